@@ -1,5 +1,5 @@
-// The guard is a webhook that API servers ask before they store an allocation of devices,
-// whichever scheduler writes it: no device is handed out twice. See docs/guard.md.
+// The guard is a webhook that API servers call before they store an allocation of devices by any scheduler: it
+// prevents that a device is allocated twice. See docs/guard.md.
 package main
 
 import (

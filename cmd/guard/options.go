@@ -8,7 +8,7 @@ import (
 	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/options"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	kubeconfig string
 	guard      *guardoptions.Options

@@ -1,4 +1,5 @@
-// kubectl devices shows the devices of a cluster: what there is, who holds it, why a pod waits, and what would fit.
+// kubectl devices shows the devices of a cluster: which devices exist, who holds them, why a pod waits, and what
+// would fit.
 // See docs/kubectl-devices.md.
 package main
 
@@ -18,7 +19,7 @@ import (
 )
 
 func main() {
-	// What libraries log is not for those who use a command; errors are returned as well.
+	// Library logs only confuse users of a command; errors are returned as well.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -89,7 +89,7 @@ func chosenScenarios(names []string) ([]scenario.Scenario, error) {
 	return chosen, nil
 }
 
-// keepRunning returns on Ctrl-C, or when a part of the cluster has ended.
+// keepRunning waits for Ctrl-C, or until a part of the cluster ends.
 func keepRunning(command *cobra.Command, cluster *playground.Cluster, tally scenario.Tally) {
 	fmt.Fprintf(command.OutOrStdout(), "%s\nThe cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%q\n",
 		tally.Summary(), cluster.Kubeconfig())

@@ -11,11 +11,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground"
 )
 
-// verboseLevel is klog's -v of all components with --verbose: enough to follow
-// each scheduling attempt.
+// verboseLevel is klog's -v of all components with --verbose: high enough to follow each scheduling attempt.
 const verboseLevel = 5
 
-// clusterFlags are the flags that both subcommands have.
+// clusterFlags holds the flags of both subcommands.
 type clusterFlags struct {
 	schedulerBinary string
 	schedulerConfig string
@@ -31,7 +30,7 @@ func (f *clusterFlags) register(command *cobra.Command) {
 	flags.BoolVar(&f.verbose, "verbose", false, "log every scheduling attempt")
 }
 
-// workFolder is where a cluster keeps its data and logs.
+// workFolder is the folder for a cluster's data and logs.
 type workFolder struct {
 	path      string
 	temporary bool
@@ -70,16 +69,15 @@ func (f *clusterFlags) makeFolder() (workFolder, error) {
 	if err != nil {
 		return workFolder{}, fmt.Errorf("read the folder of --dir: %w", err)
 	}
-	// An earlier cluster's objects would be mistaken for this one's.
+	// The objects of an earlier cluster would look like those of this one.
 	if len(entries) > 0 {
 		return workFolder{}, fmt.Errorf("--dir %s holds %d entries already; name a new or empty folder", f.dir, len(entries))
 	}
 	return workFolder{path: f.dir}, nil
 }
 
-// close removes a temporary folder, unless err is not nil: then its logs are
-// needed, and the error says where they are. That the user ended the program
-// needs no logs.
+// close removes a temporary folder, unless err is set: then the user needs the logs, and the error says where they
+// are. An interrupt by the user is no such error.
 func (w workFolder) close(ctx context.Context, err error) error {
 	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
 	if err != nil && !interrupted {

@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
-// settleTimeout is how long controllers may take to clear up after the demo.
+// settleTimeout limits how long controllers may take to clean up after the demo.
 const settleTimeout = 10 * time.Second
 
 // invariants asks the independent checker what is wrong in the cluster.

@@ -18,14 +18,13 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end, the second one ends at once.
+	// The first signal asks for an orderly shutdown, the second one kills the process.
 	context.AfterFunc(ctx, stop)
 	err := newCommand().ExecuteContext(ctx)
 	if err == nil {
 		return
 	}
-	// The demo's own findings are printed already, and its summary has to stay
-	// the last line.
+	// The demo has already printed its findings, and its summary must stay the last line.
 	if !errors.Is(err, playground.ErrNotAsExpected) {
 		fmt.Fprintf(os.Stderr, "playground: %v\n", err)
 	}

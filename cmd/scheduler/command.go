@@ -25,9 +25,9 @@ import (
 // informersName is the name under which kube-scheduler's metrics know its informers.
 const informersName = "kube-scheduler"
 
-// newCommand returns kube-scheduler's command: app.NewSchedulerCommand, made of the parts
-// that upstream exports. It has to be made here because of one thing that the other one
-// does not let anybody change: the client set of the scheduler and its informers (setup).
+// newCommand returns kube-scheduler's command, assembled like app.NewSchedulerCommand from the parts that upstream
+// exports.
+// The upstream function does not let callers change the client set of the scheduler and its informers (setup).
 func newCommand(plugins ...app.Option) *cobra.Command {
 	o, guard := options.NewOptions(), newGuardOptions()
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ With --guard it is the guard of the cluster as well, which API servers ask befor
 allocation of a ResourceClaim by any scheduler.`,
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return o.ComponentGlobalsRegistry.Set() // Feature gates have to be known before anything runs.
+			return o.ComponentGlobalsRegistry.Set() // Feature gates must be known before anything runs.
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, o, guard, plugins) },
 	}
@@ -57,7 +57,7 @@ allocation of a ResourceClaim by any scheduler.`,
 	}
 	cliflag.SetUsageAndHelpFunc(cmd, *o.Flags, width)
 	if err := cmd.MarkFlagFilename("config", "yaml", "yml", "json"); err != nil {
-		panic(err) // kube-scheduler has no such flag any more.
+		panic(err) // kube-scheduler no longer has this flag.
 	}
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// flag is what matters of a flag to its users.
+// flag has the parts of a flag that users see.
 type flag struct {
 	Shorthand, Default, Type, Usage, Deprecated string
 	Hidden                                      bool
@@ -26,7 +26,7 @@ func flagsOf(cmd *cobra.Command) map[string]flag {
 	return result
 }
 
-// The command is made anew, so nothing but a test keeps it as upstream's is.
+// The command is assembled here, so only this test keeps its flags like upstream's.
 func TestCommandHasTheFlagsOfKubeScheduler(t *testing.T) {
 	want, got := flagsOf(app.NewSchedulerCommand()), flagsOf(newCommand())
 	require.Greater(t, len(want), 50)
@@ -38,7 +38,7 @@ func TestCommandHasTheFlagsOfKubeScheduler(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got), "kube-scheduler's (-), ours (+)")
 }
 
-// guardFlags are what ours has in addition.
+// guardFlags are the flags that kube-scheduler does not have.
 var guardFlags = []string{
 	"guard", "guard-register", "guard-service", "guard-mode", "guard-failure-policy", "guard-request-timeout", "guard-kube-api-qps",
 	"guard-client-ca-file", "guard-bind-address", "guard-secure-port", "guard-cert-dir", "guard-tls-cert-file", "guard-tls-private-key-file",

@@ -45,7 +45,7 @@ func TestCollectAsTheUserWishes(t *testing.T) {
 	}
 }
 
-// TestWaitFilled: it is over when all informers have what there is, not before.
+// TestWaitFilled: the wait ends when all informers are filled, and not before.
 func TestWaitFilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
-// guardOptions are the flags of the guard in the scheduler: those of cmd/guard, as --guard-...
+// guardOptions holds the flags of the guard in the scheduler: the flags of cmd/guard with the prefix --guard-.
 type guardOptions struct {
 	*guardoptions.Options
 	enabled bool
@@ -46,15 +46,15 @@ func (o *guardOptions) validate() error {
 	return o.Validate()
 }
 
-// runningGuard is the guard in this process while it runs. The zero value is that of none.
+// runningGuard is the guard in this process. The zero value means that no guard runs.
 type runningGuard struct {
 	mutex  sync.Mutex
-	cancel context.CancelFunc // nil if there is none
+	cancel context.CancelFunc // nil if no guard runs
 	ended  chan struct{}
 }
 
-// start runs a guard, if the flags say so, on what the scheduler knows. A guard that cannot be run
-// (any more) ends with an error.
+// start runs a guard on the scheduler's state, if the flags ask for it. If the guard fails later, its error arrives
+// on failed.
 func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerconfig.CompletedConfig) (failed <-chan error, err error) {
 	if !o.enabled {
 		return nil, nil
@@ -84,9 +84,9 @@ func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerc
 	return result, nil
 }
 
-// stop ends the guard, and returns when it has released its Lease: kube-scheduler's command ends the
-// process as soon as it has released its own, and the next scheduler would have to wait until this
-// guard's has expired.
+// stop ends the guard, and returns when it has released its Lease. kube-scheduler's command ends the process as soon
+// as it has released its own Lease; without this wait, the next scheduler would have to wait until the guard's Lease
+// expires.
 func (g *runningGuard) stop() {
 	g.mutex.Lock()
 	cancel, ended := g.cancel, g.ended
@@ -97,13 +97,13 @@ func (g *runningGuard) stop() {
 	}
 }
 
-// holdingsOf is what a scheduler knows, for the guard in the same process. What the scheduler has
-// in flight is in the same ledger, so the guard denies it to others before anything is written.
+// holdingsOf returns the scheduler's state for the guard in the same process. The scheduler's in-flight allocations
+// are in the same ledger, so the guard denies these devices to others before anything is written.
 func holdingsOf(state *clusterstate.State, factory informers.SharedInformerFactory) *guardserver.Holdings {
 	after := func(objects cache.SharedIndexInformer, refresh func(key string)) func(func(string)) error {
 		return func(changed func(key string)) error {
 			_, err := informer.AfterEvents(objects, func(key string) {
-				refresh(key) // This may be the first one to hear of the event.
+				refresh(key) // This handler may be the first to see the event.
 				changed(key)
 			})
 			return err

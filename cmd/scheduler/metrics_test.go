@@ -26,8 +26,8 @@ import (
 // described are the names and labels of a description: there is no other way to them.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", .*variableLabels: \{(.*)\}\}$`)
 
-// registeredMetrics returns the labels of all metrics that the process knows, by name. Those with labels are described
-// before they have any sample, which is why nobody asks for the metrics themselves.
+// registeredMetrics returns the labels of all metrics that the process knows, by name. It reads descriptions, because
+// metrics with labels have no samples at first.
 func registeredMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	collector, ok := legacyregistry.Registerer().(prometheus.Collector)

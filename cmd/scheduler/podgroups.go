@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// podGroupResources are what kube-scheduler follows if a feature gate is on.
+// podGroupResources lists the resources that kube-scheduler watches if a feature gate is on.
 var podGroupResources = []struct {
 	gate     featuregate.Feature
 	version  schema.GroupVersion
@@ -24,9 +24,8 @@ var podGroupResources = []struct {
 	{features.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
 }
 
-// checkPodGroups fails if a feature gate is on for which the server does not have the API:
-// the scheduler would wait for the first list for ever, and schedule nothing. A server that
-// does not answer is given the benefit of the doubt.
+// checkPodGroups fails if a feature gate is on and the server does not serve the API that it needs: the scheduler
+// would wait forever for the first list, and schedule nothing. If the server does not answer, the check passes.
 func checkPodGroups(client discovery.ServerResourcesInterface, gates featuregate.FeatureGate) error {
 	for _, r := range podGroupResources {
 		if !gates.Enabled(r.gate) {

@@ -20,8 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
-// setup makes a scheduler as app.Setup does, with a client set that works with the
-// version of the claim API that the server has.
+// setup works like app.Setup, but its client set works with the version of resource.k8s.io that the server serves.
 func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
 	defaults, err := latest.Default()
 	if err != nil {
@@ -49,7 +48,7 @@ func setup(ctx context.Context, o *options.Options, plugins []app.Option) (*sche
 	return completed, sched, nil
 }
 
-// connect exchanges the client set, and the informers that use it, if need be.
+// connect replaces the client set and its informers if the server needs it.
 func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config) error {
 	if o.WriteConfigTo != "" {
 		return nil // The scheduler will not run, and there may be no server.
@@ -66,7 +65,7 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 		return nil
 	}
 	c.Client = client
-	o.InformerName.Release() // The informers that had it are never started.
+	o.InformerName.Release() // The informers that had the name are never started.
 	if o.InformerName, err = cache.NewInformerName(informersName); err != nil {
 		return err
 	}

@@ -1,9 +1,8 @@
-// Package amount has numbers for quantities that are compared and added up often:
-// the counters of a pool. They take a few nanoseconds where resource.Quantity, in
-// a map, takes a hundred.
+// Package amount holds numbers for quantities that are often compared and added, namely the counters of a
+// pool. An operation takes a few nanoseconds; resource.Quantity, in a map, takes a hundred.
 //
-// It also compares, reads and refuses quantities that somebody else wrote, in a time that does not depend on how many
-// digits the number has.
+// The package also compares, reads and refuses quantities from untrusted writers, in a time that does not
+// depend on the number of digits of the value.
 package amount
 
 import (
@@ -16,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount is a number of billionths, the smallest unit that a quantity in the API can
-// have. It is exact up to 10^26; what is beyond counts as 10^26. The zero value is 0.
+// An Amount is a number of billionths, the smallest unit of a quantity in the API. It is exact up to 10^26;
+// larger values count as 10^26. The zero value is 0.
 type Amount struct {
 	hi int64
 	lo uint64
@@ -25,19 +24,19 @@ type Amount struct {
 
 const (
 	perUnit = 1_000_000_000
-	// decimals is how many digits after the point a billionth is.
+	// decimals is the number of decimal places of a billionth.
 	decimals = 9
 )
 
-// mostDigits before or after the point are worked out. Whoever can write a quantity can write
-// 1e999999999, with which resource.Quantity calculates for hours.
+// mostDigits limits the digits before and after the point of quantities that are calculated with. Any author
+// of a quantity can write 1e999999999, with which resource.Quantity calculates for hours.
 const mostDigits = 64
 
-// Countable reports whether one can calculate with a quantity, see mostDigits.
+// Countable reports whether a quantity is safe to calculate with, see mostDigits.
 func Countable(q resource.Quantity) bool {
 	if q.Sign() != 0 { // See Of.
 		if _, ok := q.AsInt64(); ok {
-			return true // By far the most common, and nothing is copied.
+			return true // By far the most common case; it copies nothing.
 		}
 	}
 	copied := q.DeepCopy()
@@ -45,8 +44,7 @@ func Countable(q resource.Quantity) bool {
 	return scale >= -mostDigits && scale <= mostDigits
 }
 
-// Bounded returns a quantity with which one can calculate: the given one, or the limit of an Amount
-// in its place.
+// Bounded returns a quantity that is safe to calculate with: the given one, or the nearest Amount in its place.
 func Bounded(q resource.Quantity) resource.Quantity {
 	if Countable(q) {
 		return q
@@ -54,7 +52,7 @@ func Bounded(q resource.Quantity) resource.Quantity {
 	return Of(q).Quantity(q.Format)
 }
 
-// limit, in billionths, leaves room for adding up a thousand amounts without overflow.
+// limit, in billionths, leaves room to add a thousand amounts without overflow.
 var limit = new(big.Int).Exp(big.NewInt(10), big.NewInt(26+decimals), nil)
 
 // Of returns the amount of a quantity.
@@ -129,8 +127,8 @@ func (a Amount) Covers(b Amount) bool {
 // IsNegative reports whether a < 0.
 func (a Amount) IsNegative() bool { return a.hi < 0 }
 
-// Times returns how often b can be taken from a, at most most. Both must not be
-// negative, and b not zero.
+// Times returns how often b can be subtracted from a, at most most times. Neither may be negative, and b must
+// not be zero.
 func (a Amount) Times(b Amount, most int) int {
 	n := 0
 	for ; n < most && a.Covers(b); n++ {
@@ -139,18 +137,18 @@ func (a Amount) Times(b Amount, most int) int {
 	return n
 }
 
-// AppendTo appends the amount in a form of fixed length: equal amounts look the same.
+// AppendTo appends the amount in a form of fixed length. Equal amounts have equal forms.
 func (a Amount) AppendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(a.hi)), a.lo)
 }
 
-// Float returns about how many units the amount is, for parts of a whole. It is not meant for
-// negative ones, of which it is less exact.
+// Float returns the approximate number of units, for fractions of a whole. It is less exact for negative
+// amounts.
 func (a Amount) Float() float64 {
 	return (float64(a.hi)*(1<<64) + float64(a.lo)) / perUnit
 }
 
-// Quantity returns the amount as the API would write it.
+// Quantity returns the amount as a quantity of the API.
 func (a Amount) Quantity(format resource.Format) resource.Quantity {
 	n := new(big.Int).Lsh(big.NewInt(a.hi), 64)
 	n.Add(n, new(big.Int).SetUint64(a.lo))

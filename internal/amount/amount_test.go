@@ -60,7 +60,7 @@ func TestFloat(t *testing.T) {
 	}
 }
 
-// TestEndless: nobody works out the digits of a number that has a billion of them.
+// TestEndless: no code calculates the digits of a number with a billion digits.
 func TestEndless(t *testing.T) {
 	endless, negative, limit := resource.MustParse("1e999999999"), resource.MustParse("-3e999999999"), amount.Of(resource.MustParse("1e30"))
 	require.Equal(t, limit, amount.Of(endless))

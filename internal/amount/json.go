@@ -12,12 +12,12 @@ import (
 
 var quantityType = reflect.TypeFor[resource.Quantity]()
 
-// mostNested is how deep a text may be nested: what is deeper encoding/json does not decode.
+// mostNested limits the nesting of a text, as encoding/json does.
 const mostNested = 10000
 
-// CheckJSON returns an error if decoding text of somebody else into a type would parse a quantity that is refused, by
-// IsEndless or TakesLong. It goes by types, as a name may look like a number, and sees each of several values of one key,
-// because all of them are parsed.
+// CheckJSON returns an error if decoding untrusted text into a type would parse a refused quantity; refused
+// is IsEndless or TakesLong. It goes by types, because a name may look like a number. It checks each value of
+// a repeated key, because decoding parses all of them.
 func CheckJSON(data []byte, into reflect.Type, refused func(text string) bool) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -29,7 +29,7 @@ type checker struct {
 	refused func(text string) bool
 }
 
-// value reads the value of a key that would be decoded into a type, nil for one that has no quantities.
+// value reads one value that would be decoded into a type. A nil type has no quantities.
 func (c *checker) value(key string, into reflect.Type, deeper int) error {
 	for into != nil && into.Kind() == reflect.Pointer {
 		into = into.Elem()
@@ -71,8 +71,8 @@ func (c *checker) value(key string, into reflect.Type, deeper int) error {
 	return err
 }
 
-// typeOf returns the type of what an object has under a key, nil if it has nothing there. Like encoding/json it takes no
-// notice of case.
+// typeOf returns the type of an object's value for a key, or nil if the object has no such field. Like
+// encoding/json, it ignores case.
 func typeOf(object reflect.Type, key string) reflect.Type {
 	if object == nil {
 		return nil

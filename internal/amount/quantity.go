@@ -12,22 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// semantic compares objects as the API does, without working out the digits of quantities.
+// semantic compares objects as the API does, without calculating the digits of quantities.
 var semantic = func() interface{ DeepEqual(a, b any) bool } {
 	equalities := apiequality.Semantic.Copy()
 	if err := equalities.AddFunc(Equal); err != nil {
-		panic(err) // Cannot be: Equal is a function of two values of one type.
+		panic(err) // Impossible: Equal is a function of two values of one type.
 	}
 	return equalities
 }()
 
-// DeepEqual is apiequality.Semantic.DeepEqual for objects that may contain quantities.
+// DeepEqual works like apiequality.Semantic.DeepEqual for objects that may contain quantities.
 func DeepEqual(a, b any) bool { return semantic.DeepEqual(a, b) }
 
-// Equal reports whether two quantities are the same number, whatever their formats are.
+// Equal reports whether two quantities are the same number, regardless of their formats.
 func Equal(a, b resource.Quantity) bool { return Compare(a, b) == 0 }
 
-// Compare is Cmp in time that depends on the digits that are written, not on those of the number. It is exact.
+// Compare works like Quantity.Cmp, in a time that depends on the written digits, not on those of the number.
+// It is exact.
 func Compare(a, b resource.Quantity) int {
 	if a.Sign() != b.Sign() || a.Sign() == 0 {
 		return cmp.Compare(a.Sign(), b.Sign())
@@ -39,8 +40,9 @@ func Compare(a, b resource.Quantity) int {
 	return a.Sign() * compareMagnitudes(x.AsDec(), y.AsDec())
 }
 
-// compareMagnitudes of numbers that are not zero. Those with as many digits before the point differ in their scales by
-// no more than they have digits.
+// compareMagnitudes compares the magnitudes of two numbers that are not zero. If both have equally many
+// digits before the point, their scales differ by no more than their written digits, so the power of ten is
+// small.
 func compareMagnitudes(a, b *inf.Dec) int {
 	x, y := new(big.Int).Abs(a.UnscaledBig()), new(big.Int).Abs(b.UnscaledBig())
 	digits := func(n *big.Int, scale inf.Scale) int64 { return int64(len(n.String())) - int64(scale) }
@@ -56,27 +58,27 @@ func compareMagnitudes(a, b *inf.Dec) int {
 	return x.Cmp(y)
 }
 
-// Sum returns a + b. The limit of an Amount takes the place of what is not countable.
+// Sum returns a + b. It bounds quantities that are not countable, see Bounded.
 func Sum(a, b resource.Quantity) resource.Quantity {
 	sum := Bounded(a).DeepCopy()
 	sum.Add(Bounded(b))
 	return sum
 }
 
-// Difference returns a - b. The limit of an Amount takes the place of what is not countable.
+// Difference returns a - b. It bounds quantities that are not countable, see Bounded.
 func Difference(a, b resource.Quantity) resource.Quantity {
 	difference := Bounded(a).DeepCopy()
 	difference.Sub(Bounded(b))
 	return difference
 }
 
-// Float returns about how many units a quantity is. The limit of an Amount takes the place of what is not countable.
+// Float returns the approximate number of units. It bounds a quantity that is not countable, see Bounded.
 func Float(q resource.Quantity) float64 {
 	bounded := Bounded(q)
 	return bounded.AsApproximateFloat64()
 }
 
-// Parse is resource.ParseQuantity for the text of somebody else: it refuses what takes long to parse.
+// Parse works like resource.ParseQuantity for untrusted text: it refuses text that takes long to parse.
 func Parse(text string) (resource.Quantity, error) {
 	if IsEndless(text) {
 		return resource.Quantity{}, ErrEndless
@@ -84,7 +86,7 @@ func Parse(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// Value is q.Value.
+// Value works like q.Value, in bounded time.
 func Value(q resource.Quantity) int64 {
 	if Countable(q) {
 		return q.Value()
@@ -92,7 +94,7 @@ func Value(q resource.Quantity) int64 {
 	return beyond(q)
 }
 
-// MilliValue is q.MilliValue.
+// MilliValue works like q.MilliValue, in bounded time.
 func MilliValue(q resource.Quantity) int64 {
 	if Countable(q) {
 		return q.MilliValue()
@@ -100,9 +102,9 @@ func MilliValue(q resource.Quantity) int64 {
 	return beyond(q)
 }
 
-// beyond takes the place of Value and MilliValue for a quantity that is not countable. Next to nothing is rounded up, and
-// a number with too many digits counts as 0, as resource.Quantity says of those that end with 64 zero bits: kube-scheduler's
-// filters use that as well.
+// beyond replaces Value and MilliValue for a quantity that is not countable. It rounds tiny positive numbers
+// up to 1. A number with too many digits counts as 0, as in resource.Quantity for values that end with 64
+// zero bits; kube-scheduler's filters use that value as well.
 func beyond(q resource.Quantity) int64 {
 	if copied := q.DeepCopy(); copied.AsDec().Scale() > 0 {
 		return int64(max(q.Sign(), 0))
@@ -110,13 +112,14 @@ func beyond(q resource.Quantity) int64 {
 	return 0
 }
 
-// MostWritten is how many digits, and which exponent, a text may have: 1e-999999999 is worked out while it is parsed.
+// MostWritten limits the digits of a text, and its exponent: resource.ParseQuantity calculates 1e-999999999
+// while it parses.
 const MostWritten = 1000
 
-// ErrEndless is what IsEndless reports.
+// ErrEndless is the error for a text that IsEndless refuses.
 var ErrEndless = fmt.Errorf("a quantity has more than %d digits (written or by its exponent)", MostWritten)
 
-// IsEndless reports whether a text may be a quantity that has too many digits.
+// IsEndless reports whether a text may be a quantity with too many digits.
 func IsEndless(text string) bool {
 	if len(text) > MostWritten {
 		return true
@@ -127,17 +130,18 @@ func IsEndless(text string) bool {
 	}
 	digits := strings.TrimLeft(text[at+1:], "+-")
 	if strings.Trim(digits, "0123456789") != "" || digits == "" {
-		return false // A unit such as Ei, or no quantity.
+		return false // A unit like Ei, or not a quantity.
 	}
 	exponent, err := strconv.Atoi(digits)
 	return err != nil || exponent > MostWritten
 }
 
-// mostFast is how many digits a text may have with any exponent that resource.ParseQuantity only keeps.
+// mostFast is the number of digits up to which resource.ParseQuantity only stores any exponent.
 const mostFast = 18
 
-// TakesLong reports whether it may take long to parse a text. Of what IsEndless reports that is all but a few digits with
-// an exponent above zero, such as 1e999999999. API servers accept those, so whoever is asked by one has to read them.
+// TakesLong reports whether parsing a text may take long. It is true for all that IsEndless reports, except
+// for a few digits with a positive exponent, for example 1e999999999. API servers accept those, so an
+// admission webhook must be able to read them.
 func TakesLong(text string) bool {
 	if !IsEndless(text) {
 		return false

@@ -20,7 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// TestComparesLikeQuantity: whatever one can calculate with has the results of resource.Quantity.
+// TestComparesLikeQuantity: countable quantities compare as with resource.Quantity.
 func TestComparesLikeQuantity(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	for range 20_000 {
@@ -31,7 +31,7 @@ func TestComparesLikeQuantity(t *testing.T) {
 		x, y := v1.ResourceList{"r": a}, v1.ResourceList{"r": b}
 		require.Equal(t, apiequality.Semantic.DeepEqual(x, y), amount.DeepEqual(x, y))
 	}
-	// Beyond the bound of what is countable, and still few enough digits for resource.Quantity.
+	// Not countable, but with few enough digits for resource.Quantity.
 	for _, a := range []string{"1e70", "10e69", "-1e70", "12345678901234567890e80", "1234567890123456789e81", "0", "1", "0e70"} {
 		for _, b := range []string{"1e70", "1.5e70", "-2e71", "12345678901234567890e80", "1234567890123456789e81", "0", "1Gi"} {
 			x, y := resource.MustParse(a), resource.MustParse(b)
@@ -40,7 +40,7 @@ func TestComparesLikeQuantity(t *testing.T) {
 	}
 }
 
-// TestEndlessInOrder: comparing is exact also where no digit is worked out.
+// TestEndlessInOrder: comparisons are exact even though no digits are calculated.
 func TestEndlessInOrder(t *testing.T) {
 	ordered := []string{"-12e999999999", "-1e999999999", "-1e99999999", "0e999999999", "1", "1e99999999", "1e999999998", "1e999999999",
 		"1001e999999996", "1.5e999999999", "15000000001e999999989", "1e2147483647"}
@@ -51,7 +51,7 @@ func TestEndlessInOrder(t *testing.T) {
 	}
 }
 
-// TestEndlessCompared: none of these comes back with resource.Quantity.
+// TestEndlessCompared: with resource.Quantity, none of these comparisons would finish.
 func TestEndlessCompared(t *testing.T) {
 	endless, one := resource.MustParse("1e999999999"), resource.MustParse("1")
 	long := *resource.NewDecimalQuantity(*inf.NewDec(math.MaxInt64, -999_999_999), resource.DecimalExponent)
@@ -99,7 +99,7 @@ func TestCheckJSON(t *testing.T) {
 	require.ErrorContains(t, amount.CheckJSON(bytes.Repeat([]byte("["), 1<<20), ofClaim, amount.IsEndless), "nested")
 }
 
-// TestTakesLong: what does not is parsed here, and would take hours otherwise.
+// TestTakesLong parses each text that is reported as fast, which would take hours if that were wrong.
 func TestTakesLong(t *testing.T) {
 	for text, want := range map[string]bool{
 		"5": false, "1e999999999": false, "-1E+999999999": false, "123456789012345678e2147483647": false, "1.5e999999999": false,

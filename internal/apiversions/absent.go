@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// absent is the backend of a resource that the server has in no version: there are no
-// objects, and none can be made.
+// absent is the backend of a resource that the server has in no version: no objects exist, and none can be created.
 type absent[T, L any] struct {
 	served *Served
 	name   string
@@ -47,8 +46,8 @@ func (a absent[T, L]) Patch(context.Context, string, types.PatchType, []byte, me
 
 func (a absent[T, L]) List(context.Context, metav1.ListOptions) (*L, error) { return new(L), nil }
 
-// Watch returns a watch without events. It ends with 410 Gone, upon which clients list
-// again, as soon as the resource appears.
+// Watch returns a watch without events. As soon as the resource appears, the watch ends with 410 Gone, so that
+// clients list again.
 func (a absent[T, L]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if o.SendInitialEvents != nil && *o.SendInitialEvents {
 		return nil, apierrors.NewBadRequest("a list of " + a.name + " cannot be watched here, because the API server does not have them; list, then watch")
@@ -73,7 +72,7 @@ func (w *silentWatch) run(ctx context.Context, served *Served, resource string) 
 	for {
 		version, changed := served.current(resource)
 		if version != None {
-			w.events <- watch.Event{Type: watch.Error, Object: newExpired(resource)} // There is room for one.
+			w.events <- watch.Event{Type: watch.Error, Object: newExpired(resource)} // The channel has room for one event.
 			return
 		}
 		select {

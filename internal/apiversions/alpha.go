@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
-// The types of the alpha versions. Each has a scheme of its own, because they share names.
+// The types of the alpha versions. Each version has its own scheme, because the types have the same names.
 var alpha2Scheme, alpha3Scheme = runtime.NewScheme(), runtime.NewScheme()
 
 func init() {
@@ -25,8 +25,7 @@ func init() {
 type alpha struct {
 	version    Version
 	parameters runtime.ParameterCodec
-	// client is nil for client sets that have no connection (fakes). There is nothing in
-	// that version then.
+	// client is nil for client sets without a connection (fakes). Then no objects exist in that version.
 	client rest.Interface
 }
 
@@ -45,14 +44,14 @@ func newAlpha(client kubernetes.Interface, version Version, types *runtime.Schem
 	return a
 }
 
-// object is a type O of the API.
+// object constrains *O to be an API object.
 type object[O any] interface {
 	*O
 	runtime.Object
 	metav1.Object
 }
 
-// list is a type L of the API that is a list.
+// list constrains *L to be an API list.
 type list[L any] interface {
 	*L
 	runtime.Object
@@ -64,7 +63,7 @@ func clientOf[O, OL any, PO object[O], POL list[OL]](a alpha, resource, namespac
 		func() PO { return new(O) }, func() POL { return new(OL) })
 }
 
-// inAlpha is a kind in an alpha version, with a client from clientOf.
+// inAlpha returns the backend of a kind in an alpha version, with a client from clientOf.
 func inAlpha[T, L, O, OL any](k kind[T, L], a alpha, client backend[O, OL]) backend[T, L] {
 	if a.client == nil {
 		return k.absent()

@@ -55,7 +55,7 @@ func TestGoldenV1alpha3IsComplete(t *testing.T) {
 		readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-everywhere.json"), readGolden[v1alpha3.ResourceSlice](t, "v1alpha3/slice-partitions.json")))
 }
 
-// These fields of v1 cannot be said in v1alpha3. Whoever writes has to do without them.
+// v1alpha3 lacks these fields of v1. Writers must do without them.
 func TestWhatV1alpha3CannotHold(t *testing.T) {
 	t.Parallel()
 	inHub := filled[resourceapi.ResourceClaim]()
@@ -129,7 +129,7 @@ func TestAlphaClaimOfV1alpha3(t *testing.T) {
 	}
 }
 
-// Whoever clears an allocation does not know of the fields that go with it.
+// A writer that clears an allocation does not know the fields that belong to it.
 func TestDeallocationInV1alpha3(t *testing.T) {
 	t.Parallel()
 	claim := &v1alpha3.ResourceClaim{}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// backend is one version of a resource, in the types of the hub: T is the object, L the
-// list. The clients of v1 are such, as they are.
+// backend is one version of a resource, in the types of the hub: T is the object, L the list. The clients of v1
+// implement it.
 type backend[T, L any] interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 	Update(context.Context, *T, metav1.UpdateOptions) (*T, error)
@@ -42,13 +42,13 @@ type kind[T, L any] struct {
 	name   string
 }
 
-// absent is the backend of a kind if the server does not have it.
+// absent returns the backend of a kind that the server does not have.
 func (k kind[T, L]) absent() backend[T, L] { return absent[T, L](k) }
 
-// versions has the backends of a kind.
+// versions maps versions to the backends of a kind.
 type versions[T, L any] map[Version]backend[T, L]
 
-// inVersions makes a client for a kind out of its backends.
+// inVersions returns a client for a kind with the given backends.
 func inVersions[A, T, L any](k kind[T, L], backends versions[T, L]) *anyVersion[T, L, A] {
 	return &anyVersion[T, L, A]{k.served, k.name, func(version Version) backend[T, L] {
 		if b, found := backends[version]; found {
@@ -58,19 +58,18 @@ func inVersions[A, T, L any](k kind[T, L], backends versions[T, L]) *anyVersion[
 	}}
 }
 
-// anyVersion is a resource in whatever version the server has. It implements the client
-// interfaces of v1, A being the type of apply configurations.
+// anyVersion is a resource in the version that the server has. It implements the client interfaces of v1; A is the
+// type of apply configurations.
 type anyVersion[T, L, A any] struct {
 	served *Served
 	name   string
-	// in returns the backend for a version in which the resource can be used, or None.
+	// in returns the backend for a supported version, or for None.
 	in func(Version) backend[T, L]
 }
 
-// call does something in the version that the server has. A server that turns out not
-// to have that version any more has not done it, so it can be done in another one. If
-// there is none, the error is one that passes, and not that some object does not exist:
-// nobody may take an allocation for gone because the server is being replaced.
+// call sends a request in the version that the server has. If the server no longer has that version, it has not
+// processed the request, so call can repeat it in another version. If there is none, the error is a temporary one
+// (503) and not "not found": no client may conclude that an allocation is gone because the server is being replaced.
 func call[R, T, L, A any](ctx context.Context, r *anyVersion[T, L, A], do func(backend[T, L]) (R, error)) (R, error) {
 	version := r.served.Version(r.name)
 	result, err := do(r.in(version))
@@ -121,8 +120,8 @@ func (r *anyVersion[T, L, A]) List(ctx context.Context, o metav1.ListOptions) (*
 	return call(ctx, r, func(b backend[T, L]) (*L, error) { return b.List(ctx, o) })
 }
 
-// Watch is the moment to look for a newer version: watches are opened again every few
-// minutes, and when a server has been replaced.
+// Watch looks for a newer version first: clients reopen watches every few minutes, and when a server has been
+// replaced.
 func (r *anyVersion[T, L, A]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	r.served.lookForBetter(ctx, r.name)
 	return call(ctx, r, func(b backend[T, L]) (watch.Interface, error) { return b.Watch(ctx, o) })
@@ -150,7 +149,7 @@ func (r *anyVersion[T, L, A]) ApplyStatus(ctx context.Context, object *A, o meta
 	})
 }
 
-// cannot is the error of what is not possible in the version at hand.
+// cannot returns the error for an operation that the current version does not support.
 func (r *anyVersion[T, L, A]) cannot(what string) error {
 	return unsupported(what, r.name, r.served.Version(r.name))
 }

@@ -12,14 +12,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// startTimeout bounds how long Connect waits for the server to say what it has. A server
-// that is not there does not keep a scheduler from starting.
+// startTimeout bounds the time for which Connect waits for discovery. An unreachable server does not keep a scheduler
+// from starting.
 const startTimeout = 15 * time.Second
 
-// Connect returns a client set whose ResourceV1() works with whatever the server behind
-// the given clients has. It logs which versions are used and why. If the server has v1 of
-// everything, it is the given client set itself. Otherwise, goroutines run until the
-// context ends. untyped is for versions without types in client-go.
+// Connect returns a client set whose ResourceV1() works with the server's versions of resource.k8s.io. It logs which
+// versions are used and why. If the server has v1 of everything, Connect returns the given client set. Otherwise,
+// goroutines run until the context ends. untyped is for versions without types in client-go.
 func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.Interface) kubernetes.Interface {
 	served := newServed(client.Discovery(), clock.RealClock{})
 	asking, cancel := context.WithTimeout(ctx, startTimeout)
@@ -36,7 +35,7 @@ func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.I
 	return connected
 }
 
-// clientset is a client set with another way to resource.k8s.io/v1, and to old pods.
+// clientset is a client set with different clients for resource.k8s.io/v1 and for old pods.
 type clientset struct {
 	kubernetes.Interface
 	resources *resources
@@ -59,8 +58,8 @@ func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served
 // ResourceV1 implements kubernetes.Interface.
 func (c *clientset) ResourceV1() resourceclient.ResourceV1Interface { return c.resources }
 
-// IsAlpha reports whether claims are used in an alpha version, v1alpha2 or v1alpha3. Then
-// the scheduler needs the rights of manifests/alpha-api.
+// IsAlpha reports whether the server's claims are in an alpha version, v1alpha2 or v1alpha3. Then the scheduler needs
+// the rights of manifests/alpha-api.
 func IsAlpha(client kubernetes.Interface) bool {
 	served := Of(client)
 	if served == nil {
@@ -70,8 +69,8 @@ func IsAlpha(client kubernetes.Interface) bool {
 	return version == V1alpha2 || version == V1alpha3
 }
 
-// Of returns what the server behind a client set has. It is nil for client sets that are
-// not from Connect or that Connect has returned as they were: v1 of everything.
+// Of returns the versions of the server behind a client set. It is nil for client sets that are not from Connect or
+// that Connect has returned unchanged: then v1 of everything.
 func Of(client kubernetes.Interface) *Served {
 	if c, ok := client.(*clientset); ok {
 		return c.resources.served

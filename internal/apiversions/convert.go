@@ -20,8 +20,8 @@ func init() {
 	utilruntime.Must(hub.AddToScheme(scheme))
 }
 
-// convert returns an object of the other version. What the two have in common may be
-// shared between them, so the caller has to own what it passes in, or not change either.
+// convert converts an object to another version. The result may share data with the argument, so callers must own the
+// argument or change neither.
 func convert[To, From any](from *From) (*To, error) {
 	to := new(To)
 	if err := scheme.Convert(from, to, nil); err != nil {

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// converted is the backend of an older version. O and OL are the types of that version.
+// converted is the backend of an older version. O and OL are that version's types.
 type converted[T, L, O, OL any] struct {
 	name    string
 	version Version
 	old     backend[O, OL]
 }
 
-// older makes a backend of the client of an older version.
+// older returns a backend on the client of an older version.
 func older[T, L, O, OL any](k kind[T, L], version Version, old backend[O, OL]) backend[T, L] {
 	return converted[T, L, O, OL]{name: k.name, version: version, old: old}
 }
@@ -68,8 +68,8 @@ func (c converted[T, L, O, OL]) Watch(ctx context.Context, o metav1.ListOptions)
 	return newConvertedWatch(events, func(object *O) (*T, error) { return convert[T](object) }), nil
 }
 
-// Patch is possible for what a metadataPatch can say: any other patch is written for one version,
-// and this is another.
+// Patch supports only what a metadataPatch can express: any other patch is written for one version, and the object
+// has another.
 func (c converted[T, L, O, OL]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*T, error) {
 	patch, ok := asMetadataPatch(kind, data, subresources)
 	if !ok {
@@ -82,7 +82,7 @@ func (c converted[T, L, O, OL]) Patch(ctx context.Context, name string, kind typ
 	return convert[T](answer)
 }
 
-// put sends an object and returns the answer.
+// put sends an object and returns the converted answer.
 func put[T, O any](object *T, send func(*O) (*O, error)) (*T, error) {
 	old, err := convert[O](object)
 	if err != nil {

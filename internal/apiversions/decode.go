@@ -13,8 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
-// DecodeClaim reads a claim in JSON, in any version of the API, as an API server shows it to
-// webhooks.
+// DecodeClaim decodes a claim in JSON, in any version of the API, as API servers send it to webhooks.
 func DecodeClaim(version Version, data []byte) (*resourceapi.ResourceClaim, error) {
 	switch version {
 	case V1:
@@ -44,7 +43,7 @@ func decodeOlder[T any](version Version, data []byte) (*resourceapi.ResourceClai
 	return convert[resourceapi.ResourceClaim](older)
 }
 
-// ClaimType returns the type that DecodeClaim decodes into, nil for a version that is not known.
+// ClaimType returns the type that DecodeClaim decodes, nil for an unknown version.
 func ClaimType(version Version) reflect.Type {
 	switch version {
 	case V1:

@@ -16,11 +16,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
-// ErrUnknownFields says that an object has fields that its version does not have. The object is what the others say.
+// ErrUnknownFields reports fields that the object's version does not have. The object has all other fields.
 var ErrUnknownFields = errors.New("it has fields that are not known")
 
-// Decode reads an object of resource.k8s.io in JSON, as somebody may have it in a file, and returns it as v1 has it.
-// With ErrUnknownFields there is an object. Objects of v1alpha2 are refused: what they ask for is in others.
+// Decode decodes an object of resource.k8s.io in JSON, for example from a user's file, and converts it to v1. With
+// ErrUnknownFields it also returns the object. It refuses objects of v1alpha2, whose requests are in other objects.
 func Decode(version Version, kind string, data []byte) (metav1.Object, error) {
 	switch kind {
 	case "ResourceClaim":
@@ -40,7 +40,7 @@ func Decode(version Version, kind string, data []byte) (metav1.Object, error) {
 	return nil, fmt.Errorf("kind %s of resource.k8s.io/%s is not known", kind, version)
 }
 
-// decodeAs reads a T; B2, B1 and A3 are its types in v1beta2, v1beta1 and v1alpha3.
+// decodeAs decodes a T; B2, B1 and A3 are its types in v1beta2, v1beta1 and v1alpha3.
 func decodeAs[T, B2, B1, A3 any, P interface {
 	*T
 	metav1.Object
@@ -77,7 +77,7 @@ func converting[T, O any](data []byte) (*T, error) {
 	return one, unknown
 }
 
-// strictly reads an object; with fields that it does not know, there is an object and an ErrUnknownFields.
+// strictly decodes an object; for unknown fields, it returns the object and an ErrUnknownFields.
 func strictly[T any](data []byte) (*T, error) {
 	one := new(T)
 	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {

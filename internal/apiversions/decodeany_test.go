@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// What somebody has in a file means the same in each version.
+// The same object in a user's file means the same in each version.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for version, request := range map[Version]string{

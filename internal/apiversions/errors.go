@@ -10,10 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isNotServed reports whether an error says that the server has no such resource in that
-// version. kube-apiserver answers with a status that names no object; other servers, and
-// proxies, with something that is no status. An object that does not exist is another
-// matter, and has a name.
+// isNotServed reports whether an error says that the server lacks the resource in that version. kube-apiserver
+// answers with a status that names no object; other servers, and proxies, answer without a status. The error about a
+// missing object has a name.
 func isNotServed(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -26,8 +25,8 @@ func isNotServed(err error) bool {
 	return details.Name == "" && details.Kind == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// newNotServed is the error for a resource that the server has in no version. It names the
-// resource, so that it is not taken for news by isNotServed.
+// newNotServed returns the error for a resource that the server has in no version. It names the resource, so that
+// isNotServed is false for it.
 func newNotServed(resource string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -39,14 +38,14 @@ func newNotServed(resource string) error {
 	}}
 }
 
-// newNotServedNow is the error for a resource that the server had in a version, or may
-// have, and of which it says now that it does not have it.
+// newNotServedNow returns the error for a resource that the server has or may have in a version, but does not serve
+// at the moment.
 func newNotServedNow(resource string, version Version, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the API server does not have %s in %s at the moment and has not told of another version; "+
 		"that passes when it has been replaced or when discovery works again: %v", resource, version.groupVersion(), err))
 }
 
-// newExpired makes whoever watches list again.
+// newExpired returns the status that makes watching clients list again.
 func newExpired(resource string) *metav1.Status {
 	status := apierrors.NewResourceExpired(fmt.Sprintf("%s.resource.k8s.io has become available; list again", resource)).Status()
 	return &status

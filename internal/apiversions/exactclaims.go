@@ -19,13 +19,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
-// exactClaims is a client for claims of v1alpha3 that writes opaque parameters as they are
-// stored. The server keeps their bytes, takes a claim for changed if these differ, and then
-// refuses the write. In JSON it shows them without white space and with <, > and & escaped,
-// so that what came from a client that writes them in another way cannot be sent back.
-// Protobuf has the bytes, but no types. Therefore it is read only after a refusal, and in
-// the types of v1beta1: that version continues the numbers of the fields of v1alpha3. What
-// is sent is JSON in which the parameters have the stored text, which the server accepts.
+// exactClaims is a client for claims of v1alpha3 that writes opaque parameters byte for byte as they are stored. The
+// server stores their bytes, treats a claim as changed if they differ, and then refuses the write. In JSON it shows
+// them without white space and with <, > and & escaped, so parameters from a client that formats them differently
+// cannot be sent back. Protobuf has the bytes, but v1alpha3 has no protobuf types any more. So after a refusal, the
+// claim is read as protobuf with the types of v1beta1, which continues the field numbers of v1alpha3. The retry sends
+// JSON that contains the stored text of the parameters, which the server accepts.
 type exactClaims struct {
 	*gentype.ClientWithList[*v1alpha3.ResourceClaim, *v1alpha3.ResourceClaimList]
 	alpha     alpha
@@ -52,8 +51,7 @@ func (c exactClaims) UpdateStatus(ctx context.Context, claim *v1alpha3.ResourceC
 	return updated, err
 }
 
-// updateExactly tries again what the server has refused, unless that was not because of
-// the text of parameters.
+// updateExactly repeats a refused write with the stored text of the parameters, if the text differs.
 func (c exactClaims) updateExactly(ctx context.Context, claim *v1alpha3.ResourceClaim, o metav1.UpdateOptions, refused error, subresources ...string) (*v1alpha3.ResourceClaim, error) {
 	stored, err := c.stored(ctx, claim.Name)
 	if err != nil {
@@ -75,11 +73,10 @@ func (c exactClaims) updateExactly(ctx context.Context, claim *v1alpha3.Resource
 	return updated, nil
 }
 
-// protobufPrefix begins what a server sends as protobuf.
+// protobufPrefix is the prefix of protobuf from API servers.
 var protobufPrefix = []byte("k8s\x00")
 
-// stored reads a claim as the server has it. The fields that v1beta1 does not have are
-// missing.
+// stored reads a claim with its stored bytes. Fields that v1beta1 lacks are missing.
 func (c exactClaims) stored(ctx context.Context, name string) (*resourcev1beta1.ResourceClaim, error) {
 	raw, err := c.alpha.client.Get().Namespace(c.namespace).Resource(claimResource).Name(name).
 		SetHeader("Accept", runtime.ContentTypeProtobuf).Do(ctx).Raw()
@@ -101,12 +98,12 @@ func (c exactClaims) stored(ctx context.Context, name string) (*resourcev1beta1.
 	return claim, nil
 }
 
-// withStoredParameters returns a claim as JSON in which parameters that say the same as
-// the stored ones have their text, and whether that makes a difference.
+// withStoredParameters returns a claim as JSON, with the stored text of parameters that are equal to the stored ones,
+// and whether any text differs.
 func withStoredParameters(claim *v1alpha3.ResourceClaim, stored *resourcev1beta1.ResourceClaim) (body []byte, differs bool, err error) {
 	sent := *claim
 	sent.APIVersion, sent.Kind = V1alpha3.groupVersion(), "ResourceClaim"
-	// Encoding would do to the text what the server does. So there are marks in its place.
+	// Encoding would change the text like the server does, so marks replace it.
 	marked := marks{prefix: string(uuid.NewUUID())}
 	sent.Spec.Devices.Config = nil
 	for i, config := range claim.Spec.Devices.Config {
@@ -135,17 +132,17 @@ func withStoredParameters(claim *v1alpha3.ResourceClaim, stored *resourcev1beta1
 	return body, len(marked.texts) > 0, nil
 }
 
-// marks stand for texts in JSON.
+// marks are placeholders for texts in JSON.
 type marks struct {
-	// prefix is in nothing else.
+	// prefix occurs nowhere else.
 	prefix string
 	texts  [][]byte
 }
 
 func (m *marks) mark(i int) []byte { return strconv.AppendQuote(nil, m.prefix+strconv.Itoa(i)+"$") }
 
-// put returns the configuration with a mark instead of its parameters if the stored ones
-// say the same in another text.
+// put returns the configuration with a mark instead of its parameters, if the stored ones are equal but have another
+// text.
 func (m *marks) put(config *resourceapi.OpaqueDeviceConfiguration, stored *resourcev1beta1.OpaqueDeviceConfiguration) *resourceapi.OpaqueDeviceConfiguration {
 	if config == nil || stored == nil || bytes.Equal(config.Parameters.Raw, stored.Parameters.Raw) ||
 		!bytes.Equal(shown(config.Parameters.Raw), shown(stored.Parameters.Raw)) {
@@ -157,11 +154,11 @@ func (m *marks) put(config *resourceapi.OpaqueDeviceConfiguration, stored *resou
 	return &marked
 }
 
-// shown is how the server shows JSON that it has stored.
+// shown returns stored JSON as the server shows it.
 func shown(stored []byte) []byte {
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, stored); err != nil {
-		return stored // It does not show that.
+		return stored // The server does not show invalid JSON.
 	}
 	json.HTMLEscape(&escaped, compact.Bytes())
 	return escaped.Bytes()

@@ -30,9 +30,9 @@ type strictServer struct {
 	// protobuf.
 	version string
 	unread  bool
-	// requests are what it was asked for: "PUT .../status".
+	// requests are the received requests: "PUT .../status".
 	requests []string
-	// accepted is what was written.
+	// accepted is the stored body.
 	accepted string
 }
 

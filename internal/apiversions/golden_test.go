@@ -169,8 +169,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 	}
 }
 
-// unset returns the fields that none of the values has, sorted, without those of which
-// the parent is listed already.
+// unset returns the fields that none of the values sets, sorted, without children of listed fields.
 func unset(values ...any) []string {
 	var result []string
 	fields := setFields(values...)
@@ -192,9 +191,8 @@ func cutLast(path string) (before, after string, found bool) {
 	return "", path, false
 }
 
-// lost returns the fields of an object with everything set that do not survive the way to
-// another version and back, as paths of JSON names, without those of which the parent is
-// listed already.
+// lost returns the fields of a fully set object that do not survive conversion to another version and back, as paths
+// of JSON names, without children of listed fields.
 func lost[T, O any](t *testing.T) []string {
 	t.Helper()
 	hub := filled[T]()

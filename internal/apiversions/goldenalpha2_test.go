@@ -9,8 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 )
 
-// A claim that a scheduler has allocated, one that a controller has, and one that nobody
-// has yet.
+// A claim that a scheduler has allocated, one that a controller has allocated, and one without allocation.
 var alpha2Claims = []string{"claim", "claim-classic", "claim-pending"}
 
 func TestGoldenV1alpha2(t *testing.T) {

@@ -22,8 +22,7 @@ func TestGoldenV1beta1(t *testing.T) {
 	}
 }
 
-// v1beta2 has the same JSON as v1, so what becomes of v1beta1 in the hub is what becomes
-// of v1beta2, and what it looks like there as well.
+// v1beta2 has the same JSON as v1, so the hub form of v1beta1 is both the input and the expected result.
 func TestGoldenV1beta2(t *testing.T) {
 	t.Parallel()
 	same := func(name string) (old, hub string) {

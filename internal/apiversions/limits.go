@@ -9,20 +9,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 )
 
-// StoresExtendedResources reports whether the server behind a client set may be able to
-// record in a pod's status which claim serves its extended resources (KEP-5004,
-// status.extendedResourceClaimStatus). Servers before 1.34, which do not have claims in
-// v1, drop that field without an error, and the kubelet would never learn of the devices.
-// Later servers have a feature gate for it, which cannot be seen from outside.
+// StoresExtendedResources reports whether the server behind a client set may be able to record in a pod's status
+// which claim serves its extended resources (KEP-5004, status.extendedResourceClaimStatus). Servers before 1.34,
+// which do not have claims in v1, drop that field without an error, and the kubelet would never learn of the devices.
+// Later servers have a feature gate for it, which clients cannot see.
 func StoresExtendedResources(client kubernetes.Interface) bool {
 	served := Of(client)
 	return served == nil || served.Version(claimResource) == V1
 }
 
-// NoClaims returns a function that tells why no claim can exist on the server behind a
-// client set, nil if claims can exist. That changes if the server does. It is for pods of
-// which the server keeps the claims all the same: kube-apiserver drops them from pods that
-// are created while its feature gate is off.
+// NoClaims returns a function that says why no claim can exist on the server behind a client set, nil if claims can
+// exist. The answer changes with the server. It is for existing pods with claims: while its feature gate is off,
+// kube-apiserver drops claims only from new pods.
 func NoClaims(client kubernetes.Interface) func() error {
 	served := Of(client)
 	return func() error {
@@ -33,8 +31,8 @@ func NoClaims(client kubernetes.Interface) func() error {
 	}
 }
 
-// ConsumerLimit returns a function that tells how many entries status.reservedFor of a
-// claim may have on the server behind a client set. That changes if the server does.
+// ConsumerLimit returns a function that returns the limit of entries in a claim's status.reservedFor on the server
+// behind a client set. The limit changes with the server.
 func ConsumerLimit(client kubernetes.Interface) func(*resourceapi.ResourceClaim) int {
 	served := Of(client)
 	return func(claim *resourceapi.ResourceClaim) int {
@@ -58,8 +56,8 @@ func (v Version) consumerLimit(claim *resourceapi.ResourceClaim) int {
 	}
 }
 
-// ClaimVersion returns a function that tells the apiVersion of claims on the server behind a client set, for
-// references that others are to follow. That changes if the server does; one that has none is taken for one with v1.
+// ClaimVersion returns a function that returns the apiVersion of claims on the server behind a client set, for
+// references to claims. It changes with the server; it is v1 for a server without claims.
 func ClaimVersion(client kubernetes.Interface) func() string {
 	served := Of(client)
 	return func() string {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// metadataPatch is a merge patch that adds labels and annotations to an object at a version. It is the
-// same in all versions of the API.
+// metadataPatch is a merge patch that adds labels and annotations to an object at a given version. It is the same in
+// all versions of the API.
 type metadataPatch struct {
 	Metadata struct {
 		ResourceVersion string            `json:"resourceVersion"`
@@ -19,7 +19,7 @@ type metadataPatch struct {
 	} `json:"metadata"`
 }
 
-// asMetadataPatch returns a patch as one of metadata alone, false if it is none.
+// asMetadataPatch returns a patch that changes only metadata, false for any other patch.
 func asMetadataPatch(kind types.PatchType, data []byte, subresources []string) (*metadataPatch, bool) {
 	patch, decoder := &metadataPatch{}, json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -30,9 +30,8 @@ func asMetadataPatch(kind types.PatchType, data []byte, subresources []string) (
 	return patch, added > 0 && patch.Metadata.ResourceVersion != ""
 }
 
-// patchMetadata carries a patch out by an update, in the types of the older version, which are all that
-// it is ever going to have. (A server that patches an older claim writes its opaque parameters anew, and
-// then refuses that, see exactClaims.)
+// patchMetadata performs a patch as an update, in the types of the older version: that version gets no new fields. (A
+// server that patches an older claim reformats its opaque parameters and then refuses the result, see exactClaims.)
 func patchMetadata[O any](ctx context.Context, old interface {
 	Get(context.Context, string, metav1.GetOptions) (*O, error)
 	Update(context.Context, *O, metav1.UpdateOptions) (*O, error)
@@ -48,7 +47,7 @@ func patchMetadata[O any](ctx context.Context, old interface {
 	return old.Update(ctx, found, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 }
 
-// with returns a map and what is added to it.
+// with adds entries to a map and returns it.
 func with(values, added map[string]string) map[string]string {
 	for key, value := range added {
 		if values == nil {

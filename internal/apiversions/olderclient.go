@@ -11,10 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newOlderClient returns a client for a version of the API group of which client-go has
-// no types. They have to be in the scheme. It speaks JSON: only generated types know
-// protobuf. Connections, credentials and the limit of requests per second are shared with
-// the client set, so that a scheduler's --kube-api-qps is what it is for all versions.
+// newOlderClient returns a client for a version of the API group that client-go has no types for. The types must be
+// in the scheme. The client uses JSON: only generated types support protobuf. It shares connections, credentials and
+// the rate limit with the client set, so that a scheduler's --kube-api-qps covers all versions.
 func newOlderClient(client kubernetes.Interface, version Version, types *runtime.Scheme) (rest.Interface, error) {
 	group := schema.GroupVersion{Group: resourceapi.GroupName, Version: string(version)}
 	existing, ok := client.ResourceV1().RESTClient().(*rest.RESTClient)

@@ -23,8 +23,8 @@ func claimsInAlpha3(client kubernetes.Interface, namespace string) backend[resou
 	return inAlpha(claims, alpha3, newExactClaims(alpha3, namespace))
 }
 
-// What is written back is what was read, to the text of numbers: the server takes a
-// claim's spec and its allocation for changed if any byte of parameters is.
+// A claim is written back exactly as it was read, including the text of numbers: the server treats a claim's spec and
+// allocation as changed if any byte of parameters differs.
 func TestV1alpha3OnTheWire(t *testing.T) {
 	t.Parallel()
 	stored, err := os.ReadFile("testdata/v1alpha3/claim.json")

@@ -14,10 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// CoreV1 implements kubernetes.Interface. While the server may be one up to 1.30, it is a
-// client that knows how pods name their claims there. It can be used with any server, so
-// an informer misses nothing that begins before the server has said what it is: it would
-// not look again at pods that it knows.
+// CoreV1 implements kubernetes.Interface. While the server may be 1.30 or older, it returns a client that supports
+// the pods' references to claims there. That client works with any server, so an informer that starts before
+// discovery succeeds misses nothing: informers do not read known pods again.
 func (c *clientset) CoreV1() coreclient.CoreV1Interface {
 	if c.oldPods == nil || !c.resources.served.podsMayBeOld() {
 		return c.Interface.CoreV1()
@@ -25,7 +24,7 @@ func (c *clientset) CoreV1() coreclient.CoreV1Interface {
 	return coreWithOldPods{c.Interface.CoreV1(), c.oldPods}
 }
 
-// coreWithOldPods is the client of the core API with another one for pods.
+// coreWithOldPods is the client of the core API with another client for pods.
 type coreWithOldPods struct {
 	coreclient.CoreV1Interface
 	pods coreclient.PodsGetter
@@ -36,9 +35,8 @@ func (c coreWithOldPods) Pods(namespace string) coreclient.PodInterface {
 	return c.pods.Pods(namespace)
 }
 
-// newOldPods makes a client for pods of 1.30 and before out of an ordinary client of the
-// core API, with which it shares connections and rate limit. It returns nil if that is
-// not a client for a server, but a fake.
+// newOldPods returns a client for pods of 1.30 and older on an ordinary client of the core API; they share
+// connections and rate limit. It returns nil if the ordinary client is a fake.
 func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionInterface, served *Served) coreclient.PodsGetter {
 	ordinary, ok := core.RESTClient().(*rest.RESTClient)
 	if !ok || ordinary == nil {
@@ -54,18 +52,18 @@ func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionI
 			old:                  func() bool { return served.Version(claimResource) == V1alpha2 },
 		}, v1.SchemeGroupVersion),
 	}
-	// The URL of requests for nothing in particular: the server, the path of the API group.
+	// The URL of a request without a resource is that of the server, with the path of the API group.
 	base := ordinary.Get().URL()
 	base = &url.URL{Scheme: base.Scheme, Host: base.Host, User: base.User, Path: strings.TrimSuffix(base.Path, "/") + "/"}
 	client, err := rest.NewRESTClient(base, "", content, ordinary.GetRateLimiter(), ordinary.Client)
 	if err != nil {
-		return nil // There is nothing in it that could fail.
+		return nil // This cannot fail with the options above.
 	}
 	return coreclient.New(client)
 }
 
-// claimNamesUnrecorded returns a function that finds out, once it is asked, whether the
-// server is older than 1.28. As long as the server does not tell its version, it is not.
+// claimNamesUnrecorded returns a function that asks on demand whether the server is older than 1.28. It returns false
+// until the server's version is known.
 func claimNamesUnrecorded(server discovery.ServerVersionInterface) func() bool {
 	recordedSince := version.MajorMinor(1, 28)
 	var mutex sync.Mutex

@@ -95,7 +95,7 @@ func (s *podServer) clientset(t *testing.T, claims Version) *clientset {
 	return newClientset(client, nil, served)
 }
 
-// todays is how the pod's references are expected to look.
+// todays returns a pod with references in the current fields.
 func todays(generated string) *v1.Pod {
 	pod := &v1.Pod{}
 	pod.Spec.ResourceClaims = []v1.PodResourceClaim{

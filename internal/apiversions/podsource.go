@@ -11,17 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// podSources is a codec for JSON that also knows how pods up to 1.30 name their claims:
-// in spec.resourceClaims[].source, which the types of 1.31 and later do not have. What is
-// decoded names them as pods do today; what is encoded, as the server expects it.
+// podSources is a codec for JSON that supports the pods' references to claims up to 1.30:
+// spec.resourceClaims[].source, which the types of 1.31 and later lack. Decoding moves the references to the current
+// fields; encoding writes them as the server expects.
 type podSources struct {
 	runtime.NegotiatedSerializer
-	// unrecorded says that the server does not record the names of generated claims in
-	// pods (status.resourceClaimStatuses, since 1.28): these are made of the names of the
-	// pod and of its reference.
+	// unrecorded says that the server does not record the names of generated claims in pods
+	// (status.resourceClaimStatuses, since 1.28): such a name consists of the names of the pod and of its reference.
 	unrecorded func() bool
-	// old says that the server is certainly one up to 1.30. Otherwise it may be any, and
-	// gets both: it drops the fields that it does not know.
+	// old says that the server is certainly 1.30 or older. Otherwise it may be any version, and gets both forms: it
+	// drops unknown fields.
 	old func() bool
 }
 
@@ -51,7 +50,7 @@ type podSourceDecoder struct {
 	unrecorded func() bool
 }
 
-// oldPod is what the types of today lack.
+// oldPod has the fields of old pods that the current types lack.
 type oldPod struct {
 	Spec struct {
 		ResourceClaims []struct {
@@ -110,8 +109,7 @@ func (d podSourceDecoder) decodeList(data []byte, list *v1.PodList) error {
 	return nil
 }
 
-// lacksSource reports whether a pod has claims of which nothing is known but the name of
-// the reference. Pods of 1.31 and later have none.
+// lacksSource reports whether a pod has references to claims with only a name. Pods of 1.31 and later have none.
 func lacksSource(pod *v1.Pod) bool {
 	for i := range pod.Spec.ResourceClaims {
 		if c := &pod.Spec.ResourceClaims[i]; c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil {
@@ -135,7 +133,7 @@ func (d podSourceDecoder) carryOver(old *oldPod, pod *v1.Pod) {
 	}
 }
 
-// recordGenerated adds to the pod's status what servers before 1.28 leave to be known.
+// recordGenerated adds the names of generated claims to the pod's status, which servers before 1.28 do not record.
 func recordGenerated(pod *v1.Pod) {
 	recorded := make(map[string]bool, len(pod.Status.ResourceClaimStatuses))
 	for i := range pod.Status.ResourceClaimStatuses {
@@ -182,8 +180,8 @@ func (e podSourceEncoder) Encode(object runtime.Object, w io.Writer) error {
 	return json.NewEncoder(w).Encode(content)
 }
 
-// nestSource puts what names the claim where servers up to 1.30 expect it, and removes it
-// from where later ones do if nobody is to find it there.
+// nestSource copies the reference to a claim to the field of servers up to 1.30, and removes it from the current
+// field if remove is set.
 func nestSource(claim map[string]any, remove bool) {
 	source := make(map[string]any, 1)
 	for _, field := range []string{"resourceClaimName", "resourceClaimTemplateName"} {

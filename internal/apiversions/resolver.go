@@ -23,16 +23,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2/namedresources"
 )
 
-// Resolver finds out what claims ask for that do not say so themselves: those of
-// v1alpha2. It follows classes and parameters while claims are used in that version, and
-// costs nothing otherwise. It is safe for concurrent use.
+// Resolver finds the requests of claims of v1alpha2, which are in other objects. It watches classes and parameters
+// while claims are used in that version, and does nothing otherwise. It is safe for concurrent use.
 type Resolver struct {
 	served *Served
 	alpha2 alpha
 	known  *v1alpha2.Parameters
 
 	mutex sync.Mutex
-	// missing are the resources that have not been read for the first time.
+	// missing lists the resources whose first list has not arrived.
 	missing map[string]bool
 	changed []func(concerns func(*resourceapi.ResourceClaim) bool)
 }
@@ -44,12 +43,11 @@ func newResolver(served *Served, alpha2 alpha) *Resolver {
 	}
 }
 
-// NewLanguage returns the language of the expressions in claims of v1alpha2, as a
-// selector.Language.
+// NewLanguage returns the language of the expressions in claims of v1alpha2, as a selector.Language.
 func NewLanguage() namedresources.Language { return namedresources.Language{} }
 
-// ResolverOf returns the resolver for the server behind a client set. Like Of, it is nil
-// for client sets that need none.
+// ResolverOf returns the resolver for the server behind a client set. Like Of, it is nil for client sets that need
+// none.
 func ResolverOf(client kubernetes.Interface) *Resolver {
 	if c, ok := client.(*clientset); ok {
 		return c.resources.resolver
@@ -57,8 +55,8 @@ func ResolverOf(client kubernetes.Interface) *Resolver {
 	return nil
 }
 
-// Resolve returns the claim with the requests that it has at the moment; for most claims
-// it is the same claim. The error says what is missing.
+// Resolve returns the claim with its current requests; for most claims it returns the claim itself. The error says
+// what is missing.
 func (r *Resolver) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if !v1alpha2.IsFrom(claim) {
 		return claim, nil
@@ -70,8 +68,8 @@ func (r *Resolver) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.Resou
 	return r.known.Resolve(claim)
 }
 
-// SuitableNodes returns the nodes to which the class of a claim confines it as long as
-// it is not allocated, nil if there is no restriction.
+// SuitableNodes returns the nodes to which the class restricts a claim without allocation, nil if there is no
+// restriction.
 func (r *Resolver) SuitableNodes(claim *resourceapi.ResourceClaim) *v1.NodeSelector {
 	if !v1alpha2.IsFrom(claim) {
 		return nil
@@ -79,7 +77,7 @@ func (r *Resolver) SuitableNodes(claim *resourceapi.ResourceClaim) *v1.NodeSelec
 	return r.known.SuitableNodes(claim)
 }
 
-// unread returns the resources that have not been read yet, as v1alpha2 calls them.
+// unread returns the resources that have not been read yet, by their names in v1alpha2.
 func (r *Resolver) unread() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -94,8 +92,8 @@ func (r *Resolver) unread() []string {
 	return names
 }
 
-// OnChange has a function called whenever Resolve may have another answer for claims. The
-// function gets one that says which. It must not block.
+// OnChange registers a function that is called whenever Resolve may return another result. Its argument says which
+// claims are concerned. It must not block.
 func (r *Resolver) OnChange(changed func(concerns func(*resourceapi.ResourceClaim) bool)) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -111,14 +109,14 @@ func (r *Resolver) tell(change v1alpha2.Change) {
 	}
 }
 
-// noteRead notes that everything there is of a resource is known.
+// noteRead records that the first list of a resource has arrived.
 func (r *Resolver) noteRead(resource string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.missing, resource)
 }
 
-// run follows classes and parameters until the context ends.
+// run watches classes and parameters until the context ends.
 func (r *Resolver) run(ctx context.Context) {
 	if r.alpha2.client == nil {
 		return // There is no server.
@@ -148,14 +146,14 @@ func (r *Resolver) run(ctx context.Context) {
 	all.Wait()
 }
 
-// listerWatcher is what followParameters needs of a client.
+// listerWatcher is the part of a client that followParameters needs.
 type listerWatcher[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// followParameters reads a resource while the server has it in v1alpha2 and claims are used in that
-// version. A server before 1.30 has no parameters.
+// followParameters watches a resource while the server has it in v1alpha2 and claims are used in that version.
+// Servers before 1.30 have no parameters.
 func followParameters[T feedObject, L runtime.Object](ctx context.Context, r *Resolver, resource string, f feed[T], client listerWatcher[L]) {
 	f.resolver, f.resource, f.known = r, resource, make(map[cache.ObjectName]T)
 	var object T
@@ -191,14 +189,14 @@ type feedObject interface {
 	metav1.Object
 }
 
-// feed is the store of a reflector that passes everything on to a Resolver.
+// feed is a reflector's store that passes all objects to a Resolver.
 type feed[T feedObject] struct {
 	resolver *Resolver
 	resource string
 	set      func(T)
 	remove   func(metav1.Object)
 	change   func(T) v1alpha2.Change
-	// known is what was set and not removed.
+	// known has the objects that were set and not removed.
 	known map[cache.ObjectName]T
 }
 
@@ -229,7 +227,7 @@ func (f feed[T]) take(object any) (T, bool) {
 // Update implements cache.ReflectorStore.
 func (f feed[T]) Update(object any) error { return f.Add(object) }
 
-// Delete implements cache.ReflectorStore. Nobody waits for less.
+// Delete implements cache.ReflectorStore. It notifies no one, because a removed object helps no waiting pod.
 func (f feed[T]) Delete(object any) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -262,11 +260,11 @@ func (f feed[T]) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (f feed[T]) Resync() error { return nil }
 
-// readInterval is how often WaitUntilRead looks.
+// readInterval is the polling interval of WaitUntilRead.
 const readInterval = 20 * time.Millisecond
 
-// WaitUntilRead waits until all is known that Resolve needs, which is nothing unless claims are used in v1alpha2. The
-// error is that of the context.
+// WaitUntilRead waits until Resolve has all objects that it needs, which are none unless claims are used in v1alpha2.
+// An error comes from the context.
 func (r *Resolver) WaitUntilRead(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (bool, error) {
 		return r.served.Version(claimResource) != V1alpha2 || len(r.unread()) == 0, nil

@@ -31,8 +31,7 @@ func toHubClaim(t *testing.T, class string, parameters *v1alpha2.ParametersRefer
 	return inHub
 }
 
-// Classes and parameters are followed while claims are used in v1alpha2, and whoever waits
-// for them is told.
+// Classes and parameters are watched while claims are used in v1alpha2, and changes are passed on.
 func TestResolver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, map[Version][]string{V1alpha2: alpha2Resources})
@@ -92,7 +91,7 @@ func TestResolver(t *testing.T) {
 	require.Equal(t, before, ofPlain.Load(), "parameters of others")
 }
 
-// What has gone while nobody watched is not known any more.
+// Objects that were deleted between two lists are forgotten.
 func TestResolverReadsAgain(t *testing.T) {
 	t.Parallel()
 	r := newResolver(nil, alpha{})

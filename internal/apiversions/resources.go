@@ -19,13 +19,13 @@ type resources struct {
 	served  *Served
 	alpha3  alpha
 	alpha2  alpha
-	// resolver says what claims of v1alpha2 ask for.
+	// resolver finds the requests of claims of v1alpha2.
 	resolver *Resolver
 }
 
 var _ resourceclient.ResourceV1Interface = &resources{}
 
-// RESTClient returns the client for requests to v1, as they are.
+// RESTClient returns the client for v1, without conversions.
 func (r *resources) RESTClient() rest.Interface { return r.client.ResourceV1().RESTClient() }
 
 func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClaimInterface {

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PotentialNodesMaxSize is how many nodes spec.potentialNodes of a PodSchedulingContext
-// can have, and unsuitableNodes of each claim.
+// PotentialNodesMaxSize is the limit of nodes in spec.potentialNodes of a PodSchedulingContext, and in
+// unsuitableNodes of each claim.
 const PotentialNodesMaxSize = 128
 
-// PodSchedulingContext is where the scheduler and the controllers of drivers look for a
-// node for one pod (classic mode, KEP-3063). It has the pod's name and belongs to it. v1
-// does not have it; v1alpha2 and v1alpha3 have it with the same fields.
+// PodSchedulingContext is the object in which the scheduler and the drivers' controllers negotiate a node for one pod
+// (classic mode, KEP-3063). It has the pod's name and is owned by it. v1 lacks it; v1alpha2 and v1alpha3 have it with
+// the same fields.
 type PodSchedulingContext struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -24,30 +24,27 @@ type PodSchedulingContext struct {
 
 // PodSchedulingContextSpec is written by the scheduler.
 type PodSchedulingContextSpec struct {
-	// SelectedNode is the node for which claims are to be allocated. Empty: none yet.
+	// SelectedNode is the node for which claims should be allocated, "" if none is selected.
 	SelectedNode string `json:"selectedNode,omitempty"`
-	// PotentialNodes are those of which the controllers are asked whether they will do, at
-	// most PotentialNodesMaxSize.
+	// PotentialNodes are the nodes that the controllers should check, at most PotentialNodesMaxSize.
 	PotentialNodes []string `json:"potentialNodes,omitempty"`
 }
 
 // PodSchedulingContextStatus is written by the controllers.
 type PodSchedulingContextStatus struct {
-	// ResourceClaims has an entry for each claim of which a controller has said something.
+	// ResourceClaims has an entry for each claim that a controller has answered about.
 	ResourceClaims []ClaimSchedulingStatus `json:"resourceClaims,omitempty"`
 }
 
 // ClaimSchedulingStatus is about one claim that waits for its first consumer.
 type ClaimSchedulingStatus struct {
-	// Name is that of the pod's reference to the claim (pod.spec.resourceClaims[].name).
+	// Name is the name of the pod's reference to the claim (pod.spec.resourceClaims[].name).
 	Name string `json:"name,omitempty"`
-	// UnsuitableNodes are those of the potential nodes for which the claim cannot be
-	// allocated at the moment.
+	// UnsuitableNodes are the potential nodes for which the claim cannot be allocated at the moment.
 	UnsuitableNodes []string `json:"unsuitableNodes,omitempty"`
 }
 
-// OfClaim returns what is said about the claim to which the pod refers by that name, nil
-// if nothing is. There need not be a context.
+// OfClaim returns the status of the claim with the given reference, nil if there is none. c may be nil.
 func (c *PodSchedulingContext) OfClaim(reference string) *ClaimSchedulingStatus {
 	if c == nil {
 		return nil

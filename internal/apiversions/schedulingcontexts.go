@@ -15,16 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ClassicAPI is what servers of v1alpha2 and v1alpha3 have for the classic mode, beside
-// what claims and classes have for it (hub.AlphaClaim, hub.AlphaClass). It is safe for concurrent
-// use.
+// ClassicAPI is the part of v1alpha2 and v1alpha3 that serves the classic mode, apart from fields of claims and
+// classes (hub.AlphaClaim, hub.AlphaClass). It is safe for concurrent use.
 type ClassicAPI struct {
 	untyped dynamic.Interface
 	served  *Served
 }
 
-// ClassicOf returns the API of the server behind a client set. Like Of, it is nil for
-// client sets that cannot have it.
+// ClassicOf returns the classic API of the server behind a client set. Like Of, it is nil for client sets that cannot
+// have it.
 func ClassicOf(client kubernetes.Interface) *ClassicAPI {
 	c, ok := client.(*clientset)
 	if !ok || c.resources.untyped == nil {
@@ -45,8 +44,8 @@ type SchedulingContexts interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// Contexts returns the client for a namespace; for reading, "" stands for all of them. If
-// the server does not have them, lists are empty and watches silent until it does.
+// Contexts returns the client for a namespace; for reading, "" means all namespaces. While the server lacks the
+// resource, lists are empty and watches silent.
 func (a *ClassicAPI) Contexts(namespace string) SchedulingContexts {
 	return &anyVersion[PodSchedulingContext, PodSchedulingContextList, struct{}]{a.served, contextResource,
 		func(version Version) backend[PodSchedulingContext, PodSchedulingContextList] {
@@ -62,7 +61,7 @@ func groupResource(version Version, resource string) schema.GroupVersionResource
 	return schema.GroupVersionResource{Group: resourceapi.GroupName, Version: string(version), Resource: resource}
 }
 
-// contextBackend has contexts in a version in which the server has them.
+// contextBackend is the backend of contexts in a version that the server has.
 type contextBackend struct {
 	version Version
 	client  dynamic.ResourceInterface

@@ -18,32 +18,30 @@ import (
 )
 
 const (
-	// askAgainAfter is how long an answer of the server holds when a request says that
-	// a version is gone. Many requests may say so at the same time.
+	// askAgainAfter is the validity of the server's answer when a request shows that a version is gone. Many requests
+	// may show that at the same time.
 	askAgainAfter = time.Second
-	// lookAgainAfter is how long it holds when nothing is wrong, but something better may
-	// have come.
+	// lookAgainAfter is the validity of the answer when nothing is wrong, but a better version may have appeared.
 	lookAgainAfter = time.Minute
 )
 
-// Served is what the API server has of resource.k8s.io: for each resource the best
-// version that can be used. It is safe for concurrent use.
+// Served tracks the API server's versions of resource.k8s.io: for each resource the best supported version. It is
+// safe for concurrent use.
 //
-// Until the server has answered for the first time, v1 is assumed, and requests find out
-// whether that is right. What the server once had is never taken for gone: a server that
-// is being replaced may say anything for a moment, and to believe that no claims exist
-// would be to believe that all devices are free. Requests fail meanwhile. What v1 does not
-// have may go, with an upgrade, as soon as the server says that it has claims.
+// Until the server has answered for the first time, Served assumes v1, and requests show whether that is right. It
+// never treats a known resource as gone: a server that is being replaced may give any answer for a moment, and if no
+// claims seemed to exist, all devices would seem free. Meanwhile requests fail. Resources that v1 lacks may disappear
+// with an upgrade, as soon as the server says that it has claims.
 type Served struct {
 	discovery discovery.ServerResourcesInterfaceWithContext
 	clock     clock.WithTicker
 
-	// asking is held while the server is being asked, so that it is asked once.
+	// asking is held while a request to the server runs, so that only one runs.
 	asking sync.Mutex
 
 	mutex    sync.Mutex
 	versions map[string]Version // by resource
-	// answered is when the server has answered last; zero if it never has.
+	// answered is the time of the server's last answer; zero if there was none.
 	answered time.Time
 	// changed is closed, and replaced, when a version changes.
 	changed chan struct{}
@@ -64,15 +62,14 @@ func newServed(client discovery.ServerResourcesInterface, clock clock.WithTicker
 	return s
 }
 
-// Version returns the version in which a resource ("resourceclaims") is used, None if
-// the server has none.
+// Version returns the version in which a resource ("resourceclaims") is used, None if the server has none.
 func (s *Served) Version(resource string) Version {
 	version, _ := s.current(resource)
 	return version
 }
 
-// MayServeClaims reports whether the server may have claims in a version. It is known of those before v1beta1,
-// which no server has beside v1. Without a Served, the server has v1 of everything.
+// MayServeClaims reports whether the server may have claims in a version. It is true for all versions since v1beta1;
+// no server has an alpha version beside v1. A nil Served stands for a server with v1 of everything.
 func (s *Served) MayServeClaims(version Version) bool {
 	best := V1
 	if s != nil {
@@ -95,8 +92,8 @@ func (s *Served) current(resource string) (Version, <-chan struct{}) {
 	return s.versions[resource], s.changed
 }
 
-// podsMayBeOld reports whether the server may be one up to 1.30, whose pods name their
-// claims in another way: also before it has answered, and as long as it has no claims.
+// podsMayBeOld reports whether the server may be 1.30 or older, whose pods refer to claims in other fields. It is
+// true before the server's first answer, and while the server has no claims.
 func (s *Served) podsMayBeOld() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -120,8 +117,7 @@ func (s *Served) all(version Version) bool {
 	return true
 }
 
-// ask asks the server what it has, unless it has answered within the given time. After
-// an error everything is as before.
+// ask asks the server for its versions, unless its last answer is younger than within. An error changes nothing.
 func (s *Served) ask(ctx context.Context, within time.Duration) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -155,7 +151,7 @@ func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
 			}
 		}
 		if !lacks(found) {
-			break // The rest is older.
+			break // The other versions are older.
 		}
 	}
 	return found, nil
@@ -171,7 +167,7 @@ func names(list *metav1.APIResourceList) sets.Set[string] {
 	return result
 }
 
-// take makes an answer of the server known.
+// take stores an answer of the server.
 func (s *Served) take(logger klog.Logger, found map[string]Version) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -193,7 +189,7 @@ func (s *Served) take(logger klog.Logger, found map[string]Version) {
 	s.report(logger, first)
 }
 
-// report tells which versions are used, and why.
+// report logs the versions in use, and why.
 func (s *Served) report(logger klog.Logger, first bool) {
 	why := "v1 is the newest"
 	switch {
@@ -213,7 +209,7 @@ func (s *Served) report(logger klog.Logger, first bool) {
 	logger.Info("Versions of the claim API in use", "apiGroup", "resource.k8s.io", "why", why, "versions", s.text())
 }
 
-// text is "resourceclaims v1beta1, devicetaintrules none, ...", sorted by resource.
+// text returns "resourceclaims v1beta1, devicetaintrules none, ...", sorted by resource.
 func (s *Served) text() string {
 	var parts []string
 	for _, resource := range slices.Sorted(maps.Keys(s.versions)) {
@@ -225,8 +221,7 @@ func (s *Served) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// instead returns the version to use after the server has said that it does not have one,
-// and whether that is another one.
+// instead returns the version to use after the server has refused the tried one, and whether they differ.
 func (s *Served) instead(ctx context.Context, resource string, tried Version) (Version, bool) {
 	if version := s.Version(resource); version != tried {
 		return version, true
@@ -239,8 +234,7 @@ func (s *Served) instead(ctx context.Context, resource string, tried Version) (V
 	return version, version != tried
 }
 
-// lookForBetter asks again from time to time while there may be something better than
-// what is in use.
+// lookForBetter asks the server at most every lookAgainAfter while a better version than the current one may exist.
 func (s *Served) lookForBetter(ctx context.Context, resource string) {
 	if s.Version(resource) == convertible[resource][0] {
 		return
@@ -250,9 +244,8 @@ func (s *Served) lookForBetter(ctx context.Context, resource string) {
 	}
 }
 
-// run looks for what the server has in no version until it has, or the context ends. A
-// server that has not answered at all is asked more often: most of them have v1, and until
-// that is known, pods are read as if they might be old.
+// run asks for missing resources until the server has them, or the context ends. It asks more often before the first
+// answer: most servers have v1, and until that is known, pods are read as if they might be old.
 func (s *Served) run(ctx context.Context) {
 	for s.lacksAny() {
 		pause := lookAgainAfter
@@ -276,14 +269,14 @@ func (s *Served) hasAnswered() bool {
 	return !s.answered.IsZero()
 }
 
-// lacksAny reports whether some resource is not served, or nothing is known yet.
+// lacksAny reports whether a resource is not served, or the server has not answered yet.
 func (s *Served) lacksAny() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.answered.IsZero() || lacks(s.versions)
 }
 
-// lacks reports whether there is a resource in no version although it should be in one.
+// lacks reports whether any required resource has no version.
 func lacks(versions map[string]Version) bool {
 	for resource, version := range versions {
 		if version == None && !isOptional(resource) {

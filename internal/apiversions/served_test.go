@@ -81,8 +81,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A server that does not answer does not keep anybody from starting. v1 is tried, and
-// the first request that fails finds the version out.
+// An unreachable server does not keep a scheduler from starting. The client tries v1, and the first failed request
+// determines the version.
 func TestServerIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, map[Version][]string{V1beta1: without(ruleResource)})
@@ -130,7 +130,7 @@ func TestServerComesUp(t *testing.T) {
 	<-ended // There is nothing left to look for.
 }
 
-// Who hears about some versions only knows nothing: a newer one may be among the others.
+// An answer about only some versions is ignored: a newer one may be among the others.
 func TestPartOfAnAnswerIsNone(t *testing.T) {
 	t.Parallel()
 	core := without(ruleResource)

@@ -32,7 +32,7 @@ type server struct {
 	versions map[Version][]string
 	// down makes it answer 503 to everything.
 	down bool
-	// silent is a version of which discovery is refused.
+	// silent is a version whose discovery is refused.
 	silent   Version
 	objects  map[string]map[string]map[string]any // by resource and name
 	revision int
@@ -82,7 +82,7 @@ func (s *server) took() []string {
 	return result
 }
 
-// add stores an object as if somebody else had written it.
+// add stores an object like a write of another client.
 func (s *server) add(resource, name string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -277,11 +277,10 @@ func (s *server) sendInitial(resource string, send func(kind string, object map[
 	}})
 }
 
-// clockStart is what the clocks of connect show at first.
+// clockStart is the initial time of the clocks of connect.
 var clockStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// connect returns clients of the server as Connect makes them, with a clock that stands
-// still.
+// connect returns clients of the server like Connect, with a clock that stands still.
 func (s *server) connect() (*clientset, *clocktesting.FakeClock) {
 	config := &rest.Config{Host: s.http.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	client, err := kubernetes.NewForConfig(config)

@@ -19,10 +19,9 @@ var alphaRuleResource = schema.GroupVersionResource{Group: resourceapi.GroupName
 
 // alphaRules is the backend of DeviceTaintRules in v1alpha3, for reading only.
 //
-// Up to 1.34, a rule could select devices by a class or by expressions. v1 cannot say
-// that, and without those fields a rule would be for many more devices, perhaps for all.
-// So such a rule is taken to be for none, which is logged. The client is untyped because
-// the types of 1.37 do not have these fields either.
+// Up to 1.34, a rule could select devices by a class or by expressions. v1 cannot express that, and without those
+// fields a rule would select many more devices, perhaps all. So such a rule selects no devices, which is logged. The
+// client is untyped because the types of 1.37 lack these fields too.
 type alphaRules struct {
 	client dynamic.ResourceInterface
 }
@@ -85,7 +84,7 @@ func (a alphaRules) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 	return newConvertedWatch(events, convertAlphaRule), nil
 }
 
-// convertAlphaRule relies on v1 being v1alpha3 without some fields.
+// convertAlphaRule relies on v1 having a subset of v1alpha3's fields.
 func convertAlphaRule(object *unstructured.Unstructured) (*resourceapi.DeviceTaintRule, error) {
 	raw, err := json.Marshal(object.Object)
 	if err != nil {
@@ -100,7 +99,7 @@ func convertAlphaRule(object *unstructured.Unstructured) (*resourceapi.DeviceTai
 		if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "deviceSelector", field); found {
 			klog.Background().Info("This DeviceTaintRule has no effect on scheduling: it selects devices in a way that only v1alpha3 knows. Use driver, pool and device",
 				"rule", klog.KObj(rule), "field", "spec.deviceSelector."+field)
-			rule.Spec.DeviceSelector = nil // None; an empty selector would be for all.
+			rule.Spec.DeviceSelector = nil // nil selects none; an empty selector would select all.
 		}
 	}
 	return rule, nil

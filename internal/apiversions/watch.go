@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// convertedWatch passes the events of another watch on. All objects are converted,
-// also those of bookmarks; errors are not objects.
+// convertedWatch forwards the events of another watch. It converts all objects, including those of bookmarks, but not
+// errors.
 type convertedWatch[T, O any] struct {
 	source  watch.Interface
 	convert func(*O) (*T, error)
@@ -30,7 +30,7 @@ func newConvertedWatch[T, O any](source watch.Interface, convert func(*O) (*T, e
 	return w
 }
 
-// Stop implements watch.Interface. Nobody may be reading any more.
+// Stop implements watch.Interface. The events may have no reader any more.
 func (w *convertedWatch[T, O]) Stop() {
 	w.once.Do(func() {
 		close(w.stopped)
@@ -54,8 +54,8 @@ func (w *convertedWatch[T, O]) run() {
 	}
 }
 
-// converted is an error event if the object cannot be converted. To leave the object
-// out would be to hide it for ever; a client that meets an error lists again.
+// converted returns an error event if the object cannot be converted. Omitting the object would hide it forever;
+// after an error, clients list again.
 func (w *convertedWatch[T, O]) converted(event watch.Event) watch.Event {
 	old, ok := any(event.Object).(*O)
 	if !ok {

@@ -45,7 +45,7 @@ func TestWatchConverts(t *testing.T) {
 	require.False(t, open, "the end of the source is the end")
 }
 
-// A watch can be stopped while nobody reads an event that has come.
+// A watch can be stopped while an event has not been read.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	source := watch.NewFakeWithChanSize(2, false)

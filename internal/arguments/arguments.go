@@ -35,122 +35,114 @@ const (
 	ArgsKind       = "QuartermasterArgs"
 )
 
-// ConflictPolicy says what to do when two claims turn out to hold the same.
+// ConflictPolicy is the reaction to two claims that hold the same device.
 type ConflictPolicy string
 
 const (
-	// ReportConflicts only reports them: in events and a metric.
+	// ReportConflicts only reports the conflict: in events and a metric.
 	ReportConflicts ConflictPolicy = "Report"
-	// EvictOnConflict also evicts the pods of the claim that was allocated later, as long
-	// as no container of theirs has started.
+	// EvictOnConflict also evicts the pods of the claim that was allocated later, unless one of their containers has
+	// started.
 	EvictOnConflict ConflictPolicy = "Evict"
 )
 
-// Strategy is what nodes and devices are chosen by.
+// Strategy is the rule for choosing among possible nodes and devices.
 type Strategy string
 
 const (
-	// LeastFragmentation takes what is needed the least for the requests that are likely to come.
+	// LeastFragmentation prefers the nodes and devices that likely requests need the least.
 	LeastFragmentation Strategy = "leastFragmentation"
-	// Pack takes the nodes and devices that are used the most.
+	// Pack prefers the nodes and devices that are used the most.
 	Pack Strategy = "pack"
-	// Spread takes those that are used the least.
+	// Spread prefers the nodes and devices that are used the least.
 	Spread Strategy = "spread"
 )
 
-// strategies are the allocator's.
+// strategies maps the configured strategies to those of the allocator.
 var strategies = map[Strategy]allocator.Strategy{
 	LeastFragmentation: allocator.LeastFragmentation, Pack: allocator.Pack, Spread: allocator.Spread,
 }
 
-// maxCloseness is how many attributes can say what is close.
+// maxCloseness is the limit of attributes in closeness.
 const maxCloseness = 4
 
 const (
-	// minStepBudget is more than ordinary claims need: up to 32 devices, a step each.
+	// minStepBudget is enough for ordinary claims: up to 32 devices, with one step each.
 	minStepBudget = 1000
-	// hardNodes is on how many nodes an attempt can use up the step budget of a node.
+	// hardNodes is the number of nodes on which one attempt can use up a node's step budget.
 	hardNodes = 20
 )
 
-// defaultSettleTime bridges the time between a look at the devices and the write that
-// follows from it, in a non-participating scheduler.
+// defaultSettleTime covers the time between another scheduler's look at the devices and its write, if that scheduler
+// does not participate in the commit protocol.
 const defaultSettleTime = 500 * time.Millisecond
 
 // defaultTakeoverPause is the API server's default for --request-timeout.
 const defaultTakeoverPause = time.Minute
 
-// QuartermasterArgs are the arguments of the plugin. It also runs without any.
+// QuartermasterArgs are the arguments of the plugin. All of them are optional.
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
 	GangArgs        `json:",inline"`
 
-	// SettleTime is how long pods wait before they are bound if a scheduler other than
-	// Quartermaster may be about to allocate the same: one that has pods waiting for devices
-	// of those pools, or has announced allocations, and does not participate in the commit
-	// protocol. As long as it is busy, pods also wait before their claims are allocated;
-	// and altogether longer if it is seen to be behind with its writes, at most twenty times
-	// as long before and after. 0 means not at all; the default is 500ms.
+	// SettleTime is the time that pods wait before they are bound if a scheduler other than Quartermaster may be
+	// about to allocate the same devices: one that has pods waiting for devices of those pools, or has announced
+	// allocations, and does not participate in the commit protocol. While it is busy, pods also wait before their
+	// claims are allocated. Both waits get longer, up to twenty times each, if its writes are seen to lag. 0 means no
+	// wait; the default is 500ms.
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
-	// OnConflict says what to do when two claims turn out to hold the same after their
-	// pods were bound: Report (the default) or Evict.
+	// OnConflict is the reaction to two claims that turn out to hold the same device after their pods were bound:
+	// Report (the default) or Evict.
 	OnConflict ConflictPolicy `json:"onConflict,omitempty"`
-	// TakeoverPause is how long after it began to lead (without leader election: after it was
-	// started) the scheduler leaves alone what it finds reserved for pods that are not bound,
-	// because their bindings may be under way: as long as the API server keeps a request
-	// (--request-timeout). The default is 1m, which is the server's as well; 0 means no pause.
+	// TakeoverPause is the time after the scheduler begins to lead (without leader election: after its start) in
+	// which it does not touch reservations for pods that are not bound, because their bindings may be under way. It
+	// should cover the API server's --request-timeout. The default is 1m, like the server's; 0 means no pause.
 	TakeoverPause *metav1.Duration `json:"takeoverPause,omitempty"`
-	// FilterTimeout is how long the search for devices may take on one node. A pod for
-	// which that is not enough is tried again after a pause, unless another node will do.
-	// 0 means no limit in time; the default is 10s. It cannot be set if the feature gate
-	// DRASchedulerFilterTimeout is off.
+	// FilterTimeout limits the search for devices on one node. A pod whose search takes longer is tried again after a
+	// pause, unless it fits on another node. 0 means no limit; the default is 10s. It cannot be set if the feature
+	// gate DRASchedulerFilterTimeout is off.
 	FilterTimeout *metav1.Duration `json:"filterTimeout,omitempty"`
-	// StepBudget is how many steps a search for devices on one node may take. A step is a
-	// device that is tried. What is not found by then is not known to be impossible: the pod
-	// says that the search gave up. At least 1000; the default is 100000, which take some tens
-	// of milliseconds.
+	// StepBudget limits the steps of a search for devices on one node. A step is a device that is tried. After that
+	// the result is unknown: the pod's message says that the search gave up. At least 1000; the default is 100000,
+	// which take some tens of milliseconds.
 	StepBudget *int64 `json:"stepBudget,omitempty"`
-	// AttemptStepBudget is how many steps the searches on all nodes may take together in one
-	// attempt to schedule a pod. Half of it is shared out evenly. The rest is for nodes that
-	// need more, the first ones leaving some of it to those that come later. At least
-	// stepBudget; the default is twenty times stepBudget.
+	// AttemptStepBudget limits the steps of the searches on all nodes together in one attempt to schedule a pod. Half
+	// of it is shared out evenly. The rest is for nodes that need more; the first nodes leave some of it to later
+	// ones. At least stepBudget; the default is twenty times stepBudget.
 	AttemptStepBudget *int64 `json:"attemptStepBudget,omitempty"`
-	// BindingTimeout is how long after the allocation of a claim pods wait for its devices
-	// to get ready, if these have binding conditions. After that the claim is released
-	// and the pod is tried again. It is at least 1s; the default is 10m. It cannot be set
-	// unless both feature gates DRADeviceBindingConditions and
+	// BindingTimeout limits the time, from the allocation of a claim, for which pods wait until its devices are
+	// ready, if these have binding conditions. After that the claim is released and the pod is tried again. It is at
+	// least 1s; the default is 10m. It cannot be set unless both feature gates DRADeviceBindingConditions and
 	// DRAResourceClaimDeviceStatus are on.
 	BindingTimeout *metav1.Duration `json:"bindingTimeout,omitempty"`
-	// CacheSize is how many bytes all that is remembered about what users ask for may take:
-	// above all, which devices match which expressions. What was not used for longest is
-	// forgotten first, and found out again when it is needed. If profiles differ, the
-	// largest counts for all together. It is at least 1Mi; the default is 64Mi.
+	// CacheSize limits, in bytes, the caches of results about users' requests: above all, which devices match which
+	// expressions. The least recently used entries are dropped first, and computed again when needed. If profiles
+	// differ, the largest value applies to all together. It is at least 1Mi; the default is 64Mi.
 	CacheSize *resource.Quantity `json:"cacheSize,omitempty"`
-	// Strategy is what nodes and devices are chosen by, wherever a pod could have several:
-	// leastFragmentation (the default) keeps what large requests need that are likely to come; pack
-	// uses up what is in use already; spread leaves as much as possible free around each pod.
+	// Strategy is the rule for choosing among the nodes and devices that are possible for a pod: leastFragmentation
+	// (the default) keeps devices free that likely large requests need; pack fills up nodes and devices in use;
+	// spread leaves as much as possible free around each pod.
 	Strategy Strategy `json:"strategy,omitempty"`
-	// ClassStrategies are strategies of device classes that differ. For a pod with several classes,
-	// the first request with a class in here counts.
+	// ClassStrategies are different strategies for some device classes. For a pod with several classes, the first
+	// request with one of these classes decides.
 	ClassStrategies map[string]Strategy `json:"classStrategies,omitempty"`
-	// Closeness names up to four attributes of which equal values mean that devices are close to
-	// each other, most important first. Devices of a pod share as many as possible, and small requests
-	// do not break up groups that share them. No pod waits for that. The default is
-	// resource.kubernetes.io/pcieRoot and resource.kubernetes.io/numaNode; an empty list is none.
+	// Closeness names up to four attributes whose equal values mean that devices are close to each other, most
+	// important first. Devices of a pod share as many values as possible, and small requests do not break up groups
+	// that share them. No pod waits for that. The default is resource.kubernetes.io/pcieRoot and
+	// resource.kubernetes.io/numaNode; an empty list means none.
 	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
-	// ClaimEventsPerSecond is how many events there may be in the long run about claims that were allocated
-	// or released; in the short run, ten times as many. If profiles differ, the largest counts for all together.
-	// It is at most 100; 0 means that the profile makes none. The default is 10.
+	// ClaimEventsPerSecond limits the long-term rate of events about claims that were allocated or released; bursts
+	// may have ten times as many. If profiles differ, the largest value applies to all together. It is at most 100; 0
+	// means that the profile creates none. The default is 10.
 	ClaimEventsPerSecond *int32 `json:"claimEventsPerSecond,omitempty"`
-	// Tracing says where spans of attempts to schedule pods with devices are sent to, and for how many attempts of
-	// a million there are any: with endpoint and samplingRatePerMillion, as for other components of
-	// Kubernetes. Without a rate there are none, which is the default.
+	// Tracing configures the export of spans of attempts to schedule pods with devices: endpoint and
+	// samplingRatePerMillion, as for other components of Kubernetes. Without a rate, which is the default, there are
+	// no spans.
 	Tracing *tracingapi.TracingConfiguration `json:"tracing,omitempty"`
 }
 
-// Parse reads the arguments and sets defaults. Fields that do not exist are errors,
-// so that a typing error does not silently leave a default in place. So is what cannot
-// have an effect because its feature gate is off.
+// Parse decodes the arguments and sets defaults. It refuses unknown fields, so that a typing error does not silently
+// leave a default in place, and arguments without effect because their feature gate is off.
 func Parse(configured runtime.Object, features feature.Features) (*QuartermasterArgs, error) {
 	args := &QuartermasterArgs{}
 	switch configured := configured.(type) {
@@ -256,7 +248,7 @@ func (a *QuartermasterArgs) validate() error {
 	return a.validatePlacement()
 }
 
-// validatePlacement looks at what nodes and devices are chosen by.
+// validatePlacement checks strategies and closeness.
 func (a *QuartermasterArgs) validatePlacement() error {
 	const known = "it has to be leastFragmentation, pack or spread"
 	if _, has := strategies[a.Strategy]; !has {
@@ -285,11 +277,10 @@ const (
 	maxCacheSize = 1 << 50
 )
 
-// minBindingTimeout is what the API permits as well: timestamps of allocations are in
-// whole seconds.
+// minBindingTimeout is also the API's minimum: timestamps of allocations are in whole seconds.
 const minBindingTimeout = time.Second
 
-// validateTimeouts looks at what was configured, before defaults are set.
+// validateTimeouts checks the configured values before defaults are set.
 func (a *QuartermasterArgs) validateTimeouts(features feature.Features) error {
 	switch filter, binding := a.FilterTimeout, a.BindingTimeout; {
 	case filter != nil && !features.EnableDRASchedulerFilterTimeout:

@@ -1,3 +1,3 @@
-// Package arguments has the arguments of the plugin as they are configured (kind QuartermasterArgs), their defaults and
-// what is wrong with them, and what devices are chosen by with that configuration.
+// Package arguments decodes and validates the plugin's arguments in a KubeSchedulerConfiguration (kind
+// QuartermasterArgs), sets their defaults, and derives the objectives that choose nodes and devices.
 package arguments

@@ -6,9 +6,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 )
 
-// CELFeatures are those of the CEL environment. Like the in-tree plugin's they
-// follow the gates, also where the allocator does not: an expression that the API
-// server accepts must compile.
+// CELFeatures returns the features of the CEL environment. Like the in-tree plugin's, they follow the gates, even
+// where the allocator does not: an expression that the API server accepts must compile.
 func CELFeatures(features feature.Features) cel.Features {
 	return cel.Features{
 		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
@@ -16,9 +15,8 @@ func CELFeatures(features feature.Features) cel.Features {
 	}
 }
 
-// AllocatorFeatures are the features of the allocator that are on and that the
-// plugin supports as well. The plugin knows all that there are in this version; the next
-// one may bring features that it does not.
+// AllocatorFeatures returns the enabled features of the allocator that the plugin supports. The plugin supports all
+// features of this version; the next version may have others.
 func AllocatorFeatures(features feature.Features) structured.Features {
 	return structured.Features{
 		AdminAccess:             features.EnableDRAAdminAccess,

@@ -6,17 +6,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// GangArgs are arguments about pods that are scheduled together. Those that the plugin Coscheduling of scheduler-plugins
-// has as well have its names and defaults.
+// GangArgs are arguments about pods that are scheduled together. Arguments that the plugin Coscheduling of
+// scheduler-plugins also has keep its names and defaults.
 type GangArgs struct {
-	// PermitWaitingTimeSeconds is for how long pods of a PodGroup that are reserved wait for the others, unless the group
-	// says so itself (scheduleTimeoutSeconds). If profiles differ, the largest counts for all. At least 1; the default is 60.
+	// PermitWaitingTimeSeconds is the time that reserved pods of a PodGroup wait for the others, unless the group
+	// sets it (scheduleTimeoutSeconds). If profiles differ, the largest value applies to all. At least 1; the default
+	// is 60.
 	PermitWaitingTimeSeconds *int64 `json:"permitWaitingTimeSeconds,omitempty"`
-	// PodGroupBackoffSeconds is for how long a PodGroup that could not be scheduled is not tried again, whatever happens. If
-	// profiles differ, the largest counts for all. 0, the default, is a pause that depends on how long trying takes.
+	// PodGroupBackoffSeconds is the least pause after a failed attempt of a PodGroup, whatever happens. If profiles
+	// differ, the largest value applies to all. 0, the default, means a pause that depends on the duration of
+	// attempts.
 	PodGroupBackoffSeconds *int64 `json:"podGroupBackoffSeconds,omitempty"`
-	// GangStepBudget is how many times a pod may be placed, again and again, while nodes are looked for all pods of a group
-	// together, where it matters to some pods on which nodes others are. At least 100; the default is 10000.
+	// GangStepBudget limits the placements of pods during the search for nodes for all pods of a group together, if
+	// the nodes of some pods matter to others. A pod may be placed repeatedly. At least 100; the default is 10000.
 	GangStepBudget *int64 `json:"gangStepBudget,omitempty"`
 }
 

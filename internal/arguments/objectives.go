@@ -10,21 +10,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
-// Objectives are what a profile chooses nodes and devices by. They are safe for concurrent use.
+// Objectives holds the objectives by which a profile chooses nodes and devices. It is safe for concurrent use.
 type Objectives struct {
 	strategy  Strategy
 	byClass   map[string]Strategy
 	closeness []resourceapi.FullyQualifiedName
-	// names has what Name returns.
+	// names has the results of Name.
 	names map[Strategy]string
 
 	mutex sync.Mutex
-	// made has the objective of each strategy for the latest demand: what it remembers is of use
-	// to all pods.
+	// made has the objective of each strategy for the latest demand: all pods share its caches.
 	made map[Strategy]*allocator.Objective
 }
 
-// NewObjectives makes those of a profile with these arguments.
+// NewObjectives returns the objectives of a profile with these arguments.
 func NewObjectives(args *QuartermasterArgs) *Objectives {
 	o := &Objectives{
 		strategy: args.Strategy, byClass: args.ClassStrategies, closeness: *args.Closeness,
@@ -40,8 +39,8 @@ func NewObjectives(args *QuartermasterArgs) *Objectives {
 	return o
 }
 
-// StrategyFor returns the strategy for claims: that of the first request whose class has one of its own,
-// else that of the profile.
+// StrategyFor returns the strategy for claims: that of the first request whose class has its own strategy, or else
+// that of the profile.
 func (o *Objectives) StrategyFor(claims []*resourceapi.ResourceClaim) Strategy {
 	if len(o.byClass) == 0 {
 		return o.strategy
@@ -74,5 +73,5 @@ func (o *Objectives) Of(strategy Strategy, demand *placement.Demand) *allocator.
 	return objective
 }
 
-// Name tells apart, for each strategy, what values are measured by.
+// Name identifies, for each strategy, the measure of scores.
 func (o *Objectives) Name(strategy Strategy) string { return o.names[strategy] }

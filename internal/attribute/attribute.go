@@ -1,5 +1,5 @@
-// Package attribute has the values of devices' attributes, as constraints compare them: one
-// device at a time, and in columns for all devices of a pool.
+// Package attribute holds the values of device attributes in a form that constraints can compare: for one
+// device, and in columns for all devices of a pool.
 package attribute
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Value is one value of an attribute in a form that can be compared with ==.
-// Versions are compared as strings: semver allows only one spelling.
+// A Value is one value of an attribute in a form that == compares. Versions are compared as strings, because
+// semver allows only one spelling.
 type Value struct {
 	kind kind
 	text string
@@ -22,20 +22,20 @@ type Value struct {
 type kind uint8
 
 const (
-	noKind kind = iota // a type that is not known, or a list without the feature
+	noKind kind = iota // an unknown type, or a list without the feature
 	stringKind
 	intKind
 	boolKind
 	versionKind
 )
 
-// Name is a FullyQualifiedName taken apart: a driver may publish its own
-// attributes without the domain.
+// A Name is a FullyQualifiedName split into its parts: a driver may publish its own attributes without the
+// domain.
 type Name struct {
 	Full, domain, ID string
 }
 
-// NewName takes a name apart.
+// NewName splits a name.
 func NewName(name resourceapi.FullyQualifiedName) Name {
 	domain, id, _ := strings.Cut(string(name), "/")
 	return Name{Full: string(name), domain: domain, ID: id}
@@ -54,8 +54,8 @@ func (n *Name) Lookup(device *inventory.Device) *resourceapi.DeviceAttribute {
 	return nil
 }
 
-// Values returns the values of an attribute: one, or those of a list if lists are
-// understood (DRAListTypeAttributes). It is empty if the type is not known.
+// Values returns the values of an attribute: one, or those of a list if lists are supported
+// (DRAListTypeAttributes). It returns none if the type is unknown.
 func Values(a *resourceapi.DeviceAttribute, lists bool) []Value {
 	if lists {
 		if list := ListValues(a); len(list) > 0 {
@@ -75,7 +75,7 @@ func Values(a *resourceapi.DeviceAttribute, lists bool) []Value {
 	return nil
 }
 
-// ListValues returns the values of a list, none if the attribute has no list.
+// ListValues returns the values of a list, or none if the attribute is no list.
 func ListValues(a *resourceapi.DeviceAttribute) []Value {
 	var list []Value
 	for _, v := range a.IntValues {
@@ -100,7 +100,7 @@ func boolValue(v bool) Value {
 	return Value{kind: boolKind}
 }
 
-// String is the value as a text.
+// String returns the value as text.
 func (v Value) String() string {
 	switch v.kind {
 	case intKind:
@@ -114,13 +114,13 @@ func (v Value) String() string {
 // IsText reports whether the value is a string.
 func (v Value) IsText() bool { return v.kind == stringKind }
 
-// IsKnown reports whether the value is of a type that is known.
+// IsKnown reports whether the type of the value is known.
 func (v Value) IsKnown() bool { return v.kind != noKind }
 
-// ValueID is a value of an attribute by its number, in a column or for a whole search.
+// A ValueID numbers a value of an attribute, within a column or within a whole search.
 type ValueID int32
 
-// OfConstraint is the attribute that a constraint is about.
+// OfConstraint returns the attribute of a constraint.
 func OfConstraint(c *resourceapi.DeviceConstraint) resourceapi.FullyQualifiedName {
 	if c.MatchAttribute != nil {
 		return *c.MatchAttribute

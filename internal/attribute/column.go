@@ -8,36 +8,35 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Column has the values of one attribute for all devices of a pool. It is derived
-// once for a version of the pool.
+// A Column holds the values of one attribute for all devices of a pool. It is derived once per version of the
+// pool.
 type Column struct {
-	// Values are all that occur, each once, in the order of the devices.
+	// Values are the distinct values, in the order of the devices.
 	Values []Value
-	// Of has, by position of the device, indices into values: one, or several for a
-	// list. It is empty for a value of a type that is not known.
+	// Of holds, by position of the device, indices into Values: one, or several for a list. It is empty for a
+	// value of an unknown type.
 	Of [][]ValueID
-	// Having are, by index into values, the devices that have the value.
+	// Having holds, by index into Values, the devices that have the value.
 	Having []bitset.Set
-	// Published are the devices that have the attribute, strange those of them whose
-	// value is of a type that is not known.
+	// Published are the devices that have the attribute. Strange are those of them whose value has an unknown
+	// type.
 	Published, Strange bitset.Set
 }
 
-// Columns has the attribute as it is with and without support for lists. It is a
-// recall.Finding.
+// Columns holds the column of an attribute with and without support for lists. It is a recall.Finding.
 type Columns struct {
 	plain, lists *Column
 }
 
-// attributeValues is the kind of questions for the values of an attribute, by its name.
+// attributeValues is the kind of the questions for the values of an attribute; their text is its name.
 const attributeValues recall.Kind = "attribute"
 
-// ColumnsFor refers to where the values of an attribute are remembered.
+// ColumnsFor returns the reference to the remembered values of an attribute.
 func ColumnsFor(name *Name) *recall.Reference[*Columns] {
 	return recall.NewReference[*Columns](recall.Question{Kind: attributeValues, Text: name.Full})
 }
 
-// ColumnOf returns the values of an attribute in a pool. known is ColumnsFor the attribute.
+// ColumnOf returns the values of an attribute in a pool. known must come from ColumnsFor the attribute.
 func ColumnOf(m *recall.Memory, known *recall.Reference[*Columns], pool *inventory.NodePool, name *Name, lists bool) *Column {
 	subject := &pool.Content.Subject
 	both, found := known.Get(m, subject)
@@ -55,7 +54,8 @@ func ColumnOf(m *recall.Memory, known *recall.Reference[*Columns], pool *invento
 	return both.plain
 }
 
-// Alike implements recall.Finding. Most devices do not have what a user makes up.
+// Alike implements recall.Finding. Columns without values are alike, because most devices lack an attribute
+// that a user invents.
 func (c *Columns) Alike(other *Columns) bool {
 	return c == other || c.nothing() && other.nothing() && len(c.plain.Of) == len(other.plain.Of)
 }

@@ -8,23 +8,22 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Numbering gives the values of an attribute numbers that are the same in all pools
-// of a search.
+// A Numbering numbers the values of an attribute consistently across all pools of a search.
 type Numbering struct {
-	columns []*Column // by pool, nil for those that cannot be allocated from
-	// ids are, by pool, the numbers of the column's values; nil if they are the same
-	// as in the column.
+	columns []*Column // by pool, nil for pools that are not complete
+	// ids holds, by pool, the numbers of the column's values; nil if they equal those of the column.
 	ids [][]ValueID
-	// Values are by number.
+	// Values are the values by number.
 	Values  []Value
 	numbers map[Value]ValueID
 	scratch []ValueID
-	// counts are, by ValueID, how many devices of all pools have the value; it is
-	// empty until somebody asks.
+	// counts holds, by ValueID, the number of devices in all pools with the value; it is empty until Holders
+	// is called.
 	counts []int
 }
 
-// Start looks at pools, in the memory of an earlier search. known is ColumnsFor the attribute.
+// Start resets the numbering for pools, and reuses the memory of an earlier search. known must come from
+// ColumnsFor the attribute.
 func (n *Numbering) Start(m *recall.Memory, known *recall.Reference[*Columns], name *Name, lists bool, pools []*inventory.NodePool) {
 	n.columns, n.ids = emptied(n.columns, len(pools)), emptied(n.ids, len(pools))
 	n.Values, n.counts = nil, n.counts[:0]
@@ -36,7 +35,7 @@ func (n *Numbering) Start(m *recall.Memory, known *recall.Reference[*Columns], n
 		column := ColumnOf(m, known, pool, name, lists)
 		n.columns[i] = column
 		if len(n.Values) == 0 {
-			// Clipped, so that nothing is ever appended to what the column has.
+			// Clipped, so that an append never writes into the column's memory.
 			n.Values = slices.Clip(column.Values)
 			continue
 		}
@@ -46,7 +45,7 @@ func (n *Numbering) Start(m *recall.Memory, known *recall.Reference[*Columns], n
 	}
 }
 
-// Number returns the number of a value, which may be new.
+// Number returns the number of a value, and assigns one to a new value.
 func (n *Numbering) Number(v Value) ValueID {
 	if len(n.numbers) == 0 {
 		if n.numbers == nil {
@@ -65,7 +64,7 @@ func (n *Numbering) Number(v Value) ValueID {
 	return number
 }
 
-// Holders is how many devices publish a value, whether they can be had or not.
+// Holders returns the number of devices that publish a value, available or not.
 func (n *Numbering) Holders(v ValueID) int {
 	if len(n.counts) == 0 {
 		n.counts = emptied(n.counts, len(n.Values))
@@ -76,7 +75,7 @@ func (n *Numbering) Holders(v ValueID) int {
 		}
 	}
 	if int(v) >= len(n.counts) {
-		return 0 // A derived attribute has brought it.
+		return 0 // A derived attribute added the value.
 	}
 	return n.counts[v]
 }
@@ -91,8 +90,8 @@ func (n *Numbering) addCounts(pool int, column *Column) {
 	}
 }
 
-// At returns the values that a device publishes, until the next call, and whether it
-// has the
+// At returns the values that a device publishes, and whether it has the attribute. The values are valid until
+// the next call.
 func (n *Numbering) At(pool, device int) ([]ValueID, bool) {
 	column := n.columns[pool]
 	own := column.Of[device]
@@ -106,7 +105,7 @@ func (n *Numbering) At(pool, device int) ([]ValueID, bool) {
 	return own, column.Published.Has(device)
 }
 
-// HoldersIn returns the devices of a pool with a value, nil if there are none.
+// HoldersIn returns the devices of a pool with a value, or nil if there are none.
 func (n *Numbering) HoldersIn(pool int, v ValueID) bitset.Set {
 	column := n.columns[pool]
 	if column == nil {
@@ -126,7 +125,7 @@ func (n *Numbering) HoldersIn(pool int, v ValueID) bitset.Set {
 	return nil
 }
 
-// HasStrange reports whether any device has a value of a type that is not known.
+// HasStrange reports whether any device has a value of an unknown type.
 func (n *Numbering) HasStrange() bool {
 	for _, column := range n.columns {
 		if column != nil && !column.Strange.Empty() {
@@ -155,7 +154,7 @@ func (n *Numbering) HaveCommon(poolA, a, poolB, b int) bool {
 	return false
 }
 
-// emptied is a list of the given length in the same memory, all zero.
+// emptied returns a zeroed list of the given length, in the same memory if possible.
 func emptied[T any](list []T, length int) []T {
 	if cap(list) < length {
 		return make([]T, length)

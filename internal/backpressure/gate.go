@@ -7,43 +7,44 @@ import (
 )
 
 const (
-	// Limit is how many pods can be inside before the next one waits: enough to keep an API server busy, and not more
+	// Limit is the number of pods inside from which the next one waits: enough to keep an API server busy, and not more
 	// than a slow one works off within a second.
 	Limit = 32
-	// Patience is how long one pod waits at most.
+	// Patience limits the wait of one pod.
 	Patience = 50 * time.Millisecond
-	// stalled is from when on nobody waits any more because nobody leaves.
+	// stalled is the time without a pod leaving after which pods no longer wait.
 	stalled = time.Second
-	// slowdown is by how much pods have to be slower than the fastest one for others to wait: those who are not wait for
-	// each other inside.
+	// slowdown is the ratio of the average time inside to the fastest one from which pods wait outside. Below it, they
+	// may wait for each other inside.
 	slowdown = 2
-	// smoothing is how many pods the average goes back, about.
+	// smoothing is the approximate number of pods in the average.
 	smoothing = 8
 )
 
-// Gate counts the pods whose claims are being written, those inside, and has others wait outside. The zero value is
-// ready to use. It is safe for concurrent use.
+// A Gate counts the pods whose claims are being written (the pods inside), and lets other pods wait outside. The zero
+// value is ready to use. It is safe for concurrent use.
 type Gate struct {
 	mutex  sync.Mutex
 	inside int
-	// left is closed when somebody leaves, nil if nobody waits for that.
+	// left is closed when a pod leaves; nil if no pod waits for that.
 	left chan struct{}
-	// progress is when somebody last left, or when the first of those inside came.
+	// progress is the time when a pod last left, or when the first of the pods inside entered.
 	progress time.Time
-	// fastest and average are how long pods were inside since it was last empty, and measured how many have left since.
+	// fastest and average are times that pods spent inside since the Gate was last empty, and measured is the number of
+	// these pods.
 	fastest, average time.Duration
 	measured         int
 }
 
-// Place is that of one pod inside. It is not safe for concurrent use. Nil is one that was never taken.
+// A Place belongs to one pod inside. It is not safe for concurrent use. A nil Place was never taken.
 type Place struct {
 	gate *Gate
-	// since is when it was taken, zero if it was given up.
+	// since is the time when it was taken, zero once it is given up.
 	since time.Time
 }
 
-// Wait waits until there is room, for a moment at most, and returns for how long. It takes no place: the pod may come to
-// wait for something else before it writes.
+// Wait waits for room, at most Patience, and returns the time that it took. It takes no place: the pod may have to wait
+// for something else before it writes.
 func (g *Gate) Wait(ctx context.Context) time.Duration {
 	begin := time.Now()
 	left := g.full()
@@ -64,7 +65,7 @@ func (g *Gate) Wait(ctx context.Context) time.Duration {
 	return time.Since(begin)
 }
 
-// full returns nil if the next pod may pass, else what is closed when somebody leaves.
+// full returns nil if the next pod may pass, otherwise a channel that is closed when a pod leaves.
 func (g *Gate) full() <-chan struct{} {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -80,7 +81,7 @@ func (g *Gate) full() <-chan struct{} {
 	return g.left
 }
 
-// Enter takes a place, also if there is no room.
+// Enter takes a place, even if there is no room.
 func (g *Gate) Enter() *Place {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -92,17 +93,17 @@ func (g *Gate) Enter() *Place {
 	return &Place{gate: g, since: now}
 }
 
-// Done gives the place up because everything is written, or will not be. Only the first call of Done and Leave counts.
+// Done gives up the place because everything is written, or will not be. Only the first call of Done or Leave counts.
 func (p *Place) Done() {
 	if took, was := p.leave(); was {
 		p.gate.measure(took)
 	}
 }
 
-// Leave gives the place up because the pod now waits for something else than its writes.
+// Leave gives up the place because the pod waits for something other than its writes now.
 func (p *Place) Leave() { p.leave() }
 
-// leave returns how long the pod was inside, if it was.
+// leave returns the time that the pod was inside, if it was.
 func (p *Place) leave() (took time.Duration, was bool) {
 	if p == nil || p.since.IsZero() {
 		return 0, false
@@ -121,7 +122,7 @@ func (p *Place) leave() (took time.Duration, was bool) {
 	return took, true
 }
 
-// measure takes note of how long a pod was inside.
+// measure records the time that a pod was inside.
 func (g *Gate) measure(took time.Duration) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

@@ -16,7 +16,7 @@ func (g *Gate) insideNow() int {
 	return g.inside
 }
 
-// fill has pods enter until there is no room.
+// fill adds pods until there is no room.
 func fill(g *Gate) (places []*Place) {
 	for range Limit {
 		places = append(places, g.Enter())
@@ -24,7 +24,7 @@ func fill(g *Gate) (places []*Place) {
 	return places
 }
 
-// slow has a pod that was fast leave, and others that were not, so that those outside have a reason to wait.
+// slow sets measurements of slow pods, so that pods outside have a reason to wait.
 func slow(g *Gate) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -43,7 +43,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// TestLeaving: whoever leaves, for whatever reason, makes room, once.
+// TestLeaving: each pod that leaves makes room, exactly once, for whatever reason it leaves.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*Place){"done": (*Place).Done, "waits for something else": (*Place).Leave} {
@@ -103,7 +103,7 @@ func TestIdleIsNoStall(t *testing.T) {
 	})
 }
 
-// TestSlowAnyway: pods wait if they would be slower inside, and not if few at a time are as slow.
+// TestSlowAnyway: pods wait if many inside are slower than few, and not if few are as slow.
 func TestSlowAnyway(t *testing.T) {
 	t.Parallel()
 	const write = 10 * Patience
@@ -124,7 +124,7 @@ func TestSlowAnyway(t *testing.T) {
 				time.Sleep(write)
 				alone.Done()
 				if test.slower == 0 {
-					stays.Leave() // With nobody inside, what was measured is of no use any more.
+					stays.Leave() // An empty gate forgets its measurements.
 				}
 				for range Limit {
 					place := g.Enter()
@@ -138,7 +138,7 @@ func TestSlowAnyway(t *testing.T) {
 	}
 }
 
-// TestEndOfTheAttempt: nobody waits longer than the context lasts.
+// TestEndOfTheAttempt: no pod waits longer than its context lasts.
 func TestEndOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,14 +157,14 @@ func TestPlaceThatWasNeverTaken(t *testing.T) {
 	place.Leave()
 }
 
-// TestManyAtOnce: a burst of pods, each of which the server needs a moment for, one after the other. All get through,
-// and never are there more inside than there is room for.
+// TestManyAtOnce: in a burst of pods the server handles one after the other. All get through, and there are never more
+// pods inside than the limit.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var (
 			g      Gate
-			server = make(chan struct{}, 1) // A mutex would keep the bubble's time from going on.
+			server = make(chan struct{}, 1) // A mutex would stop the bubble's clock.
 			pods   sync.WaitGroup
 			most   int
 		)

@@ -11,17 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server is a model of an API server: as many requests at a time as it has processors, from all that wait, in random order.
+// server is a model of an API server: it handles as many requests at a time as it has processors, in random order.
 type server struct {
 	mutex    sync.Mutex
 	requests []chan struct{}
 	arrived  chan struct{}
 	stop     chan struct{}
-	// works is how long a request keeps a processor busy, answers how long it takes after that.
+	// works is the time that a request keeps a processor busy, answers the time after that until the answer.
 	works, answers time.Duration
 }
 
-// processors and the others are those of the benchmark SharedClaim/burst_100nodes, and about how long requests take there.
+// The number of processors and the other values come from the benchmark SharedClaim/burst_100nodes; the times
+// approximate its requests.
 const (
 	processors   = 2
 	burst        = 500
@@ -59,13 +60,13 @@ func (s *server) request() {
 	s.mutex.Unlock()
 	select {
 	case s.arrived <- struct{}{}:
-	default: // As many as there are processors will look.
+	default: // A signal for each processor suffices.
 	}
 	<-request
 }
 
-// bind carries out the requests for a pod: nominated node, finalizer, allocation and reservation, and the binding. Those
-// to its claim wait for the pods before it with the same claim.
+// bind sends the requests for a pod: nominated node, finalizer, allocation and reservation, and the binding. The
+// requests to its claim wait for the earlier pods with the same claim.
 func (s *server) bind(g *Gate, claim chan struct{}, first bool, written func()) {
 	place := g.Enter()
 	s.request()
@@ -80,7 +81,7 @@ func (s *server) bind(g *Gate, claim chan struct{}, first bool, written func()) 
 	s.request()
 }
 
-// schedule has a burst of pods bound, and returns how long that takes, and the slowest attempt but for one in a hundred.
+// schedule binds a burst of pods, and returns the total time and the 99th percentile of the attempts' times.
 func (s *server) schedule(t *testing.T, gated bool) (all, slowest time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +129,7 @@ func (s *server) schedule(t *testing.T, gated bool) (all, slowest time.Duration)
 	return all, slowest
 }
 
-// TestBusyServer: attempts are a lot shorter, and the last pod is not bound later.
+// TestBusyServer: attempts are much shorter, and the last pod is bound no later.
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	s := server{works: 4500 * time.Microsecond, answers: 5 * time.Millisecond}
@@ -139,7 +140,7 @@ func TestBusyServer(t *testing.T) {
 	require.Less(t, allGated, all+all/8)
 }
 
-// TestFarServer: what is slow for other reasons goes on as before, but for the first pods.
+// TestFarServer: if requests are slow for other reasons, only the first pods wait.
 func TestFarServer(t *testing.T) {
 	t.Parallel()
 	s := server{works: 100 * time.Microsecond, answers: 100 * time.Millisecond}

@@ -1,5 +1,5 @@
-// Package batch tells kube-scheduler which pods are alike as far as devices are concerned, so that it can
-// try the nodes that were found for one of them first for the next (opportunistic batching).
+// Package batch tells kube-scheduler which pods request the same devices, so that it can reuse the nodes found for one
+// of them for the next (opportunistic batching).
 package batch
 
 import (
@@ -15,22 +15,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// Signer signs pods with the content of their claims.
+// A Signer signs pods with the content of their claims.
 type Signer struct {
-	// Key is the one of the signatures.
+	// Key is the key of the signatures.
 	Key string
-	// ClaimsOf returns the claims of a pod, or why they are not all there.
+	// ClaimsOf returns the claims of a pod, or an error if any is missing.
 	ClaimsOf func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	// OfController reports whether a controller of a driver may have to allocate one of the claims.
 	OfController func([]*resourceapi.ResourceClaim) bool
 }
 
-// Sign returns the signature of a pod whose claims were made from templates. Pods with the same one ask for
-// the same.
+// Sign returns the signature of a pod whose claims were created from templates. Pods with the same signature request
+// the same devices.
 //
-// A pod whose claims are missing or allocated is not signed, nor is one that names
-// claims which others may use as well: for these, other nodes are good than for the
-// pod before. Pods without claims are of no concern here.
+// A pod is not signed if its claims are missing or allocated, or if other pods may use them as well: then the nodes of
+// the previous pod may be wrong for it. Pods without claims need no signature here.
 func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return nil, nil
@@ -52,7 +51,7 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 		if claim.Status.Allocation != nil {
 			return nil, notSigned("claim %s is allocated", klog.KObj(claim))
 		}
-		if !metav1.IsControlledBy(claim, pod) { // It was made for a PodGroup.
+		if !metav1.IsControlledBy(claim, pod) { // The claim was created for a PodGroup.
 			return nil, notSigned("claim %s may be used by other pods", klog.KObj(claim))
 		}
 		spec, err := claim.Spec.Marshal()
@@ -65,7 +64,7 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	return []fwk.SignFragment{{Key: s.Key, Value: content.Sum(nil)}}, nil
 }
 
-// notSigned is the status of a pod that cannot be batched.
+// notSigned returns the status of a pod that cannot be batched.
 func notSigned(format string, args ...any) *fwk.Status {
 	return podstatus.New(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
 }

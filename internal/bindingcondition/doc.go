@@ -1,7 +1,5 @@
-// Package bindingcondition is about devices that get ready after they were allocated
-// (KEP-5007): how far drivers have got with a claim, as they report in its status.devices,
-// and how a pod that is to be bound waits for that.
+// Package bindingcondition handles devices that get ready after they were allocated (KEP-5007): it reads the conditions
+// that drivers report in a claim's status.devices, and lets a pod wait for them before it is bound.
 //
-// It reads claims and pods and writes to none. What becomes of a claim whose devices do not get
-// ready is up to whoever asks.
+// It writes neither claims nor pods. The caller decides what to do with a claim whose devices do not get ready.
 package bindingcondition

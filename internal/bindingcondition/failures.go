@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// remembered is how long a failure counts. By then somebody has probably repaired the device.
+	// remembered is the time for which a failure counts. After that, the device is probably repaired.
 	remembered = time.Hour
-	// mostFailing bounds for how many pods and claims failures are remembered, those that failed last, and
-	// mostDevices how many devices for each.
+	// mostFailing limits the pods and claims whose failures are remembered, and mostDevices the devices of each. The
+	// ones that failed last are kept.
 	mostFailing, mostDevices = 1024, 16
 )
 
@@ -26,8 +26,9 @@ type Device struct {
 	Name string
 }
 
-// Failures remembers which devices did not get ready for whom, so that the next attempts prefer others. That is remembered for
-// a pod and for each of its claims: the one may be created again, the other used by another pod. It is safe for concurrent use.
+// Failures remembers which devices did not get ready, so that the next attempts prefer other devices. It remembers them
+// for the pod and for each of its claims: the pod may be created again, and another pod may use the claim. It is safe
+// for concurrent use.
 type Failures struct {
 	clock clock.PassiveClock
 	mutex sync.Mutex
@@ -41,13 +42,13 @@ type deviceFailures struct {
 	last   time.Time
 }
 
-// NewFailures returns one that remembers nothing.
+// NewFailures returns an empty Failures.
 func NewFailures(clock clock.PassiveClock) *Failures {
 	return &Failures{clock: clock, of: lru.New(mostFailing)}
 }
 
-// Note remembers the devices of a claim that are to blame for Broken: those that have failed, or if none has, those that are
-// not ready.
+// Note remembers the devices of a claim that make it Broken: those that have failed, or if none has, those that are not
+// ready.
 func (f *Failures) Note(pod types.UID, claim *resourceapi.ResourceClaim) {
 	devices := readinessOf(claim)
 	hasFailed := failure(claim, devices) != nil
@@ -75,7 +76,7 @@ func (f *Failures) note(uid types.UID, device Device) {
 		}
 	}
 	if len(list) == mostDevices {
-		list = list[1:] // The one that failed the longest ago.
+		list = list[1:] // Drop the oldest failure.
 	}
 	f.of.Add(uid, append(list, latest))
 }
@@ -92,7 +93,8 @@ func (f *Failures) known(uid types.UID) (list []deviceFailures) {
 	return list
 }
 
-// Of returns how often devices have failed lately for any of these pods and claims; nil if none has.
+// Of returns the highest number of recent failures of each device for any of these pods and claims; nil if there are
+// none.
 func (f *Failures) Of(uids ...types.UID) map[Device]int {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -111,7 +113,7 @@ func (f *Failures) Of(uids ...types.UID) map[Device]int {
 	return times
 }
 
-// Forget forgets what is remembered for a pod or a claim.
+// Forget removes the failures of a pod or a claim.
 func (f *Failures) Forget(uid types.UID) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

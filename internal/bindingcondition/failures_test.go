@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// claimWith is a claim with devices of which the driver reports a condition each, "" for none.
+// claimWith returns a claim with a device for each condition that the driver reports, "" for none.
 func claimWith(uid types.UID, reports map[string]string) *resourceapi.ResourceClaim {
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: uid}, Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{}}}
 	for device, condition := range reports {

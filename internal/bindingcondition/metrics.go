@@ -8,12 +8,11 @@ import (
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// observe feeds the scheduler's own metrics about binding conditions, in the same way as the
-// in-tree plugin does: the duration counts once for each device of the pod, the number of
-// allocations for those with binding conditions only.
+// observe updates the scheduler's own metrics about binding conditions like the in-tree plugin: the duration once for
+// each device of the pod, the number of allocations only for devices with binding conditions.
 func observe(profile string, claims []*resourceapi.ResourceClaim, duration time.Duration, err error) {
 	if schedmetrics.DRABindingConditionsPreBindDuration == nil || schedmetrics.DRABindingConditionsAllocationsTotal == nil {
-		return // Nobody has set up the scheduler's metrics in this process.
+		return // The scheduler's metrics are not set up in this process.
 	}
 	status := statusOf(err)
 	for _, claim := range claims {
@@ -30,7 +29,7 @@ func observe(profile string, claims []*resourceapi.ResourceClaim, duration time.
 	}
 }
 
-// statusOf is the label for how the wait has ended.
+// statusOf returns the label value for the outcome of a wait.
 func statusOf(err error) string {
 	switch {
 	case err == nil:

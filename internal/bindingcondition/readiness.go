@@ -13,14 +13,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
-// Why an allocation cannot be used although it is there. The texts are those of the
-// in-tree plugin, for whoever looks for them in the status of pods.
+// Reasons why an allocation cannot be used. The texts are those of the in-tree plugin, for tools and users that look
+// for them in the status of pods.
 var (
 	ErrFailed  = errors.New("device binding failed")
 	ErrTimeout = errors.New("device binding timeout")
 )
 
-// Has reports whether a device that is allocated for the claim has binding conditions.
+// Has reports whether any device allocated for the claim has binding conditions.
 func Has(claim *resourceapi.ResourceClaim) bool {
 	if claim.Status.Allocation == nil {
 		return false
@@ -34,10 +34,9 @@ func Has(claim *resourceapi.ResourceClaim) bool {
 	return false
 }
 
-// Broken says why nobody should wait (any longer) for the claim's devices, nil if there is no
-// reason: it wraps ErrFailed if a driver has reported a failure, and ErrTimeout if the devices
-// were not ready within the timeout (bindingTimeout) after they were allocated. A claim that
-// gets ready after the timeout can be used.
+// Broken returns why it is useless to wait (any longer) for the claim's devices, nil if it is not: it wraps ErrFailed
+// if a driver has reported a failure, and ErrTimeout if the devices were not ready within the timeout (bindingTimeout)
+// after their allocation. A claim that gets ready after the timeout can be used.
 func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
 	if !Has(claim) {
 		return nil
@@ -53,8 +52,8 @@ func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
 	return timedOut(claim, devices, timeout)
 }
 
-// readiness is how far a device is with the conditions that have to be true before a pod
-// is bound. Its driver reports them in status.devices of the claim.
+// readiness is the state of a device's conditions that must be true before a pod is bound. Its driver reports them in
+// the claim's status.devices.
 type readiness struct {
 	device *resourceapi.DeviceRequestAllocationResult
 	// pending are the binding conditions that are not true (yet).
@@ -93,8 +92,8 @@ func newReadiness(device *resourceapi.DeviceRequestAllocationResult, reported []
 	return r
 }
 
-// reportedConditions are those that the driver has reported for an allocated device. Of
-// a device that is shared, each share has its own.
+// reportedConditions returns the conditions that the driver has reported for an allocated device. Each share of a
+// shared device has its own conditions.
 func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.DeviceRequestAllocationResult) []metav1.Condition {
 	for i := range claim.Status.Devices {
 		reported := &claim.Status.Devices[i]
@@ -107,7 +106,7 @@ func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.De
 	return nil
 }
 
-// isReady reports whether all binding conditions are true, and none of failure.
+// isReady reports whether all binding conditions are true, and no failure condition is.
 func isReady(devices []readiness) bool {
 	for _, device := range devices {
 		if len(device.pending) > 0 || len(device.failures) > 0 {
@@ -117,7 +116,7 @@ func isReady(devices []readiness) bool {
 	return true
 }
 
-// failure returns the first failure that a driver has reported, or nil.
+// failure returns an error for the first failure that a driver has reported, nil if there is none.
 func failure(claim *resourceapi.ResourceClaim, devices []readiness) error {
 	for _, device := range devices {
 		if len(device.failures) > 0 {
@@ -129,7 +128,7 @@ func failure(claim *resourceapi.ResourceClaim, devices []readiness) error {
 	return nil
 }
 
-// timedOut is the error about a claim that took too long.
+// timedOut returns the error for a claim that took too long.
 func timedOut(claim *resourceapi.ResourceClaim, devices []readiness, timeout time.Duration) error {
 	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)", ErrTimeout, claimname.Of(claim), describePending(devices), timeout)
 }
@@ -145,10 +144,10 @@ func describePending(devices []readiness) string {
 	return strings.Join(parts, "; ")
 }
 
-// name is that of the device with its driver and pool.
+// name returns the device's name with its driver and pool.
 func (r readiness) name() string {
 	return r.device.Driver + "/" + r.device.Pool + "/" + r.device.Device
 }
 
-// Pending says which devices of a claim lack which binding conditions, "" if all of them are ready.
+// Pending describes which devices of a claim lack which binding conditions. It returns "" if all are ready.
 func Pending(claim *resourceapi.ResourceClaim) string { return describePending(readinessOf(claim)) }

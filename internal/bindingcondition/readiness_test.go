@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// reports is what a driver says about one device.
+// reports is the driver's report about one device.
 func reports(device string, conditions ...metav1.Condition) resourceapi.AllocatedDeviceStatus {
 	return resourceapi.AllocatedDeviceStatus{Driver: "d", Pool: "p", Device: device, Conditions: conditions}
 }

@@ -17,53 +17,53 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// Cluster is what is known of the objects that a wait is about. All of it is in memory.
+// Cluster reads the pods and claims of a wait, from memory only.
 type Cluster interface {
-	// Pod returns the latest known state of a pod, nil if there is none of that name.
+	// Pod returns the latest known state of a pod, nil if it does not exist.
 	Pod(namespace, name string) *v1.Pod
-	// Claim returns the latest known state of a claim, nil if there is none of that name. It
-	// may have been written a moment ago and not have been seen by the informer.
+	// Claim returns the latest known state of a claim, nil if it does not exist. It may include a recent write that the
+	// informer has not seen.
 	Claim(namespace, name string) *resourceapi.ResourceClaim
 	// Listed reports whether the informer has a claim of that name.
 	Listed(namespace, name string) bool
-	// Allocated reports whether the server is known to have the claim with an allocation.
+	// Allocated reports whether the server is known to have an allocation for the claim.
 	Allocated(claim types.UID) bool
 	// Reserved reports whether a claim is reserved for the pod, or for its PodGroup.
 	Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool
 }
 
-// Waiter has the pods of one profile of the scheduler wait for their devices.
+// A Waiter lets pods of one profile wait for their devices.
 type Waiter struct {
 	Cluster Cluster
-	// Changed is told of each change of a claim, and of pods that end.
+	// Changed receives each change of a claim, and the end of pods.
 	Changed Watchers
-	// Timeout is how long a device may take after it was allocated (bindingTimeout).
+	// Timeout limits the time that a device may take after its allocation (bindingTimeout).
 	Timeout time.Duration
-	// Stopping ends when the scheduler does.
+	// Stopping ends when the scheduler stops.
 	Stopping context.Context
-	// Recorder tells the users of pods what these wait for.
+	// Recorder writes events about what pods wait for.
 	Recorder events.EventRecorderLogger
 	// Profile is the name of the profile, for the scheduler's metrics.
 	Profile string
 }
 
-// Outcome is how a wait has ended.
+// Outcome is the result of a wait.
 type Outcome struct {
-	// Claims are those of the pod in their latest state, in the same order.
+	// Claims are the pod's claims in their latest state, in the same order.
 	Claims []*resourceapi.ResourceClaim
 	// Waited is set if a device was not ready from the start.
 	Waited bool
-	// Broken are the claims that fail or take too long, by their positions: the last pod to
-	// release one clears the allocation, and with it what drivers have reported.
+	// Broken are the positions of claims that fail or take too long. The last pod to release such a claim clears the
+	// allocation, and with it the conditions that drivers reported.
 	Broken []int
 }
 
-// Await waits until drivers have reported that the devices of all claims are ready, which may
-// take minutes. The claims are allocated and reserved for the pod on the node, for good, as the
-// server has confirmed. Pods that share a claim wait side by side, each with its own reservation.
+// Await waits until drivers have reported that the devices of all claims are ready, which may take minutes. The server
+// has confirmed that the claims are allocated, and reserved for the pod. Pods that share a claim wait concurrently,
+// each with its own reservation.
 //
-// The error says why that is not to be waited for any longer: ErrFailed, ErrTimeout, the end
-// of the context or of the scheduler, or that the pod or its hold on a claim is gone.
+// The error says why the wait ended early: ErrFailed, ErrTimeout, the end of the context or of the scheduler, or that
+// the pod, its claim or the claim's reservation is gone.
 func (w *Waiter) Await(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Outcome, error) {
 	if !slices.ContainsFunc(claims, Has) {
 		return Outcome{Claims: claims}, nil
@@ -74,7 +74,7 @@ func (w *Waiter) Await(ctx context.Context, pod *v1.Pod, node string, claims []*
 	return one.outcome, err
 }
 
-// wait is one pod that waits for its devices.
+// A wait is one pod's wait for its devices.
 type wait struct {
 	*Waiter
 	pod     *v1.Pod
@@ -83,7 +83,7 @@ type wait struct {
 	outcome Outcome
 }
 
-// run returns nil when all claims are ready, or why that is not to be waited for.
+// run returns nil when all claims are ready, or why the wait ended early.
 func (w *wait) run(ctx context.Context) error {
 	objects := []types.UID{w.pod.UID}
 	for _, claim := range w.outcome.Claims {
@@ -111,7 +111,7 @@ func (w *wait) run(ctx context.Context) error {
 	}
 }
 
-// announce says that the pod waits, once.
+// announce logs that the pod waits and writes an event, once.
 func (w *wait) announce(ctx context.Context) {
 	if w.outcome.Waited {
 		return
@@ -127,9 +127,8 @@ func (w *wait) announce(ctx context.Context) {
 		"devices on node %s are not ready: %s", w.node, describePending(missing))
 }
 
-// look finds out how things are. The deadline is when to look again at the latest; it is
-// zero if all claims are ready. All claims are looked at, so that all that are broken get
-// marked; the first error is returned.
+// look checks the pod and its claims. deadline is the time of the next check at the latest, zero if all claims are
+// ready. look checks all claims, so that all broken ones are marked, and returns the first error.
 func (w *wait) look() (deadline time.Time, err error) {
 	if err := w.podIsGone(); err != nil {
 		return time.Time{}, err
@@ -146,7 +145,7 @@ func (w *wait) look() (deadline time.Time, err error) {
 	return deadline, err
 }
 
-// lookAt is look for one claim, by its position.
+// lookAt checks the claim at a position.
 func (w *wait) lookAt(i int) (deadline time.Time, err error) {
 	if err := w.refresh(i); err != nil {
 		return time.Time{}, err
@@ -171,14 +170,13 @@ func (w *wait) lookAt(i int) (deadline time.Time, err error) {
 	return deadline, nil
 }
 
-// UnlistedInterval is when to look again at a claim that the informer does not have: not yet,
-// or not any more. The scheduler's manager of claims may hear of a deletion after us, and
-// nothing would tell when it has.
+// UnlistedInterval is the interval between checks of a claim that the informer does not have, not yet or not any more.
+// The scheduler's claim manager may learn of a deletion after the informer's event, and no event follows.
 const UnlistedInterval = time.Second
 
-// deadline is the end of the timeout. It began when the claim was allocated, which may have
-// been long ago, for another pod or by another process. Its clock may have been wrong, and
-// the time need not be known; nobody waits for longer than the timeout.
+// deadline returns the end of the timeout. The timeout began with the claim's allocation, which may have been long ago,
+// for another pod or by another process. That process's clock may have been wrong, and the time may be missing; so the
+// wait never takes longer than the timeout.
 func (w *wait) deadline(claim *resourceapi.ResourceClaim) time.Time {
 	deadline := w.begin.Add(w.Timeout)
 	if allocated := claim.Status.Allocation.AllocationTimestamp; allocated != nil && allocated.Add(w.Timeout).Before(deadline) {
@@ -187,9 +185,8 @@ func (w *wait) deadline(claim *resourceapi.ResourceClaim) time.Time {
 	return deadline
 }
 
-// refresh takes over the latest state of a claim. It fails if that is not what was
-// confirmed any more. That is from the server's answer, so a claim that was just made is
-// perhaps not known elsewhere yet.
+// refresh replaces a claim by its latest state. It fails if the claim is gone, or has lost the confirmed allocation or
+// reservation. The confirmed state is the server's answer, so other sources may not know a new claim yet.
 func (w *wait) refresh(i int) error {
 	confirmed := w.outcome.Claims[i]
 	latest := w.Cluster.Claim(confirmed.Namespace, confirmed.Name)
@@ -211,12 +208,12 @@ func (w *wait) refresh(i int) error {
 	return nil
 }
 
-// isOlder reports whether a state is known to be from before another one.
+// isOlder reports whether a state is known to be older than another one.
 func isOlder(state, other *resourceapi.ResourceClaim) bool {
 	return state != nil && objectversion.Newer(other.ResourceVersion, state.ResourceVersion)
 }
 
-// podIsGone fails if nobody wants the pod any more.
+// podIsGone returns an error if the pod is deleted or being deleted.
 func (w *wait) podIsGone() error {
 	latest := w.Cluster.Pod(w.pod.Namespace, w.pod.Name)
 	if latest == nil || latest.UID != w.pod.UID || latest.DeletionTimestamp != nil {

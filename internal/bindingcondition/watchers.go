@@ -8,17 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Watchers tells those who wait for something about certain objects when one of them has
-// changed, so that they look again. It says neither what has changed nor how often. The
-// zero value has nobody to tell. It is safe for concurrent use.
+// Watchers wakes waits when one of their objects has changed, so that they check it again. It does not say what has
+// changed nor how often. The zero value has no watchers. It is safe for concurrent use.
 type Watchers struct {
 	count    atomic.Int64 // of entries in byObject; 0 is the usual case
 	mutex    sync.Mutex
 	byObject map[types.UID][]chan struct{}
 }
 
-// watch returns a channel that has something to receive after any of the objects has
-// changed, from now on. The function ends it.
+// watch returns a channel that receives after any of the objects has changed. leave ends the watch.
 func (w *Watchers) watch(objects ...types.UID) (changed <-chan struct{}, leave func()) {
 	channel := make(chan struct{}, 1)
 	w.mutex.Lock()
@@ -47,10 +45,10 @@ func (w *Watchers) leave(channel chan struct{}, objects []types.UID) {
 	w.count.Store(int64(len(w.byObject)))
 }
 
-// Idle reports whether nobody watches anything.
+// Idle reports whether there are no watchers.
 func (w *Watchers) Idle() bool { return w.count.Load() == 0 }
 
-// Tell tells all who watch the object. It does not block.
+// Tell wakes all watchers of the object. It does not block.
 func (w *Watchers) Tell(object types.UID) {
 	if w.Idle() {
 		return
@@ -60,7 +58,7 @@ func (w *Watchers) Tell(object types.UID) {
 	for _, channel := range w.byObject[object] {
 		select {
 		case channel <- struct{}{}:
-		default: // It has not looked yet.
+		default: // The watcher has not received the previous signal yet.
 		}
 	}
 }

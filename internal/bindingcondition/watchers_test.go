@@ -17,7 +17,7 @@ func TestWatchers(t *testing.T) {
 			return false
 		}
 	}
-	w.Tell("a") // Nobody watches.
+	w.Tell("a") // There are no watchers.
 	first, leaveFirst := w.watch("a", "b")
 	second, leaveSecond := w.watch("b")
 	require.False(t, told(first), "what was before does not count")

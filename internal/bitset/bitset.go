@@ -1,6 +1,5 @@
-// Package bitset holds sets of small non-negative integers, one bit a member.
-// The allocator uses them for sets of devices: a member is a device's position
-// in its pool as a node sees it.
+// Package bitset holds sets of small non-negative integers, with one bit per integer. The allocator uses them
+// for sets of devices: a member is a device's position in its pool as a node sees it.
 package bitset
 
 import (
@@ -10,9 +9,8 @@ import (
 
 const wordBits = 64
 
-// Set is a set of integers in [0, n) where n was given to New. Methods that
-// combine two sets require that both were made for the same n, except that the
-// argument may be nil for an empty set where there is no more to it than that.
+// A Set is a set of integers in [0, n), where n was given to New. Methods that combine two sets require the
+// same n for both. Where a method says so, its argument may be nil for an empty set.
 type Set []uint64
 
 // New returns an empty set for members in [0, n).
@@ -20,10 +18,10 @@ func New(n int) Set {
 	return make(Set, Words(n))
 }
 
-// Words returns how many words a set for members in [0, n) has.
+// Words returns the number of words of a set for members in [0, n).
 func Words(n int) int { return (n + wordBits - 1) / wordBits }
 
-// Arena hands out sets from one piece of memory.
+// An Arena allocates sets from one piece of memory.
 type Arena []uint64
 
 // New returns an empty set for members in [0, n).
@@ -52,13 +50,13 @@ func Full(n int) Set {
 // Has reports whether i is a member.
 func (s Set) Has(i int) bool { return s[i/wordBits]&(1<<(i%wordBits)) != 0 }
 
-// Has is set.Has for a set that may be nil.
+// Has reports whether i is a member of a set, which may be nil.
 func Has(set Set, i int) bool { return set != nil && set.Has(i) }
 
 // Add makes i a member.
 func (s Set) Add(i int) { s[i/wordBits] |= 1 << (i % wordBits) }
 
-// Remove makes i no member.
+// Remove removes i.
 func (s Set) Remove(i int) { s[i/wordBits] &^= 1 << (i % wordBits) }
 
 // Clone returns a copy that shares nothing with s.
@@ -66,7 +64,7 @@ func (s Set) Clone() Set {
 	return append(make(Set, 0, len(s)), s...)
 }
 
-// And keeps only members which are also in other.
+// And removes all members that are not in other.
 func (s Set) And(other Set) {
 	for i := range s {
 		s[i] &= other[i]
@@ -164,8 +162,7 @@ func (s Set) RemoveBefore(from int) {
 	}
 }
 
-// Sized returns an empty set for members in [0, n), in the memory of s if that is
-// large enough.
+// Sized returns an empty set for members in [0, n). It reuses the memory of s if that is large enough.
 func (s Set) Sized(n int) Set {
 	words := Words(n)
 	if cap(s) < words {

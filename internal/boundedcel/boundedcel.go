@@ -1,11 +1,10 @@
-// Package boundedcel keeps CEL expressions from calculating with endless quantities.
+// Package boundedcel prevents CEL expressions from calculating with quantities that have too many digits.
 //
-// Whoever can write an expression can write quantity("1e999999999"), with which
-// resource.Quantity calculates for hours, and quantity("1e-999999999"), which it parses for
-// hours. CEL cannot interrupt that, nor does it count it as cost. So the functions that parse
-// quantities refuse what has too many digits, and capacities of devices are bounded before
-// expressions see them. A number that has one more digit after each addition stays small enough
-// within the cost limit.
+// Any author of an expression can write quantity("1e999999999"), with which resource.Quantity calculates for
+// hours, or quantity("1e-999999999"), which it parses for hours. CEL can neither interrupt that nor count it
+// as cost. Therefore the functions that parse quantities refuse texts with too many digits, and capacities of
+// devices are bounded before expressions see them. A number that gains one digit with each addition stays
+// small enough within the cost limit.
 package boundedcel
 
 import (
@@ -29,7 +28,8 @@ const (
 	toQuantity = "quantity"
 )
 
-// Option is for programs that are not of the API's current version: see Program.
+// Option returns the CEL option that adds these checks, for programs that are not of the API's current
+// version; see Program.
 func Option() cel.ProgramOption {
 	return cel.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 		call, is := i.(interpreter.InterpretableCall)
@@ -75,14 +75,14 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return apiservercel.Quantity{Quantity: &parsed}
 }
 
-// Program returns an expression compiled so that it refuses endless quantities. One that parses
-// none stays as it is: to plan it again takes time.
+// Program returns the compiled expression with a program that refuses endless quantities. It leaves an
+// expression that parses no quantities unchanged, because planning takes time.
 func Program(compiled dracel.CompilationResult) dracel.CompilationResult {
 	if compiled.Error != nil || !strings.Contains(compiled.Expression, "uantity") {
 		return compiled
 	}
 	program, err := planned(&compiled)
-	if err != nil { // Cannot be: the same was compiled before.
+	if err != nil { // Impossible: the same expression compiled before.
 		compiled.Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: err.Error()}
 		return compiled
 	}
@@ -90,7 +90,7 @@ func Program(compiled dracel.CompilationResult) dracel.CompilationResult {
 	return compiled
 }
 
-// planned plans an expression with the limits that the first compilation sets as well.
+// planned plans an expression with the limits of the first compilation.
 func planned(compiled *dracel.CompilationResult) (cel.Program, error) {
 	checked, issues := compiled.Environment.Compile(compiled.Expression)
 	if issues.Err() != nil {
@@ -102,7 +102,8 @@ func planned(compiled *dracel.CompilationResult) (cel.Program, error) {
 		Option())
 }
 
-// Capacities returns capacities with which one can calculate: most often the given ones.
+// Capacities returns capacities that are safe to calculate with: usually the given ones, otherwise a copy
+// with bounded values.
 func Capacities(capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
 	countable := true
 	for _, capacity := range capacities {

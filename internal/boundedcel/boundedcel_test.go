@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestCapacities: what can be counted is not copied, and the rest not written to. How expressions
-// fare is tested where they are evaluated, see TestEndlessQuantities of pkg/selector.
+// TestCapacities: countable capacities are not copied, and the others are not modified. For expressions see
+// TestEndlessQuantities of pkg/selector.
 func TestCapacities(t *testing.T) {
 	t.Parallel()
 	given := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("40Gi")}}

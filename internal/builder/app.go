@@ -30,8 +30,8 @@ func AppPod(name, app string, edits ...func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-// Deployment makes a Deployment of pods of an app, whose name it has. Updates are of no
-// concern here, so that replaced pods go away first.
+// Deployment makes a Deployment of pods of an app, with the app's name. Its updates delete old pods first, because
+// updates do not matter here.
 func Deployment(app string, replicas int32, edits ...func(*v1.Pod)) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: Namespace},
@@ -59,7 +59,7 @@ func podTemplate(app string, edits []func(*v1.Pod)) v1.PodTemplateSpec {
 	return v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}
 }
 
-// Uses are existing claims as a pod lists them, each under its own name.
+// Uses returns pod references to existing claims, each under the claim's name.
 func Uses(claims ...string) []v1.PodResourceClaim {
 	var uses []v1.PodResourceClaim
 	for _, claim := range claims {
@@ -68,8 +68,7 @@ func Uses(claims ...string) []v1.PodResourceClaim {
 	return uses
 }
 
-// FromTemplate is a claim that is generated from a template for a pod, under the
-// template's name.
+// FromTemplate returns a pod reference to a template, under the template's name.
 func FromTemplate(template string) []v1.PodResourceClaim {
 	return []v1.PodResourceClaim{{Name: template, ResourceClaimTemplateName: &template}}
 }

@@ -57,7 +57,7 @@ func (b *ClaimBuilder) Config(driver, parameters string, requests ...string) *Cl
 	return b
 }
 
-// Modify changes what no method above does.
+// Modify makes any other change.
 func (b *ClaimBuilder) Modify(change func(*resourceapi.ResourceClaim)) *ClaimBuilder {
 	change(&b.claim)
 	return b

@@ -21,7 +21,7 @@ func DriverClass(driver string) *resourceapi.DeviceClass {
 	return Class(driver, OfDriver(driver))
 }
 
-// OfDriver is the CEL expression for all devices of a driver.
+// OfDriver returns the CEL expression for all devices of a driver.
 func OfDriver(driver string) string {
 	return fmt.Sprintf("device.driver == %q", driver)
 }

@@ -36,8 +36,7 @@ func NumberedDevices(name string, n int) []*DeviceBuilder {
 	return result
 }
 
-// Attr sets a string, int or bool attribute, or another one that is given as such.
-// An unqualified name belongs to the driver.
+// Attr sets a string, int or bool attribute, or any given DeviceAttribute. An unqualified name belongs to the driver.
 func (b *DeviceBuilder) Attr(name string, value any) *DeviceBuilder {
 	if b.device.Attributes == nil {
 		b.device.Attributes = make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute)
@@ -59,7 +58,7 @@ func (b *DeviceBuilder) Attr(name string, value any) *DeviceBuilder {
 	return b
 }
 
-// Version is an attribute that is a semantic version.
+// Version returns an attribute with a semantic version.
 func Version(version string) resourceapi.DeviceAttribute {
 	return resourceapi.DeviceAttribute{VersionValue: &version}
 }
@@ -73,7 +72,7 @@ func (b *DeviceBuilder) Capacity(name, quantity string) *DeviceBuilder {
 	return b
 }
 
-// Policy says what claims can ask for of a capacity that the device has already (KEP-5075).
+// Policy sets the request policy of an existing capacity (KEP-5075).
 func (b *DeviceBuilder) Policy(capacity string, policy resourceapi.CapacityRequestPolicy) *DeviceBuilder {
 	changed := b.device.Capacity[resourceapi.QualifiedName(capacity)]
 	changed.RequestPolicy = &policy
@@ -124,20 +123,19 @@ func (b *DeviceBuilder) BindingCondition(condition string) *DeviceBuilder {
 	return b
 }
 
-// BindsToNode makes the device useable only on the node that it is allocated for.
+// BindsToNode restricts the device to the node that it is allocated for.
 func (b *DeviceBuilder) BindsToNode() *DeviceBuilder {
 	b.device.BindsToNode = ptr.To(true)
 	return b
 }
 
-// BindingFailureCondition adds a condition that, if it is true, says that the device
-// will not get ready (KEP-5007).
+// BindingFailureCondition adds a condition that, if true, means that the device will not get ready (KEP-5007).
 func (b *DeviceBuilder) BindingFailureCondition(condition string) *DeviceBuilder {
 	b.device.BindingFailureConditions = append(b.device.BindingFailureConditions, condition)
 	return b
 }
 
-// Modify changes what no method above does.
+// Modify makes any other change.
 func (b *DeviceBuilder) Modify(change func(*resourceapi.Device)) *DeviceBuilder {
 	change(&b.device)
 	return b

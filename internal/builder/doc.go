@@ -1,6 +1,6 @@
-// Package builder makes API objects for tests and simulations in few words. What
-// is not said is filled with the value that the API server would default it to.
+// Package builder makes API objects for tests and simulations in few words. Fields that are not set get the API
+// server's defaults.
 //
-// Claims, slices and the other objects that state is kept of come as a server shows
-// them, with a UID and in the namespace "default". Unsaved makes of them what a server takes.
+// Claims, slices and other stored objects have a UID and the namespace "default", as a server returns them. Unsaved
+// removes these fields for creation.
 package builder

@@ -22,14 +22,14 @@ func Container(name string, resources ...string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, container(name, resources)) }
 }
 
-// InitContainer is Container for one that ends before those after it begin.
+// InitContainer works like Container, for a container that ends before those after it begin.
 func InitContainer(name string, resources ...string) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, container(name, resources))
 	}
 }
 
-// Sidecar is Container for one that begins before those after it, and runs along with them.
+// Sidecar works like Container, for a container that begins before those after it, and runs along with them.
 func Sidecar(name string, resources ...string) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		sidecar := container(name, resources)

@@ -20,7 +20,7 @@ func Request(name, class string) *RequestBuilder {
 	}}
 }
 
-// FirstAvailable asks for the first alternative that can be had (KEP-4816).
+// FirstAvailable asks for the first alternative that can be allocated (KEP-4816).
 func FirstAvailable(name string, alternatives ...*RequestBuilder) *RequestBuilder {
 	return &RequestBuilder{name: name, alternatives: alternatives}
 }
@@ -63,7 +63,7 @@ func (b *RequestBuilder) Tolerate(key string, effect ...resourceapi.DeviceTaintE
 	return b
 }
 
-// Toleration is what RequestBuilder.Tolerate adds.
+// Toleration returns the toleration that RequestBuilder.Tolerate adds.
 func Toleration(key string, effect ...resourceapi.DeviceTaintEffect) resourceapi.DeviceToleration {
 	toleration := resourceapi.DeviceToleration{Key: key, Operator: resourceapi.DeviceTolerationOpExists}
 	if len(effect) > 0 {
@@ -82,7 +82,7 @@ func (b *RequestBuilder) Capacity(name, quantity string) *RequestBuilder {
 	})
 }
 
-// Derive makes up an attribute of the devices by a CEL expression (KEP-6080).
+// Derive adds an attribute that a CEL expression derives from the devices (KEP-6080).
 func (b *RequestBuilder) Derive(name, expression string) *RequestBuilder {
 	b.exact.DerivedAttributes = append(b.exact.DerivedAttributes, resourceapi.DeviceDerivedAttribute{
 		Name: resourceapi.FullyQualifiedName(name), Expression: expression,
@@ -90,7 +90,7 @@ func (b *RequestBuilder) Derive(name, expression string) *RequestBuilder {
 	return b
 }
 
-// Modify changes what no method above does.
+// Modify makes any other change.
 func (b *RequestBuilder) Modify(change func(*resourceapi.ExactDeviceRequest)) *RequestBuilder {
 	change(&b.exact)
 	return b

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Driver is the driver of slices for which no other is named.
+// Driver is the default driver of slices.
 const Driver = "gpu.example.com"
 
 // SliceBuilder makes a ResourceSlice.
@@ -28,7 +28,7 @@ func Slice(name string) *SliceBuilder {
 	}}
 }
 
-// NodeSlice is a slice for a single node: the slice and its pool are named after it.
+// NodeSlice makes a slice for a single node: the slice and its pool have the node's name.
 func NodeSlice(node string, devices ...*DeviceBuilder) *SliceBuilder {
 	return Slice(node).OnNode(node).Devices(devices...)
 }
@@ -39,7 +39,7 @@ func (b *SliceBuilder) OfDriver(driver string) *SliceBuilder {
 	return b
 }
 
-// InPool sets the pool, its generation and how many slices it has.
+// InPool sets the pool, its generation and its number of slices.
 func (b *SliceBuilder) InPool(name string, generation, sliceCount int64) *SliceBuilder {
 	b.slice.Spec.Pool = resourceapi.ResourcePool{Name: name, Generation: generation, ResourceSliceCount: sliceCount}
 	return b
@@ -63,7 +63,7 @@ func (b *SliceBuilder) OnLabeled(key, value string) *SliceBuilder {
 	return b
 }
 
-// PerDevice lets each device say which nodes it is for.
+// PerDevice lets each device select its nodes.
 func (b *SliceBuilder) PerDevice() *SliceBuilder {
 	b.slice.Spec.PerDeviceNodeSelection = ptr.To(true)
 	return b
@@ -84,8 +84,8 @@ func (b *SliceBuilder) Counters(set string, pairs ...string) *SliceBuilder {
 	return b
 }
 
-// Part turns the slice into slice number index (from 0) of a pool that says it has
-// count slices, which need not all exist.
+// Part turns the slice into slice number index (from 0) of a pool that claims to have count slices, which need not
+// all exist.
 func (b *SliceBuilder) Part(index, count int64) *SliceBuilder {
 	b.slice.Name = fmt.Sprintf("%s-%d", b.slice.Name, index)
 	b.slice.Spec.Pool.ResourceSliceCount = count
@@ -100,7 +100,7 @@ func (b *SliceBuilder) Generation(generation int64) *SliceBuilder {
 	return b
 }
 
-// Modify changes what no method above does.
+// Modify makes any other change.
 func (b *SliceBuilder) Modify(change func(*resourceapi.ResourceSlice)) *SliceBuilder {
 	change(&b.slice)
 	return b

@@ -1,4 +1,5 @@
-// Package claimevents tells users in events (events.k8s.io/v1) which devices a claim was allocated or has released,
-// where, and why: one event for each allocation that the API server has confirmed, and one for each release by this
-// scheduler. There is one limit for the events of all profiles, and what it leaves out is counted in the log.
+// Package claimevents reports to users in events (events.k8s.io/v1) which devices a claim was
+// allocated or has released, where, and why. It sends one event for each allocation that the API
+// server has confirmed, and one for each release by this scheduler. All profiles share one rate
+// limit, and the log counts events beyond it.
 package claimevents

@@ -9,29 +9,30 @@ import (
 )
 
 const (
-	// DefaultPerSecond is how many events there are in the long run. An event is a write of about a kilobyte, which
-	// stays for an hour (--event-ttl of kube-apiserver): at most 36,000 of ours.
+	// DefaultPerSecond limits events in the long run. An event is a write of about a kilobyte that
+	// is stored for an hour (--event-ttl of kube-apiserver), so there are at most 36,000 of them.
 	DefaultPerSecond = 10
-	// BurstSeconds is for how many seconds events can be saved up: by default 100, for a group of pods.
+	// BurstSeconds is the number of seconds for which unused events are saved up: by default 100
+	// events, for a group of pods.
 	BurstSeconds = 10
-	// MaxPerSecond is what client-go's broadcaster of events can take: it drops what comes when 1,000 wait, which
-	// is a burst of that.
+	// MaxPerSecond is the capacity of client-go's event broadcaster: it drops events when 1,000
+	// wait, which is a burst at this rate.
 	MaxPerSecond = 100
 )
 
-// tellInterval is how long events that are left out are counted until the log says so.
+// tellInterval is the time for which dropped events are counted before the log reports them.
 const tellInterval = 10 * time.Second
 
-// Limit bounds how many events there are. It is safe for concurrent use, and never waits.
+// Limit is the rate limit of events. It is safe for concurrent use, and never waits.
 type Limit struct {
 	mutex     sync.Mutex
 	perSecond int
 	bucket    flowcontrol.PassiveRateLimiter
-	// leftOut are the events that were not sent since the log said so.
+	// leftOut counts the dropped events that the log has not reported yet.
 	leftOut int
 }
 
-// NewLimit makes a limit that lets no event through.
+// NewLimit returns a limit that drops all events.
 func NewLimit() *Limit { return &Limit{bucket: flowcontrol.NewFakeNeverRateLimiter()} }
 
 // AtLeast raises the limit, if it is lower.
@@ -43,7 +44,8 @@ func (l *Limit) AtLeast(perSecond int) {
 	}
 }
 
-// allow reports whether an event may be sent. If not, it is counted, and said in the log before long.
+// allow reports whether an event may be sent. If not, it counts the event, and the log reports it
+// soon.
 func (l *Limit) allow(logger klog.Logger) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -57,7 +59,7 @@ func (l *Limit) allow(logger klog.Logger) bool {
 	return false
 }
 
-// tell says how many events were left out.
+// tell logs the number of dropped events.
 func (l *Limit) tell(logger klog.Logger) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

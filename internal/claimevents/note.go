@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// maxNote is how many bytes the API server accepts (Event.Note of events.k8s.io/v1).
+	// maxNote is the maximum size in bytes that the API server accepts (Event.Note of
+	// events.k8s.io/v1).
 	maxNote = 1024
-	// maxDevices is how many devices a note names, and maxNames how many bytes their names may take together, so that
-	// there is room for the rest. The first one is named in any case: it takes 381 bytes at most.
+	// maxDevices limits the devices that a note names, and maxNames the bytes of their names, so
+	// that there is room for the rest. The first device is always named; its name takes at most 381
+	// bytes.
 	maxDevices = 8
 	maxNames   = 512
-	// ellipsis stands for what was cut off.
+	// ellipsis marks a truncated note.
 	ellipsis = "…"
 )
 
-// note says what has happened to which devices, where, and why.
+// note describes the change of an allocation: the devices, the node and the cause.
 func note(verb string, change claimwriter.Change) string {
 	text := verb + " " + devices(change.Allocation)
 	if node := nodeOf(change); node != "" {
@@ -42,7 +44,7 @@ func note(verb string, change claimwriter.Change) string {
 	return text[:end] + ellipsis
 }
 
-// devices names the devices of an allocation, each once.
+// devices lists the devices of an allocation, each once.
 func devices(allocation *resourceapi.AllocationResult) string {
 	var names []string
 	seen := make(map[string]bool)
@@ -73,8 +75,8 @@ func devices(allocation *resourceapi.AllocationResult) string {
 	return text
 }
 
-// nodeOf returns the node where the pod is to run, or the only one where the allocation can be used; "" if neither
-// is known.
+// nodeOf returns the node where the pod should run, or the only node where the allocation can be
+// used; "" if neither is known.
 func nodeOf(change claimwriter.Change) string {
 	if change.Cause.Node != "" {
 		return change.Cause.Node

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// The reasons of the events, and what the scheduler was doing.
+// Reasons and actions of the events.
 const (
 	ReasonAllocated = "DevicesAllocated"
 	ReasonReleased  = "DevicesReleased"
@@ -21,18 +21,19 @@ const (
 	actionReleasing  = "Releasing"
 )
 
-// Recorder makes events of changes.
+// Recorder sends events about changes of allocations.
 type Recorder struct {
-	// Events is where they go. It does not wait for the API server, and has a client of its own, so that requests
-	// of the scheduler do not wait for those of events.
+	// Events sends the events. It must not wait for the API server, and must have a client of its
+	// own, so that requests of the scheduler do not wait for those of events.
 	Events events.EventRecorder
-	// Limit is the one of the scheduler.
+	// Limit is shared by the whole scheduler.
 	Limit *Limit
-	// APIVersion returns the version in which the API server has claims.
+	// APIVersion returns the API version in which the server has claims.
 	APIVersion func() string
 }
 
-// Told has changes of allocations told in events, with a limit that is at least the given one; by nobody if that is 0.
+// Told returns an option that sends events about changes of allocations. It raises the limit to
+// perSecond if the limit is lower; with 0 no events are sent.
 func Told(events events.EventRecorder, perSecond int32, limit *Limit, apiVersion func() string) claimwriter.Option {
 	if perSecond == 0 || events == nil {
 		return claimwriter.WithChanges(nil)
@@ -41,7 +42,7 @@ func Told(events events.EventRecorder, perSecond int32, limit *Limit, apiVersion
 	return claimwriter.WithChanges((&Recorder{Events: events, Limit: limit, APIVersion: apiVersion}).Changed)
 }
 
-// Changed makes an event, unless there were too many. It returns at once.
+// Changed sends an event, unless the limit is reached. It returns at once.
 func (r *Recorder) Changed(ctx context.Context, change claimwriter.Change) {
 	if !r.Limit.allow(klog.FromContext(ctx)) {
 		return
@@ -50,8 +51,8 @@ func (r *Recorder) Changed(ctx context.Context, change claimwriter.Change) {
 	if change.Released {
 		reason, action, verb = ReasonReleased, actionReleasing, "Released"
 	}
-	// The version of the claim that was written, which the reference names, makes each event one of its own:
-	// those that differ in nothing but the note would be counted as repetitions of the first.
+	// The reference names the claim's version after the write, which makes each event unique:
+	// events that differ only in the note would be counted as repetitions of the first.
 	claim := r.reference(change.Claim)
 	text := note(verb, change)
 	if pod := change.Cause.Pod; pod != nil {
@@ -61,7 +62,8 @@ func (r *Recorder) Changed(ctx context.Context, change claimwriter.Change) {
 	}
 }
 
-// reference is what of a claim an event refers to. The API version is one in which clients find it.
+// reference returns the part of a claim that an event refers to, in an API version in which clients
+// find it.
 func (r *Recorder) reference(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{
 		TypeMeta: metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: r.APIVersion()},

@@ -154,7 +154,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// TestLimit: what is too much is left out at once, and the log says how much that was.
+// TestLimit: events beyond the limit are dropped at once, and the log reports their number.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

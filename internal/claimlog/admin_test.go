@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestAdminAccess: a claim that uses no device is allocated all the same, and in nobody's
-// way.
+// TestAdminAccess: a claim that uses no device is allocated all the same, and conflicts with no
+// other.
 func TestAdminAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,46 +13,44 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// allocation is what is kept of an allocated claim. There are as many as claims in the
-// cluster, so strings that many of them have are kept once.
+// allocation is the stored part of an allocated claim. There is one for each allocated claim of the
+// cluster, so strings that many of them share are stored once.
 type allocation struct {
 	ref ledger.ClaimRef
-	// seen is the resourceVersion of the claim's newest known state, 0 if it is not a
-	// number.
+	// seen is the resourceVersion of the claim's newest known state, 0 if it is not a number.
 	seen uint64
-	// written is when the allocation was made.
+	// written is the range of versions that contains the write of the allocation.
 	written Span
-	// id counts allocations in the order in which this process heard of them, and those of
-	// a list in that of their claims' versions. So of two that are known to be one after the
-	// other, the later one has the higher number.
+	// id numbers allocations in the order in which they arrived, and those of one list in the order
+	// of their claims' versions. So of two allocations with a known order, the later one has the
+	// higher number.
 	id uint64
-	// arrived is when it was heard of, or, of those in the first list, what the server has
-	// recorded.
+	// arrived is the time of arrival or, for allocations in the first list, the time that the
+	// server recorded.
 	arrived time.Time
-	// foreign is true if no instance of ours wrote the allocation; listed, if the first list
-	// had it, so that it may be of any time before.
+	// foreign is true if another program wrote the allocation, not an instance of this scheduler.
+	// listed is true if the first list contained it, so that it may be of any earlier time.
 	foreign, listed bool
-	// recorded is set if the server says who wrote it.
+	// recorded is set if the server recorded the author of the write.
 	recorded bool
-	// pod is the only one for which the claim was reserved in the write that allocated it, "" if that
-	// was not seen, or there is none.
+	// pod is the only pod that the claim was reserved for in the write that allocated it. It is ""
+	// if that write was not seen, or if it reserved the claim for no pod or for other consumers.
 	pod  types.UID
 	uses []use
 }
 
-// witness takes over what only the write that allocated a claim tells.
+// witness stores what only the write that allocated the claim shows.
 func (a *allocation) witness(claim *resourceapi.ResourceClaim) {
 	if reserved := claim.Status.ReservedFor; len(reserved) == 1 && reserved[0].APIGroup == "" && reserved[0].Resource == "pods" {
 		a.pod = reserved[0].UID
 	}
 }
 
-// use is a device, or a share of one, that a claim has. Access for administrators uses
-// nothing (KEP-5018).
+// use is a claim's use of a device or of a share of a device. Admin access uses nothing (KEP-5018).
 type use struct {
 	pool   inventory.PoolKey
 	device deviceName
-	share  *share // nil: the claim has the device for itself
+	share  *share // nil if the claim holds the device exclusively
 }
 
 type deviceName = unique.Handle[string]
@@ -68,8 +66,8 @@ type consumption struct {
 	amount   amount.Amount
 }
 
-// newAllocation returns what is to be kept of a claim, nil if it has no allocation. One
-// that only has admin access (KEP-5018) uses no device.
+// newAllocation returns the stored part of a claim, nil if it has no allocation. An allocation with
+// only admin access (KEP-5018) uses no device.
 func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) *allocation {
 	if claim.Status.Allocation == nil {
 		return nil
@@ -87,7 +85,7 @@ func newAllocation(claim *resourceapi.ResourceClaim, seen uint64, written Span) 
 	return a
 }
 
-// pools yields the pools of which the claim has something, each once.
+// pools yields the pools of the claim's devices, each once.
 func (a *allocation) pools() func(func(inventory.PoolKey) bool) {
 	return func(yield func(inventory.PoolKey) bool) {
 		for i := range a.uses {
@@ -100,7 +98,7 @@ func (a *allocation) pools() func(func(inventory.PoolKey) bool) {
 	}
 }
 
-// usesIn yields what the claim has of a pool.
+// usesIn yields the claim's uses of a pool.
 func (a *allocation) usesIn(pool inventory.PoolKey) func(func(*use) bool) {
 	return func(yield func(*use) bool) {
 		for i := range a.uses {

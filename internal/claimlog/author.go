@@ -13,24 +13,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// author says who wrote an allocation, as the API server has recorded it.
+// author is the author of an allocation, as the API server recorded it.
 //
-// Users may write whatever they like into managedFields of a claim, but not with the write that
-// allocates it: only who may update the status does that, and the server records for it who owns
-// the list of results, which nobody else owns any more then. So of what else is recorded, nothing
-// counts; and once the claim is allocated, no later state of it tells who has done that.
+// Users may write anything into the managedFields of a claim, except in the write that allocates
+// it: only clients that may update the status can allocate, and the server records the owner of the
+// list of results for that write, which then has no other owner. So no other managed field counts,
+// and once the claim is allocated, no later state reliably shows its author.
 type author struct {
-	// ours is true for all instances that write as package commit does.
+	// ours is true for all instances that write with claimwriter.FieldManager.
 	ours bool
-	// others are the field managers that are not ours, usually none or one. If it is not ours and
-	// there are none, then nobody is recorded: users may have that turned off for a claim of theirs.
+	// others lists other field managers, usually none or one. If ours is false and others is empty,
+	// no author is recorded: users may disable that for their claims.
 	others []string
-	// at is when, to the second; zero if that was not recorded.
+	// at is the time of the write to the second, zero if not recorded.
 	at time.Time
 }
 
-// authorOf looks for the manager of status.allocation. An allocation never changes, and
-// ownership ends with it, so this is who made it. Without an owner it counts as foreign.
+// authorOf finds the managers of status.allocation. An allocation never changes, and its ownership
+// ends with it, so its manager is its author. Without a manager, it counts as foreign.
 func authorOf(claim *resourceapi.ResourceClaim) author {
 	var result author
 	for i := range claim.ManagedFields {
@@ -50,7 +50,8 @@ func authorOf(claim *resourceapi.ResourceClaim) author {
 	return result
 }
 
-// withResults is how the server writes managed fields of a status in which the results are owned, fields being sorted.
+// withResults holds the usual beginnings of managed fields that own the results. The server sorts
+// the fields.
 var withResults = [][]byte{
 	[]byte(`{"f:status":{"f:allocation":{".":{},"f:allocationTimestamp":{},"f:devices":{".":{},"f:results":{}`),
 	[]byte(`{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}`),
@@ -61,7 +62,7 @@ func ownsAllocation(entry *metav1.ManagedFieldsEntry) bool {
 	raw := entry.FieldsV1.GetRawBytes()
 	for _, prefix := range withResults {
 		if bytes.HasPrefix(raw, prefix) {
-			return true // Nearly all are like that, and to parse them is most of what a list costs.
+			return true // Nearly all entries are like this, and parsing them would take most of the time for a list.
 		}
 	}
 	if !bytes.Contains(raw, []byte(`"f:allocation"`)) {
@@ -73,7 +74,8 @@ func ownsAllocation(entry *metav1.ManagedFieldsEntry) bool {
 				Devices struct {
 					Results json.RawMessage `json:"f:results"`
 				} `json:"f:devices"`
-				// Handles is what v1alpha2 has in place of results. Newer servers drop entries of that version.
+				// Handles takes the place of results in v1alpha2. Newer servers drop entries of
+				// that version.
 				Handles json.RawMessage `json:"f:resourceHandles"`
 			} `json:"f:allocation"`
 		} `json:"f:status"`
@@ -85,11 +87,11 @@ func ownsAllocation(entry *metav1.ManagedFieldsEntry) bool {
 	return allocation.Devices.Results != nil || allocation.Handles != nil && entry.APIVersion == "resource.k8s.io/v1alpha2"
 }
 
-// ownedFinalizer is how managed fields name the finalizer that protects a claim.
+// ownedFinalizer is the name of the claim's finalizer in managed fields.
 var ownedFinalizer = []byte(`"v:\"` + resourceapi.Finalizer + `\""`)
 
-// announcementOf returns who protects a claim, and since when at the earliest as far as
-// that was recorded. A scheduler writes the finalizer in the same way as allocations, but
+// announcementOf returns who protects a claim with the finalizer, and the earliest time as far as
+// it was recorded. A scheduler writes the finalizer with the same field manager as allocations, but
 // not to the status.
 func announcementOf(claim *resourceapi.ResourceClaim) *announcement {
 	a := &announcement{claim: ledger.RefTo(claim), position: -1}
@@ -106,5 +108,5 @@ func announcementOf(claim *resourceapi.ResourceClaim) *announcement {
 	return a
 }
 
-// ours reports whether an instance of ours has protected the claim.
+// ours reports whether an instance of this scheduler has protected the claim.
 func (a *announcement) ours() bool { return slices.Contains(a.by, claimwriter.FieldManager) }

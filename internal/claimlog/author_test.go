@@ -21,7 +21,8 @@ func TestAuthor(t *testing.T) {
 		allocation = `{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}}}}}`
 		parsed     = `{"f:status":{".":{},"f:allocation":{"f:devices":{"f:results":{}}}}}`
 		handles    = `{"f:status":{"f:allocation":{"f:resourceHandles":{}}}}`
-		// forged is what may be left of what users wrote before the claim was allocated.
+		// forged is an entry that may remain of the fields that users wrote before the claim was
+		// allocated.
 		forged    = `{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:config":{}}},"f:x":{"f:results":{}}}}`
 		reserved  = `{"f:status":{"f:reservedFor":{}}}`
 		drivers   = `{"f:status":{"f:devices":{"k:{\"device\":\"f:allocation\"}":{}}}}`

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// While a cluster is upgraded, one instance may write in v1 and another in v1beta1. The
-// server keeps one entry for each version, and whoever reads gets them in any version.
+// While a cluster is upgraded, one instance may write in v1 and another in v1beta1. The server
+// keeps one entry for each version, and readers get them in any version.
 func TestAuthorInAnyVersion(t *testing.T) {
 	t.Parallel()
 	const others = `{"manager": "kube-scheduler", "operation": "Update", "apiVersion": "resource.k8s.io/v1", "subresource": "status",

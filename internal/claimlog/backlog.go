@@ -14,79 +14,79 @@ import (
 )
 
 const (
-	// delayMemory is for how long a delay counts, and the longest that is told: one that
-	// took longer counts as much.
+	// delayMemory is the time for which a delay counts, and the maximum delay: longer ones count as
+	// this much.
 	delayMemory = 10 * time.Second
-	// announcementMemory is for how long an announcement counts. Whoever has not allocated
-	// the claim by then has given that up, and tries again with another announcement, or
-	// with none because the claim is still protected.
+	// announcementMemory is the time for which an announcement counts. A scheduler that has not
+	// allocated the claim by then has given up; it tries again with another announcement, or
+	// without one because the claim is still protected.
 	announcementMemory = time.Minute
-	// foreignMemory is for how long it counts that others were allocated something of a pool.
+	// foreignMemory is the time for which an allocation by another scheduler in a pool counts.
 	foreignMemory = time.Minute
-	// maxNamespaces is of how many namespaces a pool may remember that without a look whether it still counts.
+	// maxNamespaces limits the namespaces that a pool remembers before expired entries are dropped.
 	maxNamespaces = 100
 )
 
-// backlog tells how far other schedulers are behind with their writes to the claims of one
-// namespace. They write twice for an allocation: first the finalizer that protects the claim, then
-// the allocation. What lies between the two is what a request of theirs takes, with the time for
-// which their client holds it back to keep to its limit of requests per second. The protection
-// also announces an allocation of which nobody else knows yet what it will be.
+// backlog measures how long other schedulers take for their writes to the claims of one namespace.
+// They write twice for an allocation: first the finalizer that protects the claim, then the
+// allocation. The time between the two is the duration of a request plus the wait in their client's
+// rate limiter. The protection also announces an allocation whose devices no other program knows
+// yet.
 //
-// Anybody who may create a claim can protect it, under any name. So an announcement counts only from
-// an author that has allocated a claim before, only the first one of a claim until that is
-// allocated, and only for pods of the same namespace.
+// Any user who may create a claim can protect it, under any field manager. So an announcement
+// counts only if its author has allocated a claim before. Only the first announcement of a claim
+// counts until the claim is allocated, and only for pods of the same namespace.
 type backlog struct {
-	// announced has the claims that others protect and that are not allocated, and those
-	// that are not protected any more but were.
+	// announced holds the unallocated claims that others protect, or protected earlier.
 	announced map[types.UID]*announcement
-	// expected are those among them that count, or may yet.
+	// expected holds those announcements that count, or may count later.
 	expected *expected
-	// delays are those of the last delayMemory, as far as there is no longer one after
-	// them: the first is the longest, the last the most recent.
+	// delays holds the delays of the last delayMemory, without those that a longer one followed.
+	// The first is the longest, the last the most recent.
 	delays []delay
-	// heard is when something was allocated by others, or announced.
+	// heard is the time when another scheduler last allocated or announced something.
 	heard time.Time
 }
 
-// backlogs are those of all namespaces of which there is something to be told.
+// backlogs holds the backlog of each namespace that has one.
 type backlogs struct {
 	of map[string]*backlog
-	// authors are the field managers, except ours, that have allocated a claim.
+	// authors holds the field managers, except our own, that have allocated a claim.
 	authors sets.Set[string]
-	// limit is with how many namespaces to look which of them have nothing to tell any more.
+	// limit is the number of namespaces at which expired backlogs are dropped.
 	limit int
 }
 
-// minBacklogs is how many of them are not worth to be looked at.
+// minBacklogs is the minimum of backlogs.limit: fewer are not worth checking.
 const minBacklogs = 100
 
-// announcement is that a claim has been protected.
+// announcement records that a claim was protected.
 type announcement struct {
 	since time.Time
-	// by are the field managers, usually one.
+	// by lists the field managers, usually one.
 	by    []string
 	claim ledger.ClaimRef
-	// position belongs to expected: where it is among those believed, -1 if it is not.
+	// position belongs to expected: the index in believed, -1 if it is not there.
 	position int
 }
 
-// nothing stands for a claim that is protected, or was, and of which that announces nothing:
-// it was allocated before, or an earlier announcement was rolled back.
+// nothing stands for a claim whose protection announces nothing: it was allocated before, or an
+// earlier announcement was rolled back.
 var nothing = &announcement{position: -1}
 
-// expired reports whether it is too old to count.
+// expired reports whether the announcement is too old to count.
 func (a *announcement) expired(now time.Time) bool {
 	return a.since.IsZero() || now.Sub(a.since) > announcementMemory
 }
 
-// Announcement is a claim that somebody is about to allocate, and since when.
+// Announcement is a claim that another scheduler is about to allocate, with the time of its
+// announcement.
 type Announcement struct {
 	ledger.ClaimRef
 	Since time.Time
 }
 
-// delay is how long an allocation took that arrived at some time.
+// delay is the duration of an allocation, with its time of arrival.
 type delay struct {
 	arrived time.Time
 	took    time.Duration
@@ -96,7 +96,7 @@ func newBacklogs() backlogs {
 	return backlogs{of: make(map[string]*backlog), authors: sets.New[string](), limit: minBacklogs}
 }
 
-// in returns the backlog of a namespace.
+// in returns the backlog of a namespace, and creates it if needed.
 func (b *backlogs) in(namespace string, now time.Time) *backlog {
 	if known := b.of[namespace]; known != nil {
 		return known
@@ -112,7 +112,7 @@ func (b *backlogs) in(namespace string, now time.Time) *backlog {
 	return added
 }
 
-// learn takes note of field managers that have allocated a claim.
+// learn records field managers that have allocated a claim.
 func (b *backlogs) learn(managers []string) {
 	for _, manager := range managers {
 		if b.authors.Has(manager) {
@@ -125,10 +125,10 @@ func (b *backlogs) learn(managers []string) {
 	}
 }
 
-// note takes over a state of a claim, with the author of its allocation if that is new.
-// wasAllocated says whether the state before had an allocation, and first that the state is
-// not news, so that what the server has recorded tells how old it is. note returns true if
-// the state announces an allocation.
+// note processes a state of a claim, with the author of its allocation if that is new. wasAllocated
+// says whether the previous state had an allocation. first says that the state is not news, so that
+// its age is the one that the server recorded. note returns true if the state announces an
+// allocation.
 func (b *backlogs) note(claim *resourceapi.ResourceClaim, by author, wasAllocated, first bool, now time.Time) bool {
 	b.learn(by.others)
 	protected := slices.Contains(claim.Finalizers, resourceapi.Finalizer)
@@ -166,21 +166,21 @@ func (b *backlog) note(claim *resourceapi.ResourceClaim, by author, protected, w
 	return false
 }
 
-// forget is called when a claim is gone.
+// forget must be called when a claim is deleted.
 func (b *backlogs) forget(claim *resourceapi.ResourceClaim) {
 	if known := b.of[claim.Namespace]; known != nil {
 		known.forget(claim.UID)
 	}
 }
 
-// keep forgets all claims but those that exist.
+// keep drops all claims but the existing ones.
 func (b *backlogs) keep(exists map[types.UID]bool) {
 	for _, known := range b.of {
 		known.keep(exists)
 	}
 }
 
-// announcesAny reports whether anything is known of claims that others protect.
+// announcesAny reports whether any claim protected by others is known.
 func (b *backlogs) announcesAny() bool {
 	for _, known := range b.of {
 		if len(known.announced) > 0 {
@@ -190,7 +190,7 @@ func (b *backlogs) announcesAny() bool {
 	return false
 }
 
-// forget is called when a claim is gone, or allocated.
+// forget must be called when a claim is deleted or allocated.
 func (b *backlog) forget(claim types.UID) {
 	if a := b.announced[claim]; a != nil {
 		b.expected.remove(a)
@@ -203,7 +203,7 @@ func (b *backlog) announcesNothing(claim types.UID) {
 	b.announced[claim] = nothing
 }
 
-// keep forgets all claims but those that exist.
+// keep drops all claims but the existing ones.
 func (b *backlog) keep(exists map[types.UID]bool) {
 	for claim := range b.announced {
 		if !exists[claim] {
@@ -214,7 +214,7 @@ func (b *backlog) keep(exists map[types.UID]bool) {
 
 func (b *backlog) add(d delay) {
 	if d.took > announcementMemory {
-		return // Not a matter of waiting for the server: the pod was tried again.
+		return // This is no delay of requests: the pod was tried again.
 	}
 	d.took = min(d.took, delayMemory)
 	b.delays = slices.DeleteFunc(b.delays, func(other delay) bool {
@@ -223,7 +223,7 @@ func (b *backlog) add(d delay) {
 	b.delays = append(b.delays, d)
 }
 
-// longest returns the longest delay, including those that have not ended.
+// longest returns the longest delay, including those that still last.
 func (b *backlog) longest(now time.Time) time.Duration {
 	var longest time.Duration
 	for _, d := range b.delays {
@@ -237,7 +237,7 @@ func (b *backlog) longest(now time.Time) time.Duration {
 	return longest
 }
 
-// noteForeign remembers when devices were allocated by somebody else.
+// noteForeign records when another scheduler allocated devices.
 func (o *Order) noteForeign(a *allocation, arrived time.Time) {
 	o.hear(a.ref.Namespace, arrived)
 	for i := range a.uses {
@@ -264,12 +264,12 @@ func (o *Order) noteForeign(a *allocation, arrived time.Time) {
 	})
 }
 
-// forgetOld drops what does not count any more.
+// forgetOld drops the entries that are too old to count.
 func forgetOld(last map[string]time.Time, now time.Time) {
 	maps.DeleteFunc(last, func(_ string, at time.Time) bool { return now.Sub(at) > foreignMemory })
 }
 
-// hear remembers when others have allocated something in a namespace, or announced it.
+// hear records when another scheduler allocated or announced something in a namespace.
 func (o *Order) hear(namespace string, at time.Time) {
 	if at.After(o.lastForeign) {
 		o.lastForeign = at
@@ -279,8 +279,8 @@ func (o *Order) hear(namespace string, at time.Time) {
 	}
 }
 
-// Announced returns the claims of a namespace that others have announced to allocate within the last
-// minute, and have not, in no order.
+// Announced returns the claims of a namespace that others announced within the last minute and have
+// not allocated. The order is undefined.
 func (o *Order) Announced(namespace string) []Announcement {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -296,10 +296,10 @@ func (o *Order) Announced(namespace string) []Announcement {
 	return list
 }
 
-// ForeignDelay returns how long it took others lately to allocate a claim of a namespace after they
-// had announced that by protecting it: the longest time of those allocated within the last ten
-// seconds, or announced within the last minute and not allocated yet. Ten seconds stands for
-// all that is longer.
+// ForeignDelay returns how long other schedulers recently took to allocate a claim of a namespace
+// after they announced that by protecting it. It is the longest time of the claims that were
+// allocated within the last ten seconds, or announced within the last minute and not allocated yet.
+// Longer times count as ten seconds.
 func (o *Order) ForeignDelay(namespace string) time.Duration {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// protected returns a claim that somebody is about to allocate.
+// protected returns a claim that another scheduler is about to allocate.
 func protected(manager, name string) *resourceapi.ResourceClaim {
 	return withFinalizer(manager, name, resourceapi.Finalizer)
 }
 
-// withFinalizer returns a claim to which somebody has added a finalizer.
+// withFinalizer returns a claim to which another manager has added a finalizer.
 func withFinalizer(manager, name, finalizer string) *resourceapi.ResourceClaim {
 	claim := free(name)
 	claim.Finalizers = []string{finalizer}
@@ -103,7 +103,7 @@ func TestForeignDelay(t *testing.T) {
 	}
 }
 
-// TestLongDelay: whoever is furthest behind counts as much as anybody can.
+// TestLongDelay: the delay of the slowest scheduler is capped.
 func TestLongDelay(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithThem(t)
@@ -128,8 +128,7 @@ func TestDelayThatIsNone(t *testing.T) {
 	require.Zero(t, w.ForeignDelay(b.Namespace), "it was tried again")
 }
 
-// TestAnnouncementsOfUsers: anybody who may create a claim may protect it, as often as he
-// likes.
+// TestAnnouncementsOfUsers: any user who may create a claim may protect it, as often as they like.
 func TestAnnouncementsOfUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithThem(t)

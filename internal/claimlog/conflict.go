@@ -9,55 +9,53 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Cause is what two claims cannot both have.
+// Cause is the kind of resource that two claims cannot both have.
 type Cause int
 
 const (
-	// HeldTwice: both have the device for themselves.
+	// HeldTwice: both claims hold the device exclusively.
 	HeldTwice Cause = iota
-	// HeldAndShared: one has the device for itself, the other one has a share of it.
+	// HeldAndShared: one claim holds the device exclusively, the other has a share of it.
 	HeldAndShared
-	// Capacity: shares take more of the device's capacity than there is (KEP-5075).
+	// Capacity: shares consume more of the device's capacity than it has (KEP-5075).
 	Capacity
-	// Counter: devices draw more from a counter of the pool than there is (KEP-4815).
+	// Counter: devices consume more of a counter of the pool than it has (KEP-4815).
 	Counter
-	// Incompatible: devices that draw from the same counter set have no compatibility group
-	// in common (DRADeviceCompatibilityGroups).
+	// Incompatible: devices that consume from the same counter set have no compatibility group in
+	// common (DRADeviceCompatibilityGroups).
 	Incompatible
 )
 
 // Party is one of the two claims of a conflict.
 type Party struct {
 	ledger.ClaimRef
-	// Allocated is when the claim was allocated.
+	// Allocated is the span of the write that allocated the claim.
 	Allocated Span
-	// Foreign is true if no instance of ours made that allocation: its pods get bound
-	// without a look at others.
+	// Foreign is true if no instance of this scheduler made the allocation: its pods get bound
+	// without a check for conflicts.
 	Foreign bool
 }
 
-// Conflict says that two claims hold something that only one of them can have, or that
-// of several claims which together hold too much, Other is one.
+// Conflict reports that two claims hold something that only one of them can have, or that Other is
+// one of several claims that together hold too much.
 type Conflict struct {
-	// Claim is the one that was asked about.
+	// Claim is the claim that was asked about.
 	Claim, Other Party
-	// Relation is when Other was allocated, compared to Claim.
+	// Relation says when Other was allocated, compared to Claim.
 	Relation Relation
-	// Lost is true if Claim has to yield: Other is earlier or may be, and if it is about
-	// a capacity, a counter or compatibility groups, there is too little for Claim and all
-	// that may be earlier.
-	// If it is false, Other has lost. Both have if nobody knows who was first.
+	// Lost is true if Claim must yield: Other is or may be earlier, and for a capacity, a counter
+	// or compatibility groups there is too little for Claim and all that may be earlier. If it is
+	// false, Other has lost. If the order is unknown, both have lost.
 	Lost  bool
 	Cause Cause
 	Pool  inventory.PoolID
-	// Device is a device of Claim. For a Counter and if they are Incompatible, Other has a
-	// different one.
+	// Device is a device of Claim. For Counter and Incompatible, Other has a different one.
 	Device string
 	// Resource is the name of the capacity, "counter set/counter", or the counter set.
 	Resource string
 }
 
-// String is one line for the status of Claim's pods, complete with versions.
+// String returns one line with versions, for the status of Claim's pods.
 func (c Conflict) String() string {
 	return fmt.Sprintf("claim %s %s %s (resourceVersion %s; that of claim %s is %s)",
 		c.Other.ClaimRef, c.what(), c.when(), c.Other.Allocated, c.Claim.ClaimRef, c.Claim.Allocated)
@@ -89,7 +87,7 @@ func (c Conflict) when() string {
 	}
 }
 
-// party returns what a conflict says of an allocation.
+// party returns the allocation as a party of a conflict.
 func (a *allocation) party() Party {
 	return Party{ClaimRef: a.ref, Allocated: a.written, Foreign: a.foreign}
 }
@@ -104,11 +102,11 @@ type finder struct {
 type conflictKey struct {
 	other    *allocation
 	pool     inventory.PoolKey
-	device   deviceName // not set for what several devices of a claim may draw from
+	device   deviceName // unset for Counter and Incompatible, which several devices of a claim can share
 	resource string
 }
 
-// add records a conflict. lost is for the case that the other claim is not later.
+// add records a conflict. lost applies unless the other claim is later.
 func (f *finder) add(other *allocation, cause Cause, u *use, resource string, lost bool) {
 	key := conflictKey{other, u.pool, u.device, resource}
 	if cause == Counter || cause == Incompatible {
@@ -127,8 +125,8 @@ func (f *finder) add(other *allocation, cause Cause, u *use, resource string, lo
 	}
 }
 
-// sorted returns the conflicts: those first that make the claim yield, and of these
-// the earlier ones before those of unknown order.
+// sorted returns the conflicts. Those that make the claim yield come first; among them, earlier
+// claims come before those of unknown order.
 func (f *finder) sorted() []Conflict {
 	var list []Conflict
 	for _, conflict := range f.found {

@@ -8,9 +8,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// conflicts returns all conflicts of a claim, as far as they can be judged. It looks at the
-// claim's devices, and at all devices in use of those of its pools in which it draws on
-// counters.
+// conflicts returns all conflicts of a claim, as far as they can be judged. It looks at the claim's
+// devices, and at all devices in use of those pools where the claim consumes counters.
 func (o *Order) conflicts(uid types.UID) []Conflict {
 	own := o.index.claims[uid]
 	if own == nil {
@@ -39,8 +38,7 @@ func (o *Order) conflicts(uid types.UID) []Conflict {
 	return f.sorted()
 }
 
-// compareHolders finds others that use the same device when one of the two has it for
-// himself.
+// compareHolders finds claims that use the same device if one of the two holds it exclusively.
 func (f *finder) compareHolders() {
 	for i := range f.own.uses {
 		u := &f.own.uses[i]
@@ -56,7 +54,7 @@ func (f *finder) compareHolders() {
 	}
 }
 
-// othersUse reports whether any other claim has something of the pool.
+// othersUse reports whether any other claim uses the pool.
 func (x *index) othersUse(pool inventory.PoolKey, own *allocation) bool {
 	for _, holdings := range x.pools[pool] {
 		if slices.ContainsFunc(holdings, func(h holding) bool { return h.by != own }) {
@@ -66,7 +64,7 @@ func (x *index) othersUse(pool inventory.PoolKey, own *allocation) bool {
 	return false
 }
 
-// usersOf returns who uses a device.
+// usersOf returns the allocations that use a device.
 func usersOf(holdings []holding) []*allocation {
 	users := make([]*allocation, len(holdings))
 	for i, h := range holdings {

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// expected are the announcements of a namespace that count, and those that will as soon as their
-// author has allocated a claim. Whoever has to know which ones count is not held up by others,
-// however many claims there are that somebody protects and never allocates.
+// expected holds the announcements of a namespace that count, and those that count once their
+// author has allocated a claim. Finding those that count takes no longer if users protect many
+// claims and never allocate them.
 //
-// It is safe for concurrent use, so that readers can drop what is too old to count.
+// It is safe for concurrent use, so that readers can drop announcements that are too old to count.
 type expected struct {
 	mutex sync.Mutex
-	// believed are those by authors, the oldest one first.
+	// believed holds the announcements by authors, oldest first.
 	believed announcements
-	// others are by field managers that have not allocated anything.
+	// others holds the announcements of field managers that have not allocated a claim.
 	others map[string]sets.Set[*announcement]
 }
 
@@ -26,7 +26,7 @@ func newExpected() *expected {
 	return &expected{others: make(map[string]sets.Set[*announcement])}
 }
 
-// learn is called for a field manager that has allocated a claim for the first time.
+// learn must be called when a field manager has allocated a claim for the first time.
 func (e *expected) learn(manager string) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -36,8 +36,8 @@ func (e *expected) learn(manager string) {
 	}
 }
 
-// add takes an announcement in, which counts if it is by one of the authors. It reports whether it
-// does.
+// add adds an announcement. It reports whether the announcement counts, because one of the authors
+// made it.
 func (e *expected) add(a *announcement, authors sets.Set[string], now time.Time) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -57,7 +57,7 @@ func (e *expected) add(a *announcement, authors sets.Set[string], now time.Time)
 	return false
 }
 
-// remove takes an announcement out, if it is there.
+// remove removes an announcement, if present.
 func (e *expected) remove(a *announcement) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -67,7 +67,7 @@ func (e *expected) remove(a *announcement) {
 	e.drop(a)
 }
 
-// drop takes an announcement out of others.
+// drop removes an announcement from others.
 func (e *expected) drop(a *announcement) {
 	for _, manager := range a.by {
 		if e.others[manager].Delete(a); len(e.others[manager]) == 0 {
@@ -76,7 +76,7 @@ func (e *expected) drop(a *announcement) {
 	}
 }
 
-// oldest returns the one that has counted for longest, nil if none does.
+// oldest returns the oldest announcement that counts, nil if there is none.
 func (e *expected) oldest(now time.Time) *announcement {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -87,7 +87,7 @@ func (e *expected) oldest(now time.Time) *announcement {
 	return e.believed[0]
 }
 
-// all returns all that count, in no order.
+// all returns all announcements that count. The order is undefined.
 func (e *expected) all(now time.Time) []*announcement {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -101,7 +101,7 @@ func (e *expected) expire(now time.Time) {
 	}
 }
 
-// announcements are a heap.
+// announcements is a heap, by time.
 type announcements []*announcement
 
 func (l announcements) Len() int           { return len(l) }

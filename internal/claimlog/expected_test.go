@@ -97,8 +97,9 @@ func keptBy(e *expected) int {
 	return len(all)
 }
 
-// TestNobodyIsHeldUp: what does not count is not looked at: what users protect, what was taken
-// back or is too old, and what is allocated or gone leaves nothing behind.
+// TestNobodyIsHeldUp: announcements that do not count cost nothing: claims that users protect, and
+// announcements that were taken back or are too old. Claims that are allocated or deleted leave
+// nothing behind.
 func TestNobodyIsHeldUp(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithThem(t)
@@ -124,8 +125,8 @@ func TestNobodyIsHeldUp(t *testing.T) {
 	require.Empty(t, w.own().expected.others)
 }
 
-// BenchmarkForeignDelay is what a pod that settles asks again and again, beside claims that a
-// user protects and that are never allocated.
+// BenchmarkForeignDelay measures a question that a settling pod asks repeatedly, beside claims that
+// a user protects and that are never allocated.
 func BenchmarkForeignDelay(b *testing.B) {
 	for _, claims := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {

@@ -9,10 +9,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the reflector's way into an Order. The reflector calls one method after the
-// other from one goroutine; after Add, Update, Delete and bookmarks it calls
-// UpdateResourceVersion (but not for the unordered events with which a watch without
-// version begins), and nothing of the kind after Replace.
+// feed adapts an Order to the reflector. The reflector calls one method after the other from one
+// goroutine. After Add, Update, Delete and bookmarks it calls UpdateResourceVersion (but not for
+// the unordered events with which a watch without version begins); after Replace it does not.
 type feed struct{ *Order }
 
 var (
@@ -20,8 +19,8 @@ var (
 	_ cache.ResourceVersionUpdater = feed{}
 )
 
-// Add is called for a claim that has been created. A new claim is never allocated, so
-// this matters only for the events with which a watch without version begins.
+// Add is called for a new claim. A new claim is never allocated, so Add matters only for the events
+// with which a watch without version begins.
 func (f feed) Add(obj any) error {
 	return f.event(obj, f.progress.upTo() == 0)
 }
@@ -29,8 +28,7 @@ func (f feed) Add(obj any) error {
 // Update is called for each write of a claim, in the order of the writes.
 func (f feed) Update(obj any) error { return f.event(obj, false) }
 
-// Delete is called for a claim that is gone. UIDs do not come again, so it does not
-// matter if this is repeated.
+// Delete is called for a deleted claim. It may be repeated, because UIDs are never reused.
 func (f feed) Delete(obj any) error {
 	claim, err := asClaim(obj)
 	if err != nil {
@@ -43,20 +41,20 @@ func (f feed) Delete(obj any) error {
 	return nil
 }
 
-// Resync has nothing to do: nothing is derived that could get lost.
+// Resync does nothing, because no derived state can get lost.
 func (f feed) Resync() error { return nil }
 
-// UpdateResourceVersion is called after everything up to that version was applied.
+// UpdateResourceVersion is called after all changes up to that version were applied.
 func (f feed) UpdateResourceVersion(resourceVersion string) {
 	if version, err := parseVersion(resourceVersion); err == nil {
 		f.progress.advance(version)
 	}
 }
 
-// Transformer makes the reflector keep less of the claims while it collects a list.
+// Transformer makes the reflector drop unneeded fields of claims while it collects a list.
 func (f feed) Transformer() cache.TransformFunc { return slim }
 
-// slim drops what is of no interest here. The object belongs to the reflector.
+// slim drops fields that the package does not need. The object belongs to the reflector.
 func slim(obj any) (any, error) {
 	claim, err := asClaim(obj)
 	if err != nil {
@@ -82,8 +80,8 @@ func asClaim(obj any) (*resourceapi.ResourceClaim, error) {
 	return claim, nil
 }
 
-// event applies one write. unordered says that the event tells nothing about when the
-// claim was written, except that it was not after the version it has.
+// event applies one write. unordered means that the claim was written at any time up to its
+// version.
 func (f feed) event(obj any, unordered bool) error {
 	claim, err := asClaim(obj)
 	if err != nil {
@@ -116,8 +114,8 @@ func (f feed) event(obj any, unordered bool) error {
 	return nil
 }
 
-// apply takes over the newer state of a claim. It returns the allocation if it is new; what
-// it says of its arrival is what the server has recorded.
+// apply stores the newer state of a claim. It returns the allocation if it is new, with the
+// server's recorded time as the time of arrival.
 func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
 	old, now := o.index.claims[claim.UID], o.clock.Now()
 	if old != nil && old.isOf(claim) {
@@ -141,7 +139,7 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 	return a
 }
 
-// remove forgets what is known of a claim.
+// remove drops the allocation of a claim.
 func (o *Order) remove(claim types.UID) {
 	if a := o.index.claims[claim]; a != nil {
 		o.index.remove(claim)
@@ -149,7 +147,7 @@ func (o *Order) remove(claim types.UID) {
 	}
 }
 
-// noteArrival completes a new allocation with when it arrived.
+// noteArrival sets the number and time of arrival of a new allocation.
 func (o *Order) noteArrival(a *allocation, arrived time.Time) {
 	o.allocations++
 	a.id, a.arrived = o.allocations, arrived
@@ -159,8 +157,8 @@ func (o *Order) noteArrival(a *allocation, arrived time.Time) {
 	}
 }
 
-// newConflicts returns who else has devices of allocations that have arrived together, if
-// anybody wants to know. Of two that arrived together, the first one is Other.
+// newConflicts returns the conflicts over devices of allocations that arrived together, if
+// OnConflict is set. If two of them conflict with each other, the first one is Other.
 func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
 	if o.onConflict == nil {
 		return nil

@@ -17,10 +17,10 @@ type index struct {
 	pools  map[inventory.PoolKey]poolUses
 }
 
-// poolUses are the devices in use of one pool.
+// poolUses maps the devices in use of one pool to their uses.
 type poolUses map[deviceName][]holding
 
-// holding is one use of a device, seen from the device.
+// holding is the use of a device by an allocation.
 type holding struct {
 	by    *allocation
 	share *share
@@ -30,7 +30,7 @@ func newIndex() index {
 	return index{claims: make(map[types.UID]*allocation), pools: make(map[inventory.PoolKey]poolUses)}
 }
 
-// add puts an allocation in; there must be none of that claim.
+// add adds an allocation; the claim must have none in the index.
 func (x *index) add(a *allocation) {
 	x.claims[a.ref.UID] = a
 	for _, u := range a.uses {
@@ -43,7 +43,7 @@ func (x *index) add(a *allocation) {
 	}
 }
 
-// remove takes out what is known of a claim, if anything is.
+// remove removes the allocation of a claim, if there is one.
 func (x *index) remove(uid types.UID) {
 	a := x.claims[uid]
 	if a == nil {

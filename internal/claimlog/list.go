@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Replace applies a list: the state of all claims at one version. Nobody sees a part of
-// it.
+// Replace applies a list: the state of all claims at one version. Readers never see a part of it.
 func (f feed) Replace(objects []any, resourceVersion string) error {
 	claims := make([]*resourceapi.ResourceClaim, len(objects))
 	for i, obj := range objects {
@@ -48,10 +47,10 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 	return listed, o.newConflicts(arrived...), o.onConflict
 }
 
-// absentFrom returns what forgets all claims but those of a list.
+// absentFrom returns a function that drops all claims but those of a list.
 func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) {
 	if len(o.index.claims) == 0 && !o.backlog.announcesAny() {
-		o.index.claims = make(map[types.UID]*allocation, len(claims)) // It is the first list.
+		o.index.claims = make(map[types.UID]*allocation, len(claims)) // This is the first list.
 		return func() {}
 	}
 	present := make(map[types.UID]bool, len(claims))
@@ -68,8 +67,8 @@ func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) 
 	}
 }
 
-// applyListed takes over the state of a claim from a list. All writes up to version
-// before had been delivered. It returns the allocation if it is new.
+// applyListed stores the state of a claim from a list. before is the version up to which all writes
+// had been delivered. It returns the allocation if it is new.
 func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wentBack bool) *allocation {
 	version, err := parseVersion(claim.ResourceVersion)
 	if err != nil {
@@ -88,15 +87,15 @@ func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wen
 	case old.seen == version && err == nil:
 		return nil
 	default:
-		// It may have been deallocated, and allocated again by anybody, in between.
+		// The claim may have been deallocated, and allocated again by any scheduler, in between.
 		old.written.Last = version
 	}
-	old.seen, old.foreign = version, old.foreign || !authorOf(claim).ours // Users may have made it look like ours since.
+	old.seen, old.foreign = version, old.foreign || !authorOf(claim).ours // Users can forge it by now.
 	return nil
 }
 
-// arrivalOf returns when a new allocation in a list was made: at the time that the server
-// has recorded if this is the first list, otherwise now.
+// arrivalOf returns the time of a new allocation in a list: the time that the server recorded if
+// this is the first list, otherwise now.
 func (o *Order) arrivalOf(a *allocation) time.Time {
 	now := o.clock.Now()
 	if a.listed && !a.arrived.IsZero() && a.arrived.Before(now) {
@@ -105,8 +104,8 @@ func (o *Order) arrivalOf(a *allocation) time.Time {
 	return now
 }
 
-// versionOfList returns the version up to which a list shows all writes: that of the list,
-// or that of its newest claim, should that be later or the list have none.
+// versionOfList returns the version up to which a list shows all writes. It is the version of the
+// list, or that of its newest claim if that is later or the list has none.
 func versionOfList(claims []*resourceapi.ResourceClaim, resourceVersion string) uint64 {
 	listed, err := parseVersion(resourceVersion)
 	if err != nil {

@@ -119,8 +119,8 @@ func TestFirstList(t *testing.T) {
 	w.requireVerdicts(map[string]string{"x": "stays", "y": "stays"})
 }
 
-// A claim that was deallocated and allocated again by somebody else while nobody watched
-// looks as before, except for the author.
+// A claim that was deallocated and allocated again by another scheduler while the watch was broken
+// looks unchanged, except for the author.
 func TestRelistShowsAnotherAuthor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

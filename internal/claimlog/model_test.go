@@ -21,14 +21,14 @@ type modelWrite struct {
 	deleted bool
 }
 
-// modelClaim is what the model knows of an allocated claim.
+// modelClaim is the model's view of an allocated claim.
 type modelClaim struct {
 	allocated uint64 // version of the write that allocated it
 	devices   []string
 	nic       int // share of the device "nic"; 0 nothing, -1 all of it
 }
 
-// Each of modelParts draws its number on a counter of which there are modelCounter.
+// Each of modelParts consumes its number from a counter with the amount modelCounter.
 var modelParts = map[string]int{"part-0": 2, "part-1": 2, "part-2": 1}
 
 const (
@@ -170,8 +170,8 @@ func (s *modelServer) state(n int) (map[types.UID]*resourceapi.ResourceClaim, ma
 	return existing, allocated
 }
 
-// Random writes reach the Order as events, repeated events and lists. Whenever it claims
-// to have seen everything up to a write, whoever came second must be told so.
+// Random writes reach the Order as events, repeated events and lists. Whenever it claims to have
+// seen everything up to a write, the second of two conflicting claims must get the conflict.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	conflicts := 0

@@ -28,45 +28,44 @@ type Order struct {
 
 	mutex sync.RWMutex
 	index index
-	// allocations is how many there were.
+	// allocations counts all allocations so far.
 	allocations uint64
-	// last has the last complete state of pools that are not complete.
+	// last holds the last complete state of pools that are now incomplete.
 	last map[inventory.PoolKey]lastState
-	// changed are the pools that TakeChanged has not returned since they changed.
+	// changed holds the pools that changed since TakeChanged last returned them.
 	changed map[inventory.PoolKey]struct{}
-	// lastForeign is when an allocation of somebody else last arrived or was announced.
+	// lastForeign is the time when an allocation by another scheduler last arrived or was
+	// announced.
 	lastForeign time.Time
-	// lastForeignIn is when somebody else was last allocated something of a pool, by the namespace of the
-	// claim.
+	// lastForeignIn is the time when another scheduler last allocated something of a pool, by the
+	// namespace of the claim.
 	lastForeignIn map[inventory.PoolKey]map[string]time.Time
 	backlog       backlogs
 	onConflict    func(Conflict)
 }
 
-// New returns an Order that knows nothing until Run has been called. It needs the rights
-// to list and watch ResourceClaims in all namespaces. pools is called under a lock, and
-// must not call back.
+// New returns an Order, which is empty until Run is called. It needs permission to list and watch
+// ResourceClaims in all namespaces. pools is called under a lock and must not call back.
 func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClock) *Order {
 	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklogs(),
 		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{}),
 		lastForeignIn: make(map[inventory.PoolKey]map[string]time.Time)}
 }
 
-// OnConflict sets the function that is called for each two claims that have the same device
-// from now on, also for those which the first list shows, unless both have a share of it. It is
-// called once for an allocation, another claim and a device, with the one that arrived
-// last as Claim. It runs in the goroutine of the watch, without a lock, and should be quick.
-// For everything else that claims can have too much of see Overdrawn.
+// OnConflict sets the function that is called when two claims have the same device, unless both
+// have a share of it. This includes claims in the first list. It is called once for each
+// combination of allocation, other claim and device, with the claim that arrived last as Claim. It
+// runs in the goroutine of the watch, without a lock, and should be quick. Overdrawn reports all
+// other resources that claims can have too much of.
 func (o *Order) OnConflict(report func(Conflict)) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.onConflict = report
 }
 
-// Await returns nil when every write of claims up to the given resourceVersion is known.
-// After a write that is known to have succeeded this is sure to happen as long as the
-// server can be reached, whatever becomes of the claim afterwards. The error is that of
-// the context, or says that the version is not a number.
+// Await returns nil once all writes of claims up to the given resourceVersion are known. After a
+// successful write, that happens as long as the server can be reached, even if the claim changes
+// again. The error is that of the context, or says that the version is not a number.
 func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err != nil {
@@ -75,36 +74,36 @@ func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 	return o.progress.wait(ctx, version)
 }
 
-// Allocated reports whether the claim is known to have an allocation. After Await for a
-// state in which it had one, no means that somebody has removed it since.
+// Allocated reports whether the claim is known to have an allocation. If Await has returned for a
+// state with an allocation, false means that the allocation was removed since.
 func (o *Order) Allocated(claim types.UID) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return o.index.claims[claim] != nil
 }
 
-// Conflicts returns all conflicts of the claim, also those in which the other claim has to
-// yield. Those in which it is this claim come first, and of these the earliest: the
-// other claim was allocated before, or it is not known who was first. A claim of which no
-// allocation is known has no conflicts.
+// Conflicts returns all conflicts of the claim, including those in which the other claim must
+// yield. Conflicts in which this claim must yield come first, because the other claim was allocated
+// earlier or the order is unknown; among these, the earliest come first. A claim without a known
+// allocation has no conflicts.
 //
-// The answer is complete if Await has returned for the resourceVersion of a state of the
-// claim with that allocation, and Undecided has returned nil since.
+// The answer is complete if Await has returned for the resourceVersion of a state of the claim with
+// that allocation, and Undecided has returned nil since.
 func (o *Order) Conflicts(claim types.UID) []Conflict {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return o.conflicts(claim)
 }
 
-// CheckPlan returns why an allocation that has not been written would have to yield,
-// nil if it would not as far as is known. The claim has that allocation in its status.
-// What the watch has not delivered yet does not count.
+// CheckPlan returns the conflict that would make an unwritten allocation yield, nil if none is
+// known. The claim has that allocation in its status. Writes that the watch has not delivered yet
+// do not count.
 func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	plan := newAllocation(claim, math.MaxUint64, exactly(math.MaxUint64))
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if plan == nil || o.index.claims[claim.UID] != nil {
-		return nil // It is not a plan any more: the claim has been allocated.
+		return nil // The claim has been allocated, so this is no longer a plan.
 	}
 	o.index.add(plan)
 	defer o.index.remove(claim.UID)
@@ -114,8 +113,8 @@ func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	return nil
 }
 
-// AllocatedBy reports whether an instance of ours has allocated the claim. known is false
-// if the claim is not known to be allocated.
+// AllocatedBy reports whether an instance of this scheduler allocated the claim. known is false if
+// the claim is not known to be allocated.
 func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -123,10 +122,11 @@ func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 	return a != nil && !a.foreign, a != nil
 }
 
-// AllocatedFor reports which scheduler has written the allocation of a claim: that of a pod for
-// which the claim was reserved in the same write, which nobody can do without the right to update the
-// status of claims. ours says whether it was an instance of ours. known is false if that write was not
-// seen, reserved the claim for nobody or for others, or if the server has not recorded who made it.
+// AllocatedFor reports which scheduler wrote the allocation of a claim. pod is the pod that the
+// same write reserved the claim for; only clients that may update the status of claims can do that.
+// ours says whether an instance of this scheduler wrote it. known is false if that write was not
+// seen, if it reserved the claim for no consumer or for other consumers, or if the server did not
+// record its author.
 func (o *Order) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -137,9 +137,9 @@ func (o *Order) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) 
 	return a.pod, !a.foreign, true
 }
 
-// LastForeign returns when an allocation of a claim of a namespace that no instance of ours wrote
-// last arrived, or was announced. Of allocations that existed at the start, the time counts that the
-// API server has recorded.
+// LastForeign returns the time when an allocation of a claim of the namespace by another scheduler
+// last arrived or was announced. For allocations that existed at the start, the time that the API
+// server recorded counts.
 func (o *Order) LastForeign(namespace string) time.Time {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -149,15 +149,15 @@ func (o *Order) LastForeign(namespace string) time.Time {
 	return time.Time{}
 }
 
-// ForeignWithin reports whether LastForeign of any namespace is within the last d.
+// ForeignWithin reports whether LastForeign of any namespace is at most d ago.
 func (o *Order) ForeignWithin(d time.Duration) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return !o.lastForeign.IsZero() && o.clock.Since(o.lastForeign) <= d
 }
 
-// ForeignIn returns when somebody else was last allocated a device of a pool, for a claim of the
-// namespace and for one of any other.
+// ForeignIn returns when another scheduler last allocated a device of a pool, for a claim of the
+// namespace and for a claim of any other namespace.
 func (o *Order) ForeignIn(pool inventory.PoolID, namespace string) (there, elsewhere time.Time) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()

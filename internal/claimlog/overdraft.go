@@ -9,33 +9,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Overdraft says that claims together have more of something than there is: of a counter or
-// a capacity, or devices with too little in common (compatibility groups).
+// Overdraft reports that claims together have more of a counter or a capacity than exists, or
+// devices without a compatibility group in common.
 type Overdraft struct {
 	Cause Cause
 	Pool  inventory.PoolID
-	// Device is set for a Capacity.
+	// Device is set for Capacity.
 	Device string
 	// Resource is as in Conflict.
 	Resource string
-	// Claims are all that draw on it, in the order in which they were allocated as far as
-	// that is known, and otherwise in the order in which they arrived.
+	// Claims lists all claims that use the resource, in the order of allocation as far as it is
+	// known, otherwise in the order of arrival.
 	Claims []Drawer
-	// Enough is for how many of them, from the first one on, there is enough.
+	// Enough is the number of claims, from the first one on, that the resource suffices for.
 	Enough int
 }
 
 // Drawer is a claim that takes part in an Overdraft.
 type Drawer struct {
 	Party
-	// ID is the allocation's: it is another one if the claim gets allocated anew.
+	// ID is the number of the allocation: a claim that is allocated again gets another one.
 	ID uint64
 }
 
-// maxNamed is how many claims a text names.
+// maxNamed limits the claims that a text names.
 const maxNamed = 3
 
-// String is one line, the same for all of the claims.
+// String returns one line, the same for all of the claims.
 func (d Overdraft) String() string {
 	what := fmt.Sprintf("counter %s of pool %s", d.Resource, d.Pool)
 	switch d.Cause {
@@ -63,9 +63,9 @@ func named(claims []Drawer) string {
 	}
 }
 
-// Overdrawn returns what claims have too much of in a pool. It says false if that cannot be
-// judged, because no complete state of the pool is known. Of claims of which nobody knows
-// which one was first, the one that arrived first is.
+// Overdrawn returns the resources that claims have too much of in a pool. judged is false if that
+// cannot be judged, because no complete state of the pool is known. If the order of two claims is
+// unknown, the one that arrived first counts as first.
 func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -76,7 +76,7 @@ func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged b
 	}
 	v := o.viewOf(key)
 	if v.pool == nil {
-		return nil, true // Everything was withdrawn: nobody knows how much there is.
+		return nil, true // All slices were withdrawn, so the amounts are unknown.
 	}
 	if !v.isComplete() {
 		return nil, len(v.pool.Off) > 0
@@ -110,8 +110,8 @@ func newOverdraft(id inventory.PoolID, l *usedLimit, from uint64) Overdraft {
 	return d
 }
 
-// TakeChanged returns the pools of which slices or uses have changed since the last call:
-// those for which Overdrawn may have another answer.
+// TakeChanged returns the pools whose slices or uses have changed since the last call: Overdrawn
+// may return another result for them.
 func (o *Order) TakeChanged() []inventory.PoolID {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -122,14 +122,14 @@ func (o *Order) TakeChanged() []inventory.PoolID {
 	for key := range o.changed {
 		pools = append(pools, key.Value())
 		if o.index.pools[key] == nil && o.pools(key.Value()) == nil {
-			delete(o.last, key) // Nobody will ask for it any more.
+			delete(o.last, key) // No later question can concern this pool.
 		}
 	}
 	clear(o.changed)
 	return pools
 }
 
-// Uses reports whether any claim has something of a pool.
+// Uses reports whether any claim uses a pool.
 func (o *Order) Uses(id inventory.PoolID) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()

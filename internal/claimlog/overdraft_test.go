@@ -81,7 +81,7 @@ func TestOverdraftsBeforeThePoolIsKnown(t *testing.T) {
 	require.Empty(t, w.TakeChanged())
 }
 
-// A driver may change what there is. Nobody writes a claim then.
+// A driver may change the published amounts. Then no claim is written.
 func TestOverdraftsOfANewGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, partitioned()...)
@@ -98,8 +98,8 @@ func TestOverdraftsOfANewGeneration(t *testing.T) {
 	w.requireVerdicts(map[string]string{"x": "stays", "y": "earlier x: counter half-1 gpu/memory"})
 }
 
-// After a list nobody knows the order. Those that came first stay all the same: somebody
-// has to.
+// After a list the order is unknown. The claims that arrived first stay all the same, because some
+// must stay.
 func TestOverdraftsInUnknownOrder(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t, partitioned()...)

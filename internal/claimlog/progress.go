@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// progress is up to which resourceVersion everything has been delivered and applied,
-// and who waits for it. The zero value is ready to use.
+// progress is the resourceVersion up to which all changes were delivered and applied, and the list
+// of goroutines that wait for it. The zero value is ready to use.
 type progress struct {
 	mutex     sync.Mutex
 	delivered uint64
@@ -21,15 +21,15 @@ type waiter struct {
 	done    chan struct{}
 }
 
-// upTo returns the version up to which everything has been delivered, 0 if nothing has.
+// upTo returns the version up to which all changes were delivered, 0 if none were.
 func (p *progress) upTo() uint64 {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.delivered
 }
 
-// advance is called when everything up to the version has been applied. An older version
-// changes nothing: that is an event which was repeated.
+// advance must be called when all changes up to the version have been applied. An older version has
+// no effect, because it comes from a repeated event.
 func (p *progress) advance(version uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -37,8 +37,8 @@ func (p *progress) advance(version uint64) {
 	p.wake()
 }
 
-// restart is called when a list of that version has been applied. It may be older than
-// what was delivered before, if the cluster was restored from a backup.
+// restart must be called when a list of that version has been applied. It may be older than the
+// versions delivered before, if the cluster was restored from a backup.
 func (p *progress) restart(version uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -54,7 +54,7 @@ func (p *progress) wake() {
 	p.waiters = slices.Delete(p.waiters, 0, n)
 }
 
-// position returns how many waiters wait for an earlier version.
+// position returns the number of waiters for earlier versions.
 func (p *progress) position(version uint64) int {
 	n, _ := slices.BinarySearchFunc(p.waiters, version, func(w waiter, version uint64) int {
 		if w.version < version {
@@ -65,8 +65,8 @@ func (p *progress) position(version uint64) int {
 	return n
 }
 
-// wait returns when everything up to the version has been delivered, or with an error
-// when the context is done before.
+// wait returns nil when all changes up to the version have been delivered, or an error when the
+// context is done before.
 func (p *progress) wait(ctx context.Context, version uint64) error {
 	p.mutex.Lock()
 	if p.delivered >= version {

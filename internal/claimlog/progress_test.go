@@ -85,7 +85,7 @@ func TestAwaitOfADeletedClaim(t *testing.T) {
 	require.NoError(t, <-result)
 }
 
-// Hundreds wait, some give up, and everybody else is woken when it is time and not before.
+// Hundreds of goroutines wait, some give up, and all others are woken at the right time.
 func TestManyWaiters(t *testing.T) {
 	t.Parallel()
 	p := &progress{}

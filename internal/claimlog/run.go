@@ -31,8 +31,8 @@ func (o *Order) newReflector(source cache.ListerWatcher) *cache.Reflector {
 		cache.ReflectorOptions{Name: "order of allocations", Backoff: newBackoff()})
 }
 
-// newBackoff is how long to wait after failures. Pods wait meanwhile for their binding, so
-// pauses are shorter than those of informers (up to 30 s).
+// newBackoff returns the back-off after failures. Pods wait for their binding meanwhile, so pauses
+// are shorter than those of informers (up to 30 s).
 func newBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 3 * time.Second, Steps: 10, Factor: 2, Jitter: 1}
 }

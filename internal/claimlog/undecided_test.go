@@ -19,7 +19,7 @@ func (w *world) requireUndecided(want map[string]bool) {
 	require.Equal(w.t, want, got)
 }
 
-// nextGeneration is the pool of partitioned, published anew with other counters.
+// nextGeneration is the pool of partitioned, published in a new generation with other counters.
 func nextGeneration(memory string) (counters, devices *b.SliceBuilder) {
 	devices = partitioned()[1]
 	counters = b.Slice("counters").InPool("a", 2, 2).OnAllNodes().Counters("gpu", "memory", memory).Counters("second", "memory", "10Gi")
@@ -55,8 +55,8 @@ func TestIncompletePoolIsJudgedByItsLastCompleteState(t *testing.T) {
 	}
 }
 
-// Of a pool that was never complete, nobody knows what its devices draw, unless they are
-// known and draw nothing.
+// If a pool was never complete, the consumption of its devices is unknown, unless they are known
+// and consume nothing.
 func TestPoolThatWasNeverComplete(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitioned()[0], partitioned()[1]
@@ -81,8 +81,8 @@ func TestCapacityOfAnIncompletePool(t *testing.T) {
 	w.requireVerdicts(map[string]string{"x": "stays", "y": "earlier x: capacity nic memory"})
 }
 
-// A device of which nobody knows may have been published just before it was allocated. One
-// that stays unknown was withdrawn, and does not keep others from being judged for ever.
+// An unknown device may have been published just before it was allocated. A device that stays
+// unknown was withdrawn, and does not block the judgement of other claims for ever.
 func TestDeviceThatIsNotPublished(t *testing.T) {
 	t.Parallel()
 	for name, slices := range map[string][]*b.SliceBuilder{"of a known pool": partitioned(), "of an unknown pool": nil} {

@@ -14,33 +14,32 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// usedLimit is a limit of the ledger, and who draws on it: a counter of a pool, a capacity of
-// a device, or what compatibility groups limit, which is what devices draw on a counter set at
-// the same time.
+// usedLimit is a limit of the ledger and the claims that use it. The limit is a counter of a pool,
+// a capacity of a device, or the compatibility groups of a counter set.
 type usedLimit struct {
-	// room is what there is of it as long as nobody draws.
+	// room is the full amount, as if unused.
 	room     ledger.Room
 	resource string // as in Conflict
-	// by is the first device that draws from it, of the claim that is asked about; of a
-	// capacity, the device that has it.
+	// by is the first device of the claim in question that consumes from the limit. For a capacity,
+	// it is the device that has the capacity.
 	by    *use
 	units []unit
 }
 
-// unit needs something as long as anybody uses it. For a counter it is a device: it draws
+// unit consumes from a limit as long as it is in use. For a counter it is a device, which consumes
 // once, however many claims share it. For a capacity it is a share.
 type unit struct {
 	need  ledger.Need
 	users []*allocation
 }
 
-// cause is why claims are in conflict if there is too little of it.
+// cause returns the cause of a conflict about the limit.
 func (l *usedLimit) cause() Cause {
 	return [...]Cause{ledger.CounterLimit: Counter, ledger.CompatibilityLimit: Incompatible, ledger.CapacityLimit: Capacity}[l.room.Kind]
 }
 
-// usedUp returns from which rank on there is too little: for an allocation of that rank or a
-// higher one together with all of lower ranks. It says false if there is enough for all.
+// usedUp returns the lowest rank for which there is too little, together with all lower ranks.
+// overdrawn is false if there is enough for all.
 func (l *usedLimit) usedUp(rank func(*allocation) uint64) (from uint64, overdrawn bool) {
 	if _, overdrawn := l.exceededAt(l.units); !overdrawn {
 		return 0, false // The usual case, without sorting.
@@ -58,14 +57,14 @@ func (l *usedLimit) usedUp(rank func(*allocation) uint64) (from uint64, overdraw
 	return lowest(sorted[at]), true
 }
 
-// exceededAt returns the first unit that the ones before it have left too little for.
+// exceededAt returns the first unit for which those before it left too little.
 func (l *usedLimit) exceededAt(units []unit) (at int, exceeded bool) {
 	room := l.room
 	at = slices.IndexFunc(units, func(u unit) bool { return !room.Take(u.need) })
 	return at, at >= 0
 }
 
-// users yields everybody who draws, each once.
+// users yields all allocations that use the limit, each once.
 func (l *usedLimit) users() func(func(*allocation) bool) {
 	return func(yield func(*allocation) bool) {
 		seen := sets.New[*allocation]()
@@ -80,9 +79,9 @@ func (l *usedLimit) users() func(func(*allocation) bool) {
 	}
 }
 
-// compare finds the others with which the allocation is in conflict: if there is too
-// little for it and all that are not known to be later (then it has lost), these; and later
-// ones of which the same is true.
+// compare finds the claims that conflict with the allocation over a limit. If there is too little
+// for the allocation and all that are not known to be later, it has lost and conflicts with these.
+// It also conflicts with later ones that have lost in the same way.
 func (f *finder) compare(l *usedLimit) {
 	from, overdrawn := l.usedUp(func(a *allocation) uint64 { return a.written.First })
 	if !overdrawn {
@@ -100,8 +99,8 @@ func (f *finder) compare(l *usedLimit) {
 	}
 }
 
-// drawn returns the counters of a pool, and what compatibility groups limit, with all that
-// draw on them: those on which the allocation draws, or all if none is given.
+// drawn returns the counters and compatibility limits of a pool with their users. It returns those
+// that the given allocation uses, or all if none is given.
 func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*usedLimit {
 	limits, used := ledger.LimitsOf(pool), make(map[ledger.Limit]*usedLimit)
 	begin := func(limit ledger.Limit, by *use) {
@@ -143,8 +142,8 @@ func (x *index) drawn(pool *inventory.NodePool, of *allocation) []*usedLimit {
 	return sortedLimits(used)
 }
 
-// capacities returns the capacities of a shared device that the share consumes, or all that
-// are consumed if none is given, with all who do.
+// capacities returns the capacities of a shared device with their users. It returns those that the
+// given share consumes, or all that are in use if none is given.
 func (x *index) capacities(device *inventory.Device, by *use, of *share) []*usedLimit {
 	used := make(map[ledger.Limit]*usedLimit)
 	for _, h := range x.pools[by.pool][by.device] {
@@ -167,14 +166,14 @@ func (x *index) capacities(device *inventory.Device, by *use, of *share) []*used
 	return sortedLimits(used)
 }
 
-// consumes reports whether the share has anything of a capacity.
+// consumes reports whether the share consumes a capacity.
 func (s *share) consumes(capacity resourceapi.QualifiedName) bool {
 	return slices.ContainsFunc(s.consumed, func(own consumption) bool {
 		return own.capacity == capacity && own.amount != (amount.Amount{})
 	})
 }
 
-// sortedLimits brings limits into an order that is always the same.
+// sortedLimits returns the limits in a fixed order.
 func sortedLimits(used map[ledger.Limit]*usedLimit) []*usedLimit {
 	return slices.SortedFunc(maps.Values(used), func(a, b *usedLimit) int {
 		return cmp.Or(cmp.Compare(a.room.Kind, b.room.Kind), cmp.Compare(a.resource, b.resource))

@@ -133,8 +133,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// After a list nobody knows the order; those that fit together are left alone, and of
-// those that do not, all yield.
+// After a list the order is unknown: claims that fit together stay, and all claims that do not fit
+// yield.
 func TestLimitsInUnknownOrder(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t, partitioned()...)

@@ -8,26 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// parseVersion returns a resourceVersion as a number, so that versions can be compared
-// and kept without strings. Versions are positive integers (KEP-5504); those of etcd
-// have 63 bits.
+// parseVersion returns a resourceVersion as a number, so that versions can be compared and stored
+// without strings. Versions are positive integers (KEP-5504); those of etcd have 63 bits.
 func parseVersion(text string) (uint64, error) {
-	// Comparing is the public way to find out whether a version is well-formed.
+	// Comparing is the exported way to check that a version is well-formed.
 	if _, err := resourceversion.CompareResourceVersion(text, text); err != nil {
 		return 0, err
 	}
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// Span says in which write an allocation was made: one whose resourceVersion is at
-// least First and at most Last.
+// Span is the range of resourceVersions, from First to Last, that contains the write of an
+// allocation.
 type Span struct {
 	First, Last uint64
 }
 
 func exactly(version uint64) Span { return Span{version, version} }
 
-// anywhere is the span of an allocation about which nothing is known.
+// anywhere is the span of an allocation with an unknown version.
 var anywhere = Span{0, math.MaxUint64}
 
 // Exact reports whether the version of the write is known.
@@ -46,7 +45,7 @@ func (s Span) String() string {
 	}
 }
 
-// Relation says when another claim was allocated, compared to the one asked about.
+// Relation says when another claim was allocated, compared to the claim in question.
 type Relation int
 
 const (
@@ -62,7 +61,7 @@ func (r Relation) String() string {
 	return [...]string{"unknown", "earlier", "later"}[r]
 }
 
-// relationOf returns when the other write happened, compared to the own one.
+// relationOf returns when the other write happened, compared to own.
 func relationOf(other, own Span) Relation {
 	switch {
 	case other.Last < own.First:

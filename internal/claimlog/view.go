@@ -10,32 +10,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// publishedWithin is how much later than an allocation its device may show up in a slice:
-// who allocated it may have heard of the device before we do.
+// publishedWithin limits how much later than an allocation its device may appear in a slice: the
+// scheduler that allocated it may have heard of the device earlier than this one.
 const publishedWithin = 5 * time.Second
 
-// view is what counters, capacities and compatibility groups of a pool are judged by: the
-// pool as it is if it is complete, else its last complete state.
+// view is the state of a pool by which counters, capacities and compatibility groups are judged:
+// the current state if it is complete, otherwise the last complete one.
 type view struct {
 	id inventory.PoolID
-	// pool is nil if nothing is published; if it is not complete, there is no complete
-	// state to judge by.
+	// pool is nil if the pool is not published. If it is not complete, no complete state is known.
 	pool *inventory.NodePool
-	// at is when the pool was like that: now, or when it ceased to be complete.
+	// at is the time of that state: now, or when the pool ceased to be complete.
 	at time.Time
 }
 
-// lastState is the last state of a pool that is not complete in which all slices were there.
+// lastState is the last state with all slices of a pool that is now incomplete.
 type lastState struct {
-	// pool returns that state. It may have been invalid: that takes longer to find out, and is
-	// left to whoever needs it.
+	// pool returns that state. It may be invalid: checking that takes longer and is left to the
+	// reader.
 	pool  func() *inventory.NodePool
 	until time.Time
 }
 
-// PoolPublished is called when a pool changes, with the version before and the one after
-// (nil if there is none). It is quick, and may be called under a lock that ledger.Pools does not
-// need.
+// PoolPublished handles a change of a pool, from one version to the next (nil if there is none). It
+// is quick, and may be called under a lock that ledger.Pools does not need.
 func (o *Order) PoolPublished(before, after *inventory.Pool) {
 	known := before
 	if known == nil {
@@ -61,7 +59,7 @@ func (o *Order) PoolPublished(before, after *inventory.Pool) {
 
 func isPublished(pool *inventory.Pool) bool { return pool != nil && pool.IsPublished() }
 
-// viewOf returns what to judge a pool by.
+// viewOf returns the view of a pool.
 func (o *Order) viewOf(key inventory.PoolKey) view {
 	v := view{id: key.Value(), at: o.clock.Now()}
 	v.pool = o.pools(v.id)
@@ -76,10 +74,10 @@ func (o *Order) viewOf(key inventory.PoolKey) view {
 	return v
 }
 
-// isComplete reports whether everything is known that there was in the pool at that time.
+// isComplete reports whether all slices of the pool at that time are known.
 func (v *view) isComplete() bool { return v.pool != nil && v.pool.State == inventory.Complete }
 
-// device returns a published device, also of a pool that is not complete.
+// device returns a published device, even of an incomplete pool.
 func (v *view) device(name string) *inventory.Device {
 	switch {
 	case v.pool == nil:
@@ -93,17 +91,17 @@ func (v *view) device(name string) *inventory.Device {
 	return nil
 }
 
-// mayAppear reports whether a device that is not in the view may get published yet, or is in
-// the state after the view's: it was allocated so late. Of one that was allocated before
-// that, its driver has withdrawn it.
+// mayAppear reports whether an allocated device that is not in the view may still be published, or
+// be in the state after the view's, because it was allocated so late. Otherwise the driver has
+// withdrawn the device.
 func (v *view) mayAppear(device deviceName, holder *allocation) bool {
 	return v.device(device.Value()) == nil && v.at.Sub(holder.arrived) < publishedWithin
 }
 
-// Undecided returns why it cannot be judged (yet) whether the claim has to yield, nil if
-// it can: it has, beside others, something of a pool of which no complete state is known or
-// of which it or claims that are not later have devices that are not known. What it says ends when drivers
-// have published what they began to, so it is worth to wait and ask again.
+// Undecided returns why it cannot be judged (yet) whether the claim must yield, nil if it can. The
+// claim then shares a pool with others, and no complete state of the pool is known, or devices of
+// the claim or of claims that are not later are not published. The state ends when drivers have
+// published all slices, so it is worth waiting and asking again.
 func (o *Order) Undecided(claim types.UID) error {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -115,7 +113,7 @@ func (o *Order) Undecided(claim types.UID) error {
 		if !o.index.othersUse(key, own) {
 			continue
 		}
-		if v := o.viewOf(key); v.pool == nil || len(v.pool.Off) == 0 { // What is off is not judged.
+		if v := o.viewOf(key); v.pool == nil || len(v.pool.Off) == 0 { // Pools that need a disabled feature are not judged.
 			if err := o.index.undecided(own, key, v); err != nil {
 				return fmt.Errorf("it is not known whether claim %s and others were allocated more of pool %s than there is: %w", own.ref, v.id, err)
 			}
@@ -124,7 +122,7 @@ func (o *Order) Undecided(claim types.UID) error {
 	return nil
 }
 
-// undecided is Undecided for one pool.
+// undecided implements Undecided for one pool.
 func (x *index) undecided(own *allocation, key inventory.PoolKey, v view) error {
 	draws := false
 	for u := range own.usesIn(key) {
@@ -152,7 +150,7 @@ func (x *index) undecided(own *allocation, key inventory.PoolKey, v view) error 
 	return nil
 }
 
-// lacks says that a device is not known.
+// lacks returns the error for a device that is not published.
 func (v *view) lacks(device deviceName) error {
 	found := "none of its slices is"
 	if v.pool != nil {

@@ -143,7 +143,7 @@ func uidOf(name string) types.UID { return b.Claim(name).Obj().UID }
 // free returns a claim without allocation.
 func free(name string) *resourceapi.ResourceClaim { return b.Claim(name).Obj() }
 
-// holding devices of pool "a", written by an instance of ours.
+// ours returns a claim with devices of pool "a", written by an instance of this scheduler.
 func ours(name string, devices ...string) *resourceapi.ResourceClaim {
 	return by(claimwriter.FieldManager, b.Claim(name).Allocated("a", devices...))
 }

@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReleaseAbandoned does what kube-controller-manager's resourceclaim controller does when the
-// last consumer of a claim is gone: it clears status.allocation, status.reservedFor and
-// status.devices in one update. The caller must know that the consumers with the UIDs in gone
-// do not use the claim any more, and never will. While the claim is reserved for anybody else,
-// nothing is written; and only the allocation that the given claim shows is cleared, because
-// that is the one which the caller judged.
+// ReleaseAbandoned deallocates a claim without consumers, like kube-controller-manager's
+// resourceclaim controller: it clears status.allocation, status.reservedFor and status.devices in
+// one update. The caller must know that the consumers with the UIDs in gone do not use the claim
+// any more, and never will. While the claim is reserved for any other consumer, nothing is written.
+// Only the allocation that the given claim shows is cleared, because that is the one that the
+// caller judged.
 //
-// From a claim that is being deleted, the finalizer is removed afterwards, so that it goes.
-// Otherwise it stays, for the reason that Deallocate has.
+// If the claim is being deleted, the finalizer is removed afterwards, so that the claim goes away.
+// Otherwise the finalizer stays, for the same reason as in Deallocate.
 //
-// There is no error when the claim is not allocated (any more), whoever was first, and when it
-// is gone or was replaced by another object of that name; in the last two cases, the returned
-// claim is nil. Otherwise the error is ErrInUse, ErrAllocatedElsewhere, ErrOutcomeUnknown, or
-// what the server returned. cleared is set if the server has confirmed that it was this call
-// which removed the allocation, also if there is an error because of what came afterwards.
+// There is no error when the claim is not allocated (any more), whichever client cleared it, or
+// when it is gone or was replaced by another object of that name; in the last two cases, the
+// returned claim is nil. Otherwise the error is ErrInUse, ErrAllocatedElsewhere, ErrOutcomeUnknown,
+// or the server's error. cleared is set if the server has confirmed that this call removed the
+// allocation, even if a later step failed.
 //
-// Giving up early, because ctx is done, does no harm: the controller does the same in the end.
+// Giving up early, because ctx is done, does no harm: the controller finally does the same.
 func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.ResourceClaim, gone []types.UID) (left *resourceapi.ResourceClaim, cleared bool, err error) {
 	if claim == nil {
 		return nil, false, errors.New("release abandoned claim: asked to release no claim at all; this is a bug in the caller")
@@ -44,17 +44,17 @@ func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.Resour
 	return left, a.cleared, err
 }
 
-// abandonment is what ReleaseAbandoned was asked for.
+// abandonment holds the arguments and the state of ReleaseAbandoned.
 type abandonment struct {
 	writer *Writer
-	// judged is the allocation that nobody uses any more, never nil.
+	// judged is the allocation that no consumer uses any more, never nil.
 	judged *resourceapi.AllocationResult
 	gone   []types.UID
-	// cleared is set once the server has accepted the write that removes it.
+	// cleared is set once the server has accepted the write that removes the allocation.
 	cleared bool
 }
 
-// decide is the operation.decide of ReleaseAbandoned.
+// decide implements operation.decide for ReleaseAbandoned.
 func (a *abandonment) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	if others := a.others(current); len(others) > 0 {
 		return nil, &refusal{
@@ -86,7 +86,7 @@ func (a *abandonment) others(current *resourceapi.ResourceClaim) []resourceapi.R
 	})
 }
 
-// noted is the write that clears, remembered when it took effect.
+// noted wraps the write that clears the allocation, and records its success.
 func (a *abandonment) noted(clears write) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim, err := clears(ctx)

@@ -14,15 +14,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
 
-// FenceAnnotation is on claims of which a pod was tried again after an attempt that had
-// reserved the claim already. Its value has no meaning. It changes so that the claim
-// does: the server does not store an update that changes nothing.
+// FenceAnnotation is set on claims that were already reserved by an earlier attempt to schedule the
+// pod. Its value has no meaning. It changes so that the claim changes, because the server does not
+// store an update without changes.
 const FenceAnnotation = "quartermaster-dra.github.io/fence"
 
-// oldFenceAnnotation is what versions before called it. It goes when the fence is raised.
+// oldFenceAnnotation is the name in earlier versions. It is removed when the fence is raised.
 const oldFenceAnnotation = "quartermaster/fence"
 
-// Fence returns what changes with each write of such a claim.
+// Fence returns a value that changes with each fence that Bind raises on the claim.
 func Fence(claim *resourceapi.ResourceClaim) string {
 	return claim.Annotations[FenceAnnotation] + " " + claim.Annotations[oldFenceAnnotation]
 }
@@ -30,33 +30,29 @@ func Fence(claim *resourceapi.ResourceClaim) string {
 // Bind makes sure that the claim is allocated and reserved for the consumer, and
 // returns the claim as the server has it.
 //
-// With an allocation given, the claim gets it unless it has it already. Without
-// one, the claim must still have the allocation which claim.Status.Allocation
-// shows. The finalizer resourceapi.Finalizer is added first if it is missing, then
-// allocation and reservation are written together in one status update, so that
-// no state exists in which the claim is allocated by this call but not reserved.
-// An allocation without allocationTimestamp gets the current time (KEP-5007 needs
-// it to detect devices that take too long to get ready), see WithTimestamp. One that is
-// in the claim already cannot get it any more: the server does not permit a change.
+// If an allocation is given, the claim gets it unless it already has it. Without one, the claim
+// must still have the allocation in claim.Status.Allocation. Bind first adds the finalizer
+// resourceapi.Finalizer if it is missing. It then writes allocation and reservation together in one
+// status update, so that the claim is never allocated by this call without being reserved. An
+// allocation without allocationTimestamp gets the current time (KEP-5007 needs it to detect devices
+// that take too long to get ready), see WithTimestamp. An existing allocation cannot get a
+// timestamp, because the server does not permit the change.
 //
-// It can be called again after any failure, also by another process. If the server
-// already has all of that, and not from this call, then FenceAnnotation is set to
-// something new. So Bind does not succeed without a write of its own, and a request of
-// another process that died or lost its lease before, which may still arrive and take
-// the reservation or the allocation away, does not apply any more
-// (docs/commit-protocol.md). The reservation is there all the time: the pod may be bound
-// without the caller knowing. For a group of pods, which have one reservation between them,
-// a write that this Writer has made for one of them is as good for the others.
+// Bind can be called again after any failure, also by another process. If the server already has
+// the allocation and the reservation, and not from this call, Bind sets FenceAnnotation to a new
+// value. So Bind never succeeds without a write of its own. Another process that died or lost its
+// lease may have sent a request that would remove the reservation or the allocation; a late arrival
+// of that request then has no effect (docs/commit-protocol.md). The reservation exists all the
+// time: the pod may be bound without the caller knowing. The pods of a group share one reservation,
+// so a write that this Writer made for one of them also serves the others.
 //
-// The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere,
-// ErrDeallocated and ErrConsumerLimit if the claim does not permit it; ErrNotStored if
-// the server does not store the allocation as it is, in which case Bind has given it
-// back (unless the error says that it could not); ErrOutcomeUnknown if it may or may not have been written; and the server's
-// error otherwise. After any error the caller should call Unreserve unless it
-// knows that nothing was written.
+// The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere, ErrDeallocated and
+// ErrConsumerLimit if the claim does not permit it; ErrNotStored if the server does not store the
+// allocation unchanged, in which case Bind has rolled it back (unless the error says that it could
+// not); ErrOutcomeUnknown if it may or may not have been written; and the server's error otherwise.
+// After any error the caller should call Unreserve unless it knows that nothing was written.
 //
-// The context is that of the binding cycle: Bind does not start another request
-// once it is done.
+// The context is that of the binding cycle: Bind starts no further request once it is done.
 func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult, consumer resourceapi.ResourceClaimConsumerReference) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("bind claim: asked to bind no claim at all; this is a bug in the caller")
@@ -70,22 +66,22 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 	return bound, w.rollBack(ctx, &b, err)
 }
 
-// binding is what Bind was asked for.
+// binding holds the arguments and the state of Bind.
 type binding struct {
 	writer *Writer
 	// seen is the allocation in the caller's copy of the claim.
 	seen *resourceapi.AllocationResult
-	// allocation is the one to store, nil if the existing one is to be used.
+	// allocation is the allocation to store, nil to use the existing one.
 	allocation *resourceapi.AllocationResult
 	consumer   resourceapi.ResourceClaimConsumerReference
-	// wrote is set once this call has made a write, or may have: requests that are based
-	// on an older state fail from then on.
+	// wrote is set once this call has made a write, or may have: requests based on an older state
+	// fail from then on.
 	wrote bool
-	// fence is the value that this call has tried to give FenceAnnotation, "" before.
+	// fence is the value that this call tried to set FenceAnnotation to, "" if it did not try.
 	fence string
 	// sent is set once this call has tried to write the allocation.
 	sent bool
-	// partial is the claim if the allocation was only partially persisted: the server has not stored all that was sent.
+	// partial is the claim if the server has not stored all of the allocation.
 	partial *resourceapi.ResourceClaim
 }
 
@@ -96,7 +92,7 @@ func (b *binding) describe() string {
 	return fmt.Sprintf("reserve %s for %s", describeAllocation(b.seen), describeConsumer(b.consumer))
 }
 
-// decide is the operation.decide of Bind.
+// decide implements operation.decide for Bind.
 func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	if refused := b.checkAllocation(current.Status.Allocation); refused != nil {
 		if b.isPartial(current) {
@@ -112,8 +108,8 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 		b.writer.groups.note(current, b.consumer)
 		return nil, nil
 	case done && (current.DeletionTimestamp != nil || b.writer.groups.cover(current, b.consumer)):
-		// Also if the claim is being deleted: a deletion that comes after a
-		// reservation waits for its end.
+		// This includes a claim that is being deleted: a deletion after a reservation waits for the
+		// reservation to end.
 		return nil, nil
 	case done:
 		return b.raiseFence(current), nil
@@ -136,7 +132,7 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	}
 }
 
-// noted is the write, remembered unless the server says that it did not take effect.
+// noted wraps a write and sets wrote, unless the server says that the write had no effect.
 func (b *binding) noted(w write) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim, err := w(ctx)
@@ -145,12 +141,12 @@ func (b *binding) noted(w write) write {
 	}
 }
 
-// isFenced says whether this call has changed FenceAnnotation.
+// isFenced reports whether this call has changed FenceAnnotation.
 func (b *binding) isFenced(current *resourceapi.ResourceClaim) bool {
 	return b.fence != "" && current.Annotations[FenceAnnotation] == b.fence
 }
 
-// raiseFence returns the write that changes nothing but FenceAnnotation.
+// raiseFence returns the write that changes only FenceAnnotation.
 func (b *binding) raiseFence(current *resourceapi.ResourceClaim) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		b.fence = string(uuid.NewUUID())
@@ -193,7 +189,7 @@ func (w *Writer) addFinalizer(current *resourceapi.ResourceClaim) write {
 	}
 }
 
-// store returns the write that adds what is missing in the status.
+// store returns the write that adds the missing parts of the status.
 func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		claim := current.DeepCopy()
@@ -218,7 +214,7 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 	}
 }
 
-// isProtected says whether the claim has the finalizer that allocated claims need.
+// isProtected reports whether the claim has the finalizer that allocated claims need.
 func isProtected(claim *resourceapi.ResourceClaim) bool {
 	return slices.Contains(claim.Finalizers, resourceapi.Finalizer)
 }

@@ -14,8 +14,7 @@ import (
 
 // bindCase describes one call of Bind for pod "me".
 type bindCase struct {
-	// stored is what the server has, seen is the caller's copy (default: the
-	// same).
+	// stored is the server's claim, seen is the caller's copy (default: the same).
 	stored, seen *resourceapi.ResourceClaim
 	faults       []fault
 	allocation   *resourceapi.AllocationResult
@@ -351,7 +350,7 @@ func TestGroupFencesOnce(t *testing.T) {
 	}
 }
 
-// TestGroupsAtTheSameTime: whoever has to wait for its turn profits as well.
+// TestGroupsAtTheSameTime: a caller that waits for its turn profits as well.
 func TestGroupsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	group := podGroup("gang")

@@ -11,7 +11,7 @@ import (
 // claimBuilder changes a claim under construction.
 type claimBuilder func(*resourceapi.ResourceClaim)
 
-// newClaim returns a claim that nobody uses, in version 10.
+// newClaim returns a claim without consumers, in version 10.
 func newClaim(builders ...claimBuilder) *resourceapi.ResourceClaim {
 	claim := &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "train", Name: "gpus", UID: "claim-uid", ResourceVersion: "10"},

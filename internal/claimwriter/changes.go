@@ -8,33 +8,33 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Change is that a Writer has given a claim its allocation, or has taken it away.
+// Change describes that a Writer has stored or removed the allocation of a claim.
 type Change struct {
-	// Claim is as the server has it afterwards. One that was deleted is as it was last.
+	// Claim is the server's claim after the change. A deleted claim is in its last state.
 	Claim *resourceapi.ResourceClaim
-	// Allocation is the one that was stored, or that is gone. It is as the server had it.
+	// Allocation is the stored or removed allocation, as the server had it.
 	Allocation *resourceapi.AllocationResult
-	// Released is set if it is gone.
+	// Released is set if the allocation was removed.
 	Released bool
-	// Cause is the one that the context of the operation has, see Because.
+	// Cause is the cause in the context of the operation, see Because.
 	Cause Cause
 }
 
-// Cause is why an operation is carried out. Nothing depends on it.
+// Cause is the reason for an operation. It is for users only and changes no behaviour.
 type Cause struct {
-	// Pod is for whose sake it is, nil if for no pod in particular.
+	// Pod is the pod that the operation is for, nil if there is none.
 	Pod *v1.Pod
-	// Node is where that pod is to run, "" if that is not known.
+	// Node is the node where the pod should run, "" if unknown.
 	Node string
-	// Why is a part of a sentence for people: "for ...", "because ...".
+	// Why is a part of a sentence for users: "for ...", "because ...".
 	Why string
 }
 
-// causeKey is where a context has its cause.
+// causeKey is the context key of the cause.
 type causeKey struct{}
 
-// Because returns a context in which operations of a Writer have a cause. What it does not say, pod or node, is as in
-// the context that was given.
+// Because returns a context that gives operations of a Writer a cause. A missing pod or node is
+// taken from the cause in ctx.
 func Because(ctx context.Context, cause Cause) context.Context {
 	outer, _ := ctx.Value(causeKey{}).(Cause)
 	if cause.Pod == nil {
@@ -46,14 +46,15 @@ func Because(ctx context.Context, cause Cause) context.Context {
 	return context.WithValue(ctx, causeKey{}, cause)
 }
 
-// WithChanges has a function called after each change of an allocation that the server has confirmed: in its answer
-// to the write, or, if that got lost, in the state that was read afterwards. It must return at once. A write of
-// which the operation does not find out whether it was stored (ErrOutcomeUnknown) is not told of.
+// WithChanges sets a function that is called after each change of an allocation that the server has
+// confirmed: in its answer to the write or, if that was lost, in the state that was read
+// afterwards. The function must return at once. It is not called for a write with unknown outcome
+// (ErrOutcomeUnknown).
 func WithChanges(changed func(context.Context, Change)) Option {
 	return func(w *Writer) { w.changed = changed }
 }
 
-// told tells of a change between the state that a write was based on and the one after it; nil is a claim that is gone.
+// told reports a change between the states before and after a write; a claim that is gone is nil.
 func (w *Writer) told(ctx context.Context, before, after *resourceapi.ResourceClaim) {
 	if w.changed == nil {
 		return
@@ -73,8 +74,8 @@ func (w *Writer) told(ctx context.Context, before, after *resourceapi.ResourceCl
 	w.changed(ctx, change)
 }
 
-// allocationOf returns the allocation of a claim that is there: one that is marked as deleted and has no finalizer
-// (any more) is not.
+// allocationOf returns the allocation of an existing claim. A claim that is marked as deleted and
+// has no finalizers counts as gone.
 func allocationOf(claim *resourceapi.ResourceClaim) *resourceapi.AllocationResult {
 	if claim == nil || claim.DeletionTimestamp != nil && len(claim.Finalizers) == 0 {
 		return nil
@@ -82,8 +83,9 @@ func allocationOf(claim *resourceapi.ResourceClaim) *resourceapi.AllocationResul
 	return claim.Status.Allocation
 }
 
-// toldLate is told for a write whose answer got lost: current is the state that was read since, and err why there is
-// none. What others can have done counts as theirs: the claim has another allocation than the one that was sent.
+// toldLate reports the change of a write whose answer was lost. current is the state that was read
+// since, and err the reason if there is none. A change that another client may have made is not
+// reported: the claim then has another allocation than the one sent.
 func (w *Writer) toldLate(ctx context.Context, op *operation, before, current *resourceapi.ResourceClaim, err error) {
 	switch {
 	case errors.Is(err, ErrDeleted) || errors.Is(err, ErrReplaced):

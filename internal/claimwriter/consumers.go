@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// IsReservedFor says whether the UID is among the consumers of the claim
-// (status.reservedFor).
+// IsReservedFor reports whether the UID is among the consumers of the claim (status.reservedFor).
 func IsReservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 		return consumer.UID == uid

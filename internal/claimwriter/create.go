@@ -10,17 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Create makes a claim on behalf of a pod (KEP-5004) and returns it as the server has
-// it. The claim must have a name of its own, not only a prefix: then a second request
-// after a first one of unknown outcome, also by another process, does not make a second
-// claim. UID and resourceVersion in it do not matter.
+// Create makes a claim on behalf of a pod (KEP-5004) and returns it as the server has it. The claim
+// must have a full name, not only a prefix: then a second request after one with unknown outcome,
+// also by another process, does not make a second claim. Its UID and resourceVersion are ignored.
 //
-// If there is a claim of that name already, Create returns that one without an error,
-// whatever it is: it may be from an earlier attempt, or somebody else's. The caller has
-// to look.
+// If a claim of that name already exists, Create returns it without an error: it may be from an
+// earlier attempt, or from another program. The caller must check.
 //
-// ErrOutcomeUnknown says that the claim may exist, now or later; otherwise the error is
-// what the server returned.
+// ErrOutcomeUnknown says that the claim may exist, now or later; otherwise the error is the
+// server's.
 func (w *Writer) Create(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if claim == nil || claim.Namespace == "" || claim.Name == "" {
 		return nil, errors.New("create claim: asked to create a claim without namespace or name; this is a bug in the caller")
@@ -61,10 +59,9 @@ func (w *Writer) createOrGet(ctx context.Context, claim *resourceapi.ResourceCla
 	return existing, err
 }
 
-// Find reads a claim by name from the server. It is nil if there is none.
+// Find reads a claim by name from the server. It returns nil if there is none.
 //
-// It goes on when ctx gets cancelled, for at most UndoTimeout, as it serves to undo
-// what Create may have done.
+// It continues for at most UndoTimeout if ctx is cancelled, because it serves to undo Create.
 func (w *Writer) Find(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()

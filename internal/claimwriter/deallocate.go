@@ -9,24 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deallocate releases the devices of the claim: it clears status.allocation,
-// status.reservedFor and status.devices in one update. It does so only while the
-// claim is reserved for nobody, or for nobody but allowedConsumer (empty: really
-// nobody), and only while the allocation is the one that the given claim shows,
-// because that is the one which the caller judged to be in the way.
+// Deallocate releases the devices of the claim: it clears status.allocation, status.reservedFor and
+// status.devices in one update. It does so only while the claim has no consumers, or none but
+// allowedConsumer (if not empty), and only while the allocation is the one that the given claim
+// shows, because that is the one that the caller judged to be in the way.
 //
-// The finalizer stays: the claim is about to be allocated again, and if it is not,
-// then the resource claim controller removes the finalizer when the claim gets
-// deleted.
+// The finalizer stays: the claim is about to be allocated again. If it is not, the resource claim
+// controller removes the finalizer when the claim is deleted.
 //
-// There is no error when the claim is not allocated (anymore), and when it is gone or
-// was replaced by another object of that name; in the last two cases, the returned
-// claim is nil. Otherwise the error is ErrInUse, ErrAllocatedElsewhere (another
-// allocation than the one in the given claim), ErrOutcomeUnknown, or what the server
-// returned.
+// There is no error when the claim is not allocated (any more), or when it is gone or was replaced
+// by another object of that name; in the last two cases, the returned claim is nil. Otherwise the
+// error is ErrInUse, ErrAllocatedElsewhere (another allocation than the one in the given claim),
+// ErrOutcomeUnknown, or the server's error.
 //
-// The context is that of the scheduling cycle. Giving up early does no harm, the next
-// attempt to schedule the pod finds the claim as it was.
+// The context is that of the scheduling cycle. Giving up early does no harm: the next attempt to
+// schedule the pod finds the claim unchanged.
 func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, allowedConsumer types.UID) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("deallocate claim: asked to deallocate no claim at all; this is a bug in the caller")
@@ -40,7 +37,7 @@ func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClai
 	return unlessGone(w.run(ctx, op))
 }
 
-// deallocation is what Deallocate was asked for.
+// deallocation holds the arguments of Deallocate.
 type deallocation struct {
 	writer *Writer
 	// seen is the allocation in the caller's copy of the claim.
@@ -48,7 +45,7 @@ type deallocation struct {
 	allowed types.UID
 }
 
-// decide is the operation.decide of Deallocate.
+// decide implements operation.decide for Deallocate.
 func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	if current.Status.Allocation == nil {
 		return nil, nil
@@ -70,8 +67,8 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 	return d.writer.clear(current), nil
 }
 
-// otherConsumers returns all consumers but the allowed one (empty: really all). They
-// forbid the deallocation.
+// otherConsumers returns all consumers except the allowed one, if that is not empty. They forbid
+// the deallocation.
 func otherConsumers(claim *resourceapi.ResourceClaim, allowed types.UID) []resourceapi.ResourceClaimConsumerReference {
 	var others []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {

@@ -1,45 +1,42 @@
-// Package claimwriter is the one way in which Quartermaster writes ResourceClaims.
+// Package claimwriter makes all of Quartermaster's writes to ResourceClaims.
 //
-// It knows nothing of search: callers hand it the claim they looked at, the
-// AllocationResult they decided on and the consumer it is for.
+// It does not search for devices: callers pass the claim that they looked at, the AllocationResult
+// that they decided on and the consumer that it is for.
 //
-// # What holds for every write
+// # Properties of every write
 //
 //   - It carries the UID and the resourceVersion of the state on which it was
-//     decided. A write that the server gets to see late can therefore never undo
+//     decided. A write that reaches the server late can therefore never undo
 //     something newer: the server answers it with 409 (write conflict). This is why
-//     Unreserve is an update, too, and not a patch: a patch without
-//     resourceVersion that was held up somewhere could remove the reservation
-//     that the next scheduling attempt of the same pod has made meanwhile.
-//   - After a write that failed, for whatever reason, the claim is read before
-//     anything else is tried, and all preconditions are checked again on that
-//     state. If it turns out that the write took effect and only its response
-//     got lost, then that is success.
+//     Unreserve is also an update and not a patch: a delayed patch without
+//     resourceVersion could remove the reservation that the next attempt to
+//     schedule the same pod has made meanwhile.
+//   - After a failed write, whatever the reason, the claim is read before the next
+//     try, and all preconditions are checked again on that state. If the write took
+//     effect and only its response was lost, the operation succeeds.
 //   - The caller's copy of the claim may be stale, for example because it comes
-//     from an informer. It only ever serves as the base of a first write, which
-//     the server verifies, and so does a newer state that was left by the call for
-//     the same claim for which this one had to wait. "Nothing to do" and "not
-//     possible" are decided on what the server returned during the call.
-//   - Nothing but the intended change is written: entries of drivers in
-//     status.devices, finalizers and consumers of others stay as they are.
-//     (Deallocate and Release remove status.devices together with the allocation
-//     that these entries describe.)
-//   - It is made in the name of FieldManager, so that managedFields tell who wrote an
+//     from an informer. It only serves as the base of a first write, which the
+//     server verifies. The same holds for a newer state that an earlier call for the
+//     claim left to this one. "Nothing to do" and "not possible" are decided on
+//     states that the server returned during the call.
+//   - Only the intended change is written: entries of drivers in status.devices,
+//     and finalizers and consumers of others stay unchanged. (Deallocate and Release
+//     remove status.devices together with the allocation that these entries
+//     describe.)
+//   - It is made as FieldManager, so that managedFields show the author of an
 //     allocation.
 //
 // # Which failures are retried
 //
-// Write conflicts (409) and failures which may go away by themselves: 429, any 5xx and
-// everything that did not come from the server (connections refused or cut,
-// timeouts). Both are bounded in number, with an increasing, randomized pause in
-// between; a longer pause that the server asks for (Retry-After) is respected.
-// client-go has already repeated requests with a Retry-After header several times
-// before such an error gets here. All other answers (400, 401, 403, 422, ...)
-// are final and get returned after one attempt.
+// Write conflicts (409) and failures that may be temporary are retried: 429, any 5xx and all errors
+// that are not answers of the server (connections refused or cut, timeouts). The number of retries
+// is limited, with an increasing, randomized pause in between; a longer pause that the server asks
+// for (Retry-After) is respected. client-go has already repeated requests with a Retry-After header
+// several times before such an error gets here. All other answers (400, 401, 403, 422, ...) are
+// final and are returned after one attempt.
 //
-// Which kind of error came back can be found out with errors.Is and the Err
-// variables of this package, and with k8s.io/apimachinery/pkg/api/errors for
-// what the server said.
+// Use errors.Is with the Err variables of this package to tell errors apart, and
+// k8s.io/apimachinery/pkg/api/errors for the server's errors.
 //
 // # Permissions
 //

@@ -11,16 +11,16 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// isPartial says, of a claim with another allocation than the wanted one, whether this
-// call has sent that, and a part of it was lost: it is reserved for the consumer and has
-// the same devices. API servers drop fields that they do not know, or whose feature gate is off there,
+// isPartial reports whether the claim's allocation, which is not the wanted one, is an incomplete
+// copy of an allocation that this call sent: the claim is reserved for the consumer and has the
+// same devices. API servers drop fields that they do not know, or whose feature gate is off there,
 // without an error.
 func (b *binding) isPartial(current *resourceapi.ResourceClaim) bool {
 	return b.sent && current.Status.Allocation != nil && IsReservedFor(current, b.consumer.UID) &&
 		sameDevices(current.Status.Allocation, b.allocation)
 }
 
-// refusePartial remembers what is to be rolled back.
+// refusePartial records the claim for rollBack.
 func (b *binding) refusePartial(current *resourceapi.ResourceClaim) *refusal {
 	b.partial = current
 	return &refusal{
@@ -30,9 +30,8 @@ func (b *binding) refusePartial(current *resourceapi.ResourceClaim) *refusal {
 	}
 }
 
-// rollBack undoes the write of an allocation that was not stored as sent. Nobody may use
-// it: what is missing may be the very thing that keeps others off, or tells the driver
-// what to do.
+// rollBack undoes the write of an allocation that was not stored completely. No pod may use it: the
+// missing part may be the one that keeps others off, or that tells the driver what to do.
 func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
 	if b.partial == nil {
 		return err
@@ -50,8 +49,8 @@ func sameDevices(a, b *resourceapi.AllocationResult) bool {
 	})
 }
 
-// lost names the fields that are in what was sent and not the same in what was stored, as
-// the paths of the API, sorted.
+// lost returns the fields of the sent allocation that are missing or different in the stored one,
+// as sorted API paths.
 func lost(sent, stored *resourceapi.AllocationResult) []string {
 	paths := make(map[string]bool)
 	collectLost(paths, "status.allocation", asJSON(canonical(sent)), asJSON(canonical(stored)))
@@ -61,13 +60,12 @@ func lost(sent, stored *resourceapi.AllocationResult) []string {
 func asJSON(allocation *resourceapi.AllocationResult) any {
 	var value any
 	if raw, err := json.Marshal(allocation); err == nil {
-		_ = json.Unmarshal(raw, &value) // It is what Marshal has made.
+		_ = json.Unmarshal(raw, &value) // It cannot fail for the output of Marshal.
 	}
 	return value
 }
 
-// collectLost goes down to the fields that are different. Elements of a list share one
-// path.
+// collectLost collects the paths of the fields that differ. Elements of a list share one path.
 func collectLost(paths map[string]bool, path string, sent, stored any) {
 	switch sent := sent.(type) {
 	case map[string]any:

@@ -102,7 +102,7 @@ func TestDroppedFields(t *testing.T) {
 	}
 }
 
-// Another allocation of somebody else is another matter.
+// An allocation with other devices, made by another client, is not partial.
 func TestOtherAllocationIsNotPartial(t *testing.T) {
 	t.Parallel()
 	faster := fault{on: "update status", before: changed(allocated("gpu-0"), reservedFor("other")), err: errors.New("conflict")}

@@ -9,10 +9,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// SameAllocation says whether two allocations mean the same, so that one which
-// was sent to the server is recognised when it comes back: the time at which it
-// was made does not count, nor do defaults that the server fills in and the
-// formatting of opaque parameters.
+// SameAllocation reports whether two allocations mean the same, so that one that was sent to the
+// server is recognised when it comes back. It ignores the timestamp, defaults that the server fills
+// in, and the formatting of opaque parameters.
 func SameAllocation(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -20,7 +19,7 @@ func SameAllocation(a, b *resourceapi.AllocationResult) bool {
 	return amount.DeepEqual(canonical(a), canonical(b))
 }
 
-// canonical returns a copy of the allocation in the form that is compared.
+// canonical returns a copy of the allocation in comparable form.
 func canonical(allocation *resourceapi.AllocationResult) *resourceapi.AllocationResult {
 	c := allocation.DeepCopy()
 	c.AllocationTimestamp = nil
@@ -40,9 +39,9 @@ func canonical(allocation *resourceapi.AllocationResult) *resourceapi.Allocation
 	return c
 }
 
-// canonicalJSON returns the same JSON value without insignificant white space,
-// with sorted keys and uniform escapes. What is not JSON stays as it is. Numbers
-// keep their text, so 1 and 1.0 differ.
+// canonicalJSON returns the same JSON value without insignificant white space, with sorted keys and
+// uniform escapes. Invalid JSON is returned unchanged. Numbers keep their text, so 1 and 1.0
+// differ.
 func canonicalJSON(raw []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

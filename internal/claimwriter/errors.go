@@ -15,37 +15,35 @@ var (
 	// get new consumers.
 	ErrDeleted = errors.New("claim deleted")
 
-	// ErrReplaced: there is a claim of that name, but it is another object (a
-	// different UID) than the one which the caller looked at.
+	// ErrReplaced: a claim of that name exists, but it is another object (with a different UID)
+	// than the one that the caller looked at.
 	ErrReplaced = errors.New("claim replaced")
 
-	// ErrAllocatedElsewhere: the claim has an allocation other than the one
-	// which the caller decided on. Another write came first.
+	// ErrAllocatedElsewhere: the claim has an allocation other than the one that the caller decided
+	// on. Another write came first.
 	ErrAllocatedElsewhere = errors.New("claim allocated elsewhere")
 
-	// ErrDeallocated: the allocation on which the caller relied is not there
-	// anymore, or is a different one now.
+	// ErrDeallocated: the allocation that the caller relied on is gone, or was replaced by another.
 	ErrDeallocated = errors.New("claim deallocated")
 
 	// ErrConsumerLimit: status.reservedFor already holds the maximum number of
 	// consumers, 256 in v1; see WithConsumerLimit.
 	ErrConsumerLimit = errors.New("claim has the maximum number of consumers")
 
-	// ErrInUse: the claim is reserved for somebody else and thus must not be
-	// deallocated.
+	// ErrInUse: the claim is reserved for another consumer and thus must not be deallocated.
 	ErrInUse = errors.New("claim in use")
 
 	// ErrNotStored: the server has accepted an allocation, but has left out parts of it.
 	ErrNotStored = errors.New("allocation not stored completely")
 
-	// ErrOutcomeUnknown: attempts ended (too many failures, or the context was
-	// done) while the fate of the last write was not known: it may have taken
-	// effect, now or later. The next call for the same claim finds out.
+	// ErrOutcomeUnknown: attempts ended (too many failures, or the context was done) while the
+	// outcome of the last write was unknown: it may have taken effect, or may do so later. The next
+	// call for the same claim finds out.
 	ErrOutcomeUnknown = errors.New("outcome of write unknown")
 )
 
-// refusal is a precondition that does not hold: what was found instead and what
-// that means for the caller.
+// refusal describes a precondition that does not hold: the state that was found instead, and its
+// consequence for the caller.
 type refusal struct {
 	reason error  // one of the Err variables
 	found  string // "found ..."
@@ -81,7 +79,7 @@ func describeAllocation(allocation *resourceapi.AllocationResult) string {
 	return fmt.Sprintf("an allocation of %s", listSome(devices))
 }
 
-// describeConsumers names the first consumers for which a claim is reserved.
+// describeConsumers names the first consumers that a claim is reserved for.
 func describeConsumers(consumers []resourceapi.ResourceClaimConsumerReference) string {
 	var names []string
 	for _, consumer := range consumers {

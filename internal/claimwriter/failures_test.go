@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// transientErrors are failures after which nobody knows what happened.
+// transientErrors are failures with unknown outcome.
 var transientErrors = map[string]error{
 	"cut connection":      io.ErrUnexpectedEOF,
 	"request timeout":     context.DeadlineExceeded,

@@ -9,39 +9,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ClaimLocks is one lock per claim UID, so that writes to the same claim wait for each
-// other instead of causing write conflicts. The zero value is ready to use. Locks of claims
-// which nobody holds or waits for take no memory.
+// ClaimLocks holds one lock per claim UID, so that writes to the same claim wait for each other
+// instead of causing write conflicts. The zero value is ready to use. Unused locks take no memory.
 type ClaimLocks struct {
 	mutex sync.Mutex
 	locks map[types.UID]*claimLock
-	// clock counts what happens to locks: it says what was before what.
+	// clock numbers the events of all locks, to order them in time.
 	clock atomic.Int64
 }
 
-// claimLock is held by whoever put a value into the channel, whose capacity is
-// one. users counts the holder and those who wait; it needs the mutex of the ClaimLocks.
+// claimLock is held by the goroutine that put a value into the channel held, whose capacity is one.
+// users counts the holder and those who wait; it needs the mutex of the ClaimLocks.
 type claimLock struct {
 	held  chan struct{}
 	users int
-	// latest is what the last holder knew about the claim, nil if nothing. Only the
-	// holder touches it.
+	// latest is the state of the claim that the last holder left, nil if none. Only the holder
+	// accesses it.
 	latest *resourceapi.ResourceClaim
-	// asked is a time before the server was asked for latest.
+	// asked is a time before the request that returned latest.
 	asked int64
 }
 
-// Turn is the time from Lock to End, during which the claim is the holder's alone.
+// Turn is the period from Lock to End, in which its holder has exclusive access to the claim.
 type Turn struct {
 	lock  *ClaimLocks
 	uid   types.UID
 	claim *claimLock
-	// waited and began are when Lock was called, and when it returned.
+	// waited is the time of the call of Lock, and began the time of its return.
 	waited, began int64
 }
 
-// Lock waits for the lock of the UID, or returns the cause of the context's end if that
-// comes first. The caller must end the turn.
+// Lock waits for the lock of the UID, or returns the cause of the context if that ends first. The
+// caller must end the turn.
 func (l *ClaimLocks) Lock(ctx context.Context, uid types.UID) (*Turn, error) {
 	waited := l.clock.Add(1)
 	l.mutex.Lock()
@@ -65,7 +64,7 @@ func (l *ClaimLocks) Lock(ctx context.Context, uid types.UID) (*Turn, error) {
 	}
 }
 
-// leave forgets the lock when its last user is gone.
+// leave removes the lock when its last user leaves.
 func (l *ClaimLocks) leave(uid types.UID, claim *claimLock) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -75,24 +74,24 @@ func (l *ClaimLocks) leave(uid types.UID, claim *claimLock) {
 	}
 }
 
-// others reports whether somebody waits for the claim.
+// others reports whether other goroutines wait for the claim.
 func (l *ClaimLocks) others(claim *claimLock) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return claim.users > 1
 }
 
-// latest is the state of the claim that the last turn left, nil if there is none. It
-// must not be modified.
+// latest returns the state of the claim that the last turn left, nil if there is none. It must not
+// be modified.
 func (t *Turn) latest() *resourceapi.ResourceClaim { return t.claim.latest }
 
-// upToDate reports whether the server was asked for that state after Lock was called, so
-// that asking it again would tell nothing that has to be known.
+// upToDate reports whether that state was requested from the server after Lock was called, so that
+// another request is not needed.
 func (t *Turn) upToDate() bool { return t.claim.asked > t.waited }
 
-// End releases the lock. Whoever waits for it gets a copy of the state, which is nil if
-// nothing is known. Unless it is the one that latest has returned, the server was asked for
-// it during this turn.
+// End releases the lock. The next goroutine that waits for it gets a copy of the state, nil if the
+// state is unknown. A state other than that of latest must have been requested from the server
+// during this turn.
 func (t *Turn) End(state *resourceapi.ResourceClaim) {
 	if state != t.claim.latest {
 		t.claim.asked = t.began

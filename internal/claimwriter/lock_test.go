@@ -90,7 +90,7 @@ func TestClaimLocksPassesOnTheState(t *testing.T) {
 			if state := turn.latest(); state != nil {
 				version = state.ResourceVersion
 			}
-			seen = append(seen, version) // One after the other: that is what the lock is for.
+			seen = append(seen, version) // One after the other, because of the lock.
 			turn.End(leave[len(seen)-1])
 		})
 	}
@@ -106,8 +106,8 @@ func TestClaimLocksPassesOnTheState(t *testing.T) {
 	last.End(nil)
 }
 
-// What the server was asked before somebody began to wait is not up to date for them, also if
-// it comes from one for whom it was.
+// A state that was requested before a caller began to wait is not up to date for that caller, even
+// if it comes from a caller for which it was.
 func TestClaimLocksKnowsWhatIsUpToDate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,29 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Release undoes Bind when the allocation has turned out to be in conflict with an
-// earlier one. The consumer with that UID gives up its reservation of the allocation
-// which the given claim shows. If nobody else is left in status.reservedFor, the
-// allocation goes in the same write, and status.devices with it: no state exists in
-// which the devices are held for nobody. With others left, the last one to call
-// Release clears it.
+// Release undoes Bind when the allocation has turned out to conflict with an earlier one. The
+// consumer with that UID gives up its reservation of the allocation that the given claim shows. If
+// status.reservedFor has no other consumer, the same write removes the allocation and
+// status.devices: the devices are never held without a consumer. With other consumers left, the
+// last one to call Release clears the allocation.
 //
-// Another allocation than the one that the given claim shows was not judged, and
-// nothing of it is changed, the reservation included: whoever made it may rely on it.
+// If the claim has another allocation than the given claim shows, nothing is changed, not even the
+// reservation: that allocation was not judged, and its author may rely on it.
 //
-// From a claim that is not allocated (any more), the finalizer is removed, for the
-// reason that Unreserve has: once Release has returned a claim without allocation,
-// no status update of an earlier Bind can take effect, and the devices can safely be
-// given to others. After a Release without error, there is no need for Unreserve.
+// If the claim is not allocated (any more), the finalizer is removed, for the same reason as in
+// Unreserve: once Release has returned a claim without allocation, no status update of an earlier
+// Bind can take effect, and the devices can safely be allocated to others. After a Release without
+// error, Unreserve is not needed.
 //
-// There is no error when there is nothing to release, and when the claim is gone or
-// was replaced by another object of that name; in the last two cases, the returned
-// claim is nil. ErrOutcomeUnknown says that the claim may or may not still be allocated
-// and reserved; otherwise the error is what the server returned.
+// There is no error when there is nothing to release, or when the claim is gone or was replaced by
+// another object of that name; in the last two cases, the returned claim is nil. ErrOutcomeUnknown
+// says that the claim may or may not still be allocated and reserved; otherwise the error is the
+// server's.
 //
-// Like Unreserve, Release goes on when ctx gets cancelled, for at most UndoTimeout in
-// total. What the given claim says about consumers does not matter. It costs two writes
-// if the copy is up-to-date and nobody else uses the claim, and one if somebody does.
+// Like Unreserve, Release continues when ctx is cancelled, for at most UndoTimeout in total. The
+// consumers in the given claim are ignored. Release costs two writes if the copy is up to date and
+// the claim has no other consumer, and one if it has.
 func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("release claim: asked to release no claim at all; this is a bug in the caller")
@@ -50,19 +49,19 @@ func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, 
 	return unlessGone(w.run(ctx, op))
 }
 
-// returning is what Release was asked for.
+// returning holds the arguments of Release.
 type returning struct {
 	writer *Writer
-	// judged is the allocation that was found to be in conflict, never nil.
+	// judged is the allocation that was found to conflict, never nil.
 	judged   *resourceapi.AllocationResult
 	consumer types.UID
 }
 
-// decide is the operation.decide of Release.
+// decide implements operation.decide for Release.
 func (g *returning) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	switch {
 	case current.Status.Allocation == nil && IsReservedFor(current, g.consumer):
-		// The API server does not permit this state, but Unreserve copes with it, too.
+		// The API server does not permit this state, but handle it like Unreserve does.
 		return g.writer.removeConsumer(current, g.consumer), nil
 	case current.Status.Allocation == nil && isProtected(current):
 		return g.writer.removeFinalizer(current), nil

@@ -11,25 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Remove deletes a claim that was made on behalf of one pod (KEP-5004), whatever its
-// state: with its allocation, and with the reservation for that pod. The caller must
-// know that the pod is not bound. While the claim is reserved for anybody else, the error
-// is ErrInUse and nothing is written.
+// Remove deletes a claim that was made on behalf of one pod (KEP-5004) in any state, with its
+// allocation and the reservation for that pod. The caller must know that the pod is not bound.
+// While the claim is reserved for any other consumer, the error is ErrInUse and nothing is written.
 //
-// It takes two writes, of which each only applies to the state that was looked at: the
-// finalizer goes, then the claim. In between it is as any other claim that can be
-// deleted. With the claim, all late requests of an earlier Bind come to nothing.
+// It takes two writes, and each only applies to the state that was looked at: the first removes the
+// finalizer, the second deletes the claim. In between, the claim is like any other deletable claim.
+// Once the claim is gone, late requests of an earlier Bind have no effect.
 //
-// Finalizers of others stay, and the claim with them until these are removed: it is marked
-// as deleted. Its devices would stay with it for as long as that takes, so a claim with such
-// finalizers first loses its allocation and the reservation, in a write of their own. Remove
-// returns what is left of the claim, which has no allocation then; nil if nothing is.
+// If the claim has other finalizers, it stays, marked as deleted, until their owners remove them.
+// Its devices would stay allocated for as long. So a separate write first clears the allocation and
+// the reservation of such a claim. Remove returns the remaining claim, which then has no
+// allocation; nil if it is gone.
 //
-// There is no error when the claim is gone or was replaced by another object of that
-// name. ErrOutcomeUnknown says that it may still be there; otherwise the error is what
-// the server returned.
+// There is no error when the claim is gone or was replaced by another object of that name.
+// ErrOutcomeUnknown says that it may still exist; otherwise the error is the server's.
 //
-// Like Unreserve, Remove goes on when ctx gets cancelled, for at most UndoTimeout.
+// Like Unreserve, Remove continues when ctx is cancelled, for at most UndoTimeout.
 func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("remove claim: asked to remove no claim at all; this is a bug in the caller")
@@ -53,13 +51,13 @@ func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, c
 	return left, nil
 }
 
-// removal is what Remove was asked for.
+// removal holds the arguments of Remove.
 type removal struct {
 	writer   *Writer
 	consumer types.UID
 }
 
-// decide is the operation.decide of Remove.
+// decide implements operation.decide for Remove.
 func (r *removal) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	if others := otherConsumers(current, r.consumer); len(others) > 0 {
 		return nil, &refusal{
@@ -80,13 +78,13 @@ func (r *removal) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	}
 }
 
-// isHeldByOthers says whether somebody else has a finalizer on the claim, so that it stays
-// when it is deleted.
+// isHeldByOthers reports whether the claim has another finalizer, so that it stays when it is
+// deleted.
 func isHeldByOthers(claim *resourceapi.ResourceClaim) bool {
 	return slices.ContainsFunc(claim.Finalizers, func(finalizer string) bool { return finalizer != resourceapi.Finalizer })
 }
 
-// delete returns the write that deletes the claim, provided that it has not changed.
+// delete returns the write that deletes the claim if it has not changed.
 func (w *Writer) delete(current *resourceapi.ResourceClaim) write {
 	return func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
 		err := w.client.ResourceClaims(current.Namespace).Delete(ctx, current.Name, metav1.DeleteOptions{
@@ -95,8 +93,8 @@ func (w *Writer) delete(current *resourceapi.ResourceClaim) write {
 		if err != nil {
 			return nil, err
 		}
-		// The answer need not tell. If finalizers of others are left, this is what the
-		// claim looks like; otherwise there is nothing left to look like anything.
+		// The server's answer need not contain the claim. Return the state that the claim has if
+		// other finalizers remain; otherwise it is gone and the state does not matter.
 		deleted := current.DeepCopy()
 		now := metav1.NewTime(w.clock.Now())
 		deleted.DeletionTimestamp = &now

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failureKind says what a failed request means for the operation.
+// failureKind is the consequence of a failed request for the operation.
 type failureKind int
 
 const (
@@ -21,8 +21,8 @@ const (
 	gone
 	// writeConflict: the object has changed since it was read (409).
 	writeConflict
-	// transient: the same request may succeed later. A write may also have taken
-	// effect already: the response got lost, or the server failed afterwards.
+	// transient: the same request may succeed later. A write may also have taken effect already:
+	// the response was lost, or the server failed afterwards.
 	transient
 )
 
@@ -47,8 +47,7 @@ const (
 func classify(err error) failureKind {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		// Not an answer of the server: no connection, cut connection, timeout,
-		// unreadable response.
+		// No answer of the server: no connection, cut connection, timeout, unreadable response.
 		return transient
 	}
 	switch {
@@ -68,7 +67,7 @@ func classify(err error) failureKind {
 	return final
 }
 
-// IsTransient reports whether the request that failed may succeed later as it is. A write may
+// IsTransient reports whether a repetition of the failed request may succeed later. A write may
 // have taken effect already.
 func IsTransient(err error) bool { return classify(err) == transient }
 
@@ -80,12 +79,11 @@ type failureLog struct {
 	transients     int
 	last           error
 	lastKind       failureKind
-	// pendingBase is the resourceVersion on which a write with unknown outcome
-	// was based, empty if there is none. While the server still shows that
-	// version, the write may yet arrive; once it shows another one, the write
-	// has either taken effect or has become impossible.
+	// pendingBase is the resourceVersion on which a write with unknown outcome was based, empty if
+	// there is none. While the server still shows that version, the write may yet arrive; once it
+	// shows another one, the write has taken effect or has become impossible.
 	pendingBase string
-	// unanswered is set once nobody knows whether a write has arrived.
+	// unanswered is set once it is unknown whether a write has arrived.
 	unanswered bool
 }
 
@@ -110,7 +108,7 @@ func (f *failureLog) addRead(err error) failureKind {
 	return f.lastKind
 }
 
-// saw records which resourceVersion the server has.
+// saw records the server's resourceVersion of the claim.
 func (f *failureLog) saw(resourceVersion string) {
 	if resourceVersion != f.pendingBase {
 		f.pendingBase = ""
@@ -143,7 +141,7 @@ func (f *failureLog) stopped(cause error) error {
 	return f.wrap(fmt.Errorf("claim %s: asked to %s but was told to stop before trying again after %q: %w", f.op.key(), f.op.asked, f.last, cause))
 }
 
-// wrap adds ErrOutcomeUnknown if that is the case.
+// wrap adds ErrOutcomeUnknown if the outcome of a write is unknown.
 func (f *failureLog) wrap(err error) error {
 	if f.pendingBase == "" {
 		return err
@@ -151,7 +149,7 @@ func (f *failureLog) wrap(err error) error {
 	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 }
 
-// pause waits as long as it makes sense after the last failure.
+// pause waits for the delay after the last failure.
 func (w *Writer) pause(ctx context.Context, f *failureLog) error {
 	delay := f.delay(w.random())
 	if delay == 0 {

@@ -45,8 +45,8 @@ type server struct {
 type fault struct {
 	// on is the kind of request that it applies to; the fault waits for one.
 	on string
-	// before runs before the request is looked at: somebody else's change. It
-	// works on the stored claim (which may be nil) and returns the new one.
+	// before runs before the request is processed and makes another client's change. It works on
+	// the stored claim (which may be nil) and returns the new one.
 	before func(*resourceapi.ResourceClaim) *resourceapi.ResourceClaim
 	// applied says whether the request takes effect despite err.
 	applied bool
@@ -100,7 +100,7 @@ func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error
 	return true, answer.DeepCopy(), nil
 }
 
-// change is what another client does.
+// change makes a change by another client.
 func (s *server) change(f func(*resourceapi.ResourceClaim) *resourceapi.ResourceClaim) {
 	var current *resourceapi.ResourceClaim
 	if s.claim != nil {

@@ -11,30 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UndoTimeout is how long Unreserve tries, whatever happens to the context of its
-// caller.
+// UndoTimeout limits how long Unreserve tries, independent of the context of its caller.
 const UndoTimeout = 15 * time.Second
 
 // Unreserve undoes Bind for one consumer: it removes the consumer with that UID from
-// status.reservedFor. All other consumers and the allocation stay: without consumers,
-// the claim is free to be used by the next attempt or to be deallocated with Deallocate.
+// status.reservedFor. All other consumers and the allocation stay: without consumers, the next
+// attempt can use the claim, or Deallocate can clear it.
 //
-// From a claim that is not allocated it removes the finalizer, if it is there. Besides
-// tidying up, this makes sure that a status update of a Bind whose outcome is unknown
-// cannot take effect later (that update is based on a version with the finalizer). So
-// once Unreserve has returned a claim without allocation, the devices that Bind was to
-// store in it can safely be given to others.
+// If the claim is not allocated, Unreserve removes the finalizer. Besides tidying up, this makes
+// sure that a status update of a Bind whose outcome is unknown cannot take effect later (that
+// update is based on a version with the finalizer). So once Unreserve has returned a claim without
+// allocation, the devices of that Bind can safely be allocated to others.
 //
-// There is no error when the goal is reached without it: when the consumer is not
-// there, and when the claim is gone or was replaced by another object of that name.
-// In the last two cases, the returned claim is nil.
+// There is no error when there is nothing to do: when the consumer is not listed, or when the claim
+// is gone or was replaced by another object of that name. In the last two cases, the returned claim
+// is nil.
 //
-// What the given claim says about consumers does not matter. It costs one write if the
-// copy is up-to-date and lists the consumer, and one read if there is nothing to do.
+// The consumers in the given claim are ignored. Unreserve costs one write if the copy is up to date
+// and lists the consumer, and one read if there is nothing to do.
 //
-// Unreserve goes on when ctx gets cancelled, for at most UndoTimeout in total, because
-// the cancellation may be the very reason for which the reservation must be undone.
-// Only the values of ctx are used.
+// Unreserve continues when ctx is cancelled, for at most UndoTimeout in total, because the
+// cancellation may be the reason to undo the reservation. Only the values of ctx are used.
 func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("unreserve claim: asked to unreserve no claim at all; this is a bug in the caller")
@@ -42,10 +39,9 @@ func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim
 	return w.undo(ctx, claim, fmt.Sprintf("remove the reservation for UID %s", consumerUID), consumerUID)
 }
 
-// Settle finds out what became of a Bind whose consumer turned out to need the claim
-// after all. It does what Unreserve does, but leaves all reservations as they are: once
-// it has returned a claim, no status update of an earlier Bind that allocates the claim
-// can take effect any more.
+// Settle finds out the outcome of a Bind whose consumer needs the claim after all. It does the same
+// as Unreserve, but keeps all reservations: once it has returned a claim, no status update of an
+// earlier Bind that allocates the claim can take effect any more.
 func (w *Writer) Settle(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("settle claim: asked to settle no claim at all; this is a bug in the caller")
@@ -53,7 +49,7 @@ func (w *Writer) Settle(ctx context.Context, claim *resourceapi.ResourceClaim) (
 	return w.undo(ctx, claim, "find out what was written", "")
 }
 
-// undo is the operation of Unreserve, and with an empty UID that of Settle.
+// undo implements Unreserve and, with an empty UID, Settle.
 func (w *Writer) undo(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()
@@ -94,8 +90,8 @@ func (w *Writer) removeConsumer(current *resourceapi.ResourceClaim, uid types.UI
 	}
 }
 
-// unlessGone turns "the claim is gone" into success without a claim, for
-// operations whose goal is that the claim does not hold something.
+// unlessGone turns "the claim is gone" into success without a claim, for operations whose goal is
+// that the claim gives something up.
 func unlessGone(claim *resourceapi.ResourceClaim, err error) (*resourceapi.ResourceClaim, error) {
 	if errors.Is(err, ErrDeleted) || errors.Is(err, ErrReplaced) {
 		return nil, nil

@@ -16,27 +16,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// FieldManager is the name under which the API server records what a Writer writes
-// (metadata.managedFields). It is the same for all processes: this is how one of them
-// recognises that an allocation was made by another one that follows the same rules.
+// FieldManager is the field manager of all writes (metadata.managedFields). All processes of this
+// scheduler share it, so that each recognises allocations that another one made by the same rules.
 const FieldManager = "quartermaster"
 
-// updateOptions are the options of every write.
+// updateOptions returns the options of every update.
 func updateOptions() metav1.UpdateOptions {
 	return metav1.UpdateOptions{FieldManager: FieldManager}
 }
 
-// Writer writes the allocation and the consumers of ResourceClaims. All methods
-// are safe for concurrent use. Calls for the same claim are carried out one
-// after the other, and each begins where the one before it has ended, so that pods
-// which share a claim do not cause write conflicts for each other.
+// Writer writes the allocation and the consumers of ResourceClaims. All methods are safe for
+// concurrent use. Calls for the same claim are carried out one after the other, and each starts
+// from the state that the one before it left, so that pods that share a claim do not cause write
+// conflicts for each other.
 //
-// Claims which are passed in are never modified, and the returned ones belong to
-// the caller.
+// Claims that are passed in are never modified, and the returned ones belong to the caller.
 type Writer struct {
 	server kubernetes.Interface
 	client resourceclient.ResourceClaimsGetter
-	// clock is where status.allocation.allocationTimestamp comes from.
+	// clock provides status.allocation.allocationTimestamp.
 	clock clock.PassiveClock
 	// sleep waits for the duration or until the context is done; in the latter
 	// case it returns the context's error.
@@ -45,14 +43,15 @@ type Writer struct {
 	random func() float64
 	// timestamp is set if allocations get the time at which they are written.
 	timestamp bool
-	// consumerLimit is how many consumers the server accepts for a claim.
+	// consumerLimit returns the number of consumers that the server accepts for a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	groups        groupWrites
-	// mayWrite returns why no write may be sent, nil if it may.
+	// mayWrite returns why writes are forbidden, nil if they are permitted.
 	mayWrite func() error
-	// allocated is called when an allocation was stored, with whether a guard was asked about it.
+	// allocated is called when an allocation was stored; asked says whether the API server asked a
+	// guard about it.
 	allocated func(asked bool)
-	// changed is called when the server has confirmed a change of an allocation, nil if by nobody.
+	// changed is called when the server has confirmed a change of an allocation; it may be nil.
 	changed func(context.Context, Change)
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
@@ -61,33 +60,33 @@ type Writer struct {
 // Option changes a Writer in New.
 type Option func(*Writer)
 
-// WithTimestamp says whether allocations get an allocationTimestamp, which is the case
-// by default. The field belongs to the feature gate DRADeviceBindingConditions.
+// WithTimestamp sets whether allocations get an allocationTimestamp; by default they do. The field
+// belongs to the feature gate DRADeviceBindingConditions.
 func WithTimestamp(timestamp bool) Option {
 	return func(w *Writer) { w.timestamp = timestamp }
 }
 
-// WithConsumerLimit says how many consumers a claim can have at the same time. By default
-// that is resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
+// WithConsumerLimit sets how many consumers a claim can have at the same time. The default is
+// resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
 func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
 	return func(w *Writer) { w.consumerLimit = limit }
 }
 
-// WithPermission has each write ask first: with an error, it is not sent, and the operation ends
-// with that error. It is asked after the write was decided, so a state that was looked at
-// before the permission ended does not get written on later.
+// WithPermission sets a check before each write: if it returns an error, the write is not sent, and
+// the operation ends with that error. The check runs after the write was decided, so a decision
+// from before the end of the permission is not written later.
 func WithPermission(mayWrite func() error) Option {
 	return func(w *Writer) { w.mayWrite = mayWrite }
 }
 
-// WithStored has a function called when an allocation was stored, with whether the API server has
-// asked a guard about it, see package marks.
+// WithStored sets a function that is called when an allocation was stored. Its argument says
+// whether the API server has asked a guard about it, see package marks.
 func WithStored(stored func(asked bool)) Option {
 	return func(w *Writer) { w.allocated = stored }
 }
 
-// New returns a Writer which uses the client for all requests. See the package
-// documentation for the permissions that it needs.
+// New returns a Writer that uses the client for all requests. See the package documentation for the
+// permissions that it needs.
 func New(client kubernetes.Interface, options ...Option) *Writer {
 	w := &Writer{
 		server:    client,
@@ -109,13 +108,13 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 	return w
 }
 
-// Client is the client that New was given, for what has to be asked before something is written.
+// Client returns the client given to New, for questions to the server before a write.
 func (w *Writer) Client() kubernetes.Interface { return w.server }
 
 // operation is one change of one claim.
 type operation struct {
-	// claim is what the caller looked at. It identifies the object by
-	// namespace, name and UID and must not be modified.
+	// claim is the claim that the caller looked at. It identifies the object by namespace, name and
+	// UID and must not be modified.
 	claim *resourceapi.ResourceClaim
 	// asked completes "asked to ..." in error texts.
 	asked string
@@ -123,10 +122,9 @@ type operation struct {
 	// write that brings the claim nearer to the goal, or a refusal if the goal
 	// cannot be reached from that state, or neither if the goal is reached.
 	decide func(current *resourceapi.ResourceClaim) (write, *refusal)
-	// allocation is the one that it stores, nil if it stores none.
+	// allocation is the allocation that the operation stores, nil if none.
 	allocation *resourceapi.AllocationResult
-	// binds is set if this is Bind; all other operations take something away. deletes is set
-	// if this is Remove.
+	// binds is set for Bind; all other operations take something away. deletes is set for Remove.
 	binds, deletes bool
 }
 
@@ -137,9 +135,8 @@ func (op *operation) key() string {
 	return op.claim.Namespace + "/" + op.claim.Name
 }
 
-// maxAccepted is how many writes in a row the server may accept before the goal
-// has to be reached: the longest way is finalizer, then status. Remove may have to delete the
-// claim besides.
+// maxAccepted limits the consecutive writes that the server accepts before the goal must be
+// reached: finalizer, then status. Remove may additionally have to delete the claim.
 const maxAccepted = 2
 
 func (op *operation) mostAccepted() int {
@@ -149,8 +146,8 @@ func (op *operation) mostAccepted() int {
 	return maxAccepted
 }
 
-// run carries out the operation, after those for the same claim that came earlier, and
-// returns the claim as the server has it.
+// run carries out the operation, after earlier ones for the same claim, and returns the claim as
+// the server has it.
 func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceClaim, error) {
 	if err := op.validate(); err != nil {
 		return nil, err
@@ -165,18 +162,17 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 		defer w.groups.forget(op.claim.UID)
 	}
 	base := newer(op.claim, turn.latest())
-	// Of a hundred pods of a group which wait for each other, one has to ask the server
-	// whether the claim still is as it was written for the first of them.
+	// If a hundred pods of a group wait for each other, only one must ask the server whether the
+	// claim is still as it was written for the first of them.
 	if state, err = w.carryOut(ctx, op, base, base == turn.latest() && turn.upToDate()); err != nil {
 		return nil, err
 	}
 	return state, nil
 }
 
-// newer returns the state on which to base the first write: what the call before this
-// one left, if it certainly is as new as the caller's copy. Of pods that share a claim
-// and are bound at the same time, all have the same copy, and each write makes it stale
-// for the others.
+// newer returns the state on which to base the first write: the state that the previous call left,
+// if it is certainly as new as the caller's copy. Pods that share a claim and are bound at the same
+// time all have the same copy, and each write makes it stale for the others.
 func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	if left != nil && objectversion.AtLeast(left.ResourceVersion, own.ResourceVersion) {
 		return left
@@ -184,10 +180,10 @@ func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	return own
 }
 
-// carryOut does the work of run, beginning with a state that may be stale; it is up to date
-// if the server was asked for it while the call waited for its turn. It returns the state
-// that the server returned last, also if that is why the goal cannot be reached; nil after
-// all other errors.
+// carryOut does the work of run. It begins with the state base, which may be stale; upToDate says
+// that base was requested from the server while the call waited for its turn. It returns the state
+// that the server returned last, even if that state makes the goal unreachable; nil after all other
+// errors.
 //
 // Invariants of the loop:
 //   - "refused" is only concluded from a state that came from the server during this turn
@@ -250,8 +246,8 @@ func (w *Writer) permitted(ctx context.Context, failures *failureLog) error {
 	return nil
 }
 
-// recover gets called when a write that was based on some state has failed. It
-// returns the state from which to continue.
+// recover handles the failure of a write that was based on the state base. It returns the state
+// from which to continue.
 func (w *Writer) recover(ctx context.Context, failures *failureLog, base *resourceapi.ResourceClaim, failure error) (*resourceapi.ResourceClaim, error) {
 	kind := failures.addWrite(failure, base.ResourceVersion)
 	if err := w.pause(ctx, failures); err != nil {
@@ -261,8 +257,8 @@ func (w *Writer) recover(ctx context.Context, failures *failureLog, base *resour
 	if kind != final || errors.Is(err, ErrDeleted) || errors.Is(err, ErrReplaced) {
 		return current, err
 	}
-	// The server said no. If the state of the claim explains why, then that is
-	// the better answer.
+	// The server refused. If the state of the claim explains why, the decision on that state is the
+	// better answer.
 	if err == nil {
 		if next, _ := failures.op.decide(current); next == nil {
 			return current, nil
@@ -271,9 +267,9 @@ func (w *Writer) recover(ctx context.Context, failures *failureLog, base *resour
 	return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s but the server refused to store that: %w", failures.op.key(), failures.op.asked, failure))
 }
 
-// read gets the claim from the server (not from a cache). The error is ErrDeleted
-// or ErrReplaced when the object is not there anymore. Failures which may go away
-// are retried within the limits of the failure log.
+// read gets the claim from the server (not from a cache). The error is ErrDeleted or ErrReplaced
+// when the object does not exist any more. Failures that may be temporary are retried within the
+// limits of the failure log.
 func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.ResourceClaim, error) {
 	op := failures.op
 	for {
@@ -308,7 +304,7 @@ func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.R
 	}
 }
 
-// validate rejects what can only be a mistake in the calling code.
+// validate rejects arguments that can only come from a bug in the caller.
 func (op *operation) validate() error {
 	if op.claim.Name == "" || op.claim.Namespace == "" || op.claim.UID == "" {
 		return fmt.Errorf("claim %s: asked to %s; found namespace %q and name %q and UID %q; all three have to be set; this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)

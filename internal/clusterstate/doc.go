@@ -1,5 +1,5 @@
-// Package clusterstate keeps what is known of devices and of who holds them in step with
-// the cluster: inventory, ledger, the order in which claims were allocated, and what follows
-// from these. All profiles of a scheduler share one State, because each has to see what the
-// others have in flight.
+// Package clusterstate keeps the scheduler's view of devices up to date with the cluster:
+// inventory, ledger, the order in which claims were allocated, and the data derived from these. All
+// profiles of a scheduler share one State, because each must see the allocations that the others
+// have in flight.
 package clusterstate

@@ -7,9 +7,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
-// Leads returns nil if this process is the one that schedules: the plugin, its informers and
-// what follows claims run in each replica. If nobody follows the election (a program that
-// has the plugin in kube-scheduler's own command), then it leads once a pod has been tried.
+// Leads returns nil if this process is the one that schedules: the plugin, its informers and the
+// claim followers run in each replica. If the process does not follow the leader election (a
+// program with the plugin in kube-scheduler's own command), it leads once a pod has been tried.
 func (s *State) Leads() error {
 	if !s.Lease.Followed() && !s.synced.Load() {
 		return fmt.Errorf("%w, as far as is known: no pod was tried so far", leadership.ErrNotLeading)
@@ -17,7 +17,8 @@ func (s *State) Leads() error {
 	return s.Lease.Leads()
 }
 
-// LeadsSince is when this process began to schedule, now if it has not begun.
+// LeadsSince returns the time at which this process began to schedule, or the current time if it
+// has not begun.
 func (s *State) LeadsSince() time.Time {
 	if s.Lease.Followed() {
 		return s.Lease.Since()

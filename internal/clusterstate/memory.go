@@ -9,11 +9,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// looksShare is the part of the memory, one in so many bytes, that is for what devices look
-// like.
+// looksShare is the fraction (1/looksShare) of the memory that is used for selector.Looks.
 const looksShare = 64
 
-// Memory is what evaluators remember, within one bound of bytes.
+// Memory is the shared cache of evaluators, with a common limit in bytes.
 type Memory struct {
 	findings *recall.Memory
 	looks    *selector.Looks
@@ -24,7 +23,7 @@ type Memory struct {
 
 func newMemory() *Memory { return &Memory{findings: recall.New(0), looks: selector.NewLooks(0)} }
 
-// NewEvaluator returns an evaluator for expressions of v1, and of the other languages.
+// NewEvaluator returns an evaluator for expressions of v1 and of the other languages.
 func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language) *selector.Evaluator {
 	evaluator := selector.NewEvaluator(selector.NewCompiler(features), others...)
 	evaluator.RememberIn(m.findings)
@@ -33,8 +32,7 @@ func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language
 	return evaluator
 }
 
-// Bound has all that is remembered take so many bytes, or as many as before if these are
-// more.
+// Bound raises the limit of the cache to the given bytes. It never lowers it.
 func (m *Memory) Bound(bytes int64) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -17,10 +17,11 @@ import (
 // PodsByClaim is the index of pods by their claims.
 const PodsByClaim = "quartermasterPodsByClaim"
 
-// followPods has the ledger keep what deleted claims have while pods run with them.
+// followPods makes the ledger keep the allocations of deleted claims while pods run with them.
 func (s *State) followPods(pods cache.SharedIndexInformer) error {
 	var users podclaims.Claims
-	// Without an index, all pods of the cluster would be looked at for each claim of a PodGroup that is deleted.
+	// Without the index, each deleted claim of a PodGroup would need a look at all pods of the
+	// cluster.
 	if err := users.IndexPods(pods, PodsByClaim); err != nil {
 		return err
 	}
@@ -41,14 +42,14 @@ func (s *State) followPods(pods cache.SharedIndexInformer) error {
 // isRunning reports whether a pod is on a node and has not ended.
 func isRunning(pod *v1.Pod) bool { return pod.Spec.NodeName != "" && !podutil.IsPodTerminal(pod) }
 
-// isPrepared reports whether the kubelet is known to have prepared the claims of a pod: it does that before it makes the
-// pod's sandbox.
+// isPrepared reports whether the kubelet is known to have prepared the claims of a pod: it does
+// that before it creates the pod's sandbox.
 func isPrepared(pod *v1.Pod) bool {
 	_, sandbox := podutil.GetPodCondition(&pod.Status, v1.PodReadyToStartContainers)
 	return pod.Status.Phase == v1.PodRunning || sandbox != nil && sandbox.Status == v1.ConditionTrue
 }
 
-// running returns the pods among the consumers of a claim, or in the PodGroups among them, that run.
+// running returns the running pods among the consumers of a claim, including members of PodGroups.
 func running(users *podclaims.Claims, claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (runners []ledger.Runner) {
 	deleted := &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},

@@ -25,49 +25,49 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// State is what is known of the cluster. It is safe for concurrent use.
+// State is the scheduler's view of the cluster. It is safe for concurrent use.
 //
-// An event only says which object to look at; what gets applied is the informer's
-// store at that moment. The store is updated before any handler hears of it. So
-// whoever learned about an event from another handler can bring the state up to date
-// at once by refreshing the same object, and does not have to wait until ours has its
-// turn. Whoever wakes pods for a claim, a slice or a rule does so first: otherwise a pod
-// could be woken by an event, tried against a state without it, and put to sleep again.
+// An event only says which object to look at; the state takes over the object in the informer's
+// store at that moment. The store is updated before any handler is called. So a handler that learns
+// of an event can bring the state up to date at once by refreshing the same object, without waiting
+// for the state's own handler. A handler that wakes pods for a claim, a slice or a DeviceTaintRule
+// must do so first: otherwise a pod could be woken by an event, tried against a state without it,
+// and put back into the queue.
 type State struct {
 	Inventory *inventory.Store
 	Ledger    *ledger.Ledger
-	// Order is what two claims for one device are judged by. Somebody has to call its Run.
+	// Order decides between two claims for one device. The owner must call its Run.
 	Order *claimlog.Order
-	// NodeCache knows which nodes have devices for tasks that come again, and what they cost.
+	// NodeCache caches which nodes have devices for recurring tasks, and their cost.
 	NodeCache *nodecache.Index
-	// Rooms has how much CPU and memory is free on nodes. Somebody has to have it follow the
-	// scheduler's snapshot.
+	// Rooms tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
+	// snapshot.
 	Rooms noderoom.Rooms
-	// Memory is where it is remembered what users' requests come to.
+	// Memory caches the results of users' requests.
 	Memory *Memory
 	// Lease says whether this process leads.
 	Lease *leadership.Lease
-	// Writes has the pods whose claims are being written.
+	// Writes tracks the pods whose claims are being written.
 	Writes backpressure.Gate
-	// Claims is the informer's store.
+	// Claims is the informer's store of claims.
 	Claims cache.Indexer
 
 	slices cache.Indexer
-	rules  cache.Indexer // nil if taint rules are off
+	rules  cache.Indexer // nil if DeviceTaintRules are off
 
-	// handlers are those that have to know everything that existed at the start.
+	// handlers must have processed all objects that existed at the start.
 	handlers []cache.ResourceEventHandlerRegistration
 	synced   atomic.Bool
-	// began is when the first pod with claims was tried; nil before that.
+	// began is the time when the first pod with claims was tried, nil before.
 	began atomic.Pointer[time.Time]
 
 	mutex  sync.Mutex
 	wakers []Waker
 }
 
-// New makes a State that follows the factory's informers. Without withRules it knows of no
-// DeviceTaintRules, which an API server without them could not serve. The client is for what
-// State.Order watches, the lease is that of the scheduler.
+// New returns a State that follows the factory's informers. Without withRules it ignores
+// DeviceTaintRules, which an API server without them cannot serve. The client is for the watch of
+// State.Order; the lease is the scheduler's.
 func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *leadership.Lease) (*State, error) {
 	s := &State{
 		Inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
@@ -99,8 +99,8 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	return s, err
 }
 
-// follow has objects refreshed after events, without which no cycle may begin. It returns the
-// informer's store.
+// follow refreshes objects after events, and returns the informer's store. No scheduling cycle may
+// begin before the existing objects are in the state.
 func (s *State) follow(objects cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
 	registration, err := informer.AfterEvents(objects, refresh)
 	if err != nil {
@@ -110,13 +110,13 @@ func (s *State) follow(objects cache.SharedIndexInformer, refresh func(key strin
 	return objects.GetIndexer(), nil
 }
 
-// SyncWith has Sync wait for one more handler. It is for the time before the informers run.
+// SyncWith makes Sync wait for one more handler. It must be called before the informers run.
 func (s *State) SyncWith(handler cache.ResourceEventHandlerRegistration) {
 	s.handlers = append(s.handlers, handler)
 }
 
-// Sync blocks until everything that existed at the start is in the state. Before that,
-// devices in use would look free. The error is that of the context.
+// Sync blocks until all objects that existed at the start are in the state. Before that, devices in
+// use would look free. The error is that of the context.
 func (s *State) Sync(ctx context.Context) error {
 	if s.synced.Load() {
 		return nil
@@ -128,7 +128,7 @@ func (s *State) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Known is Sync for those who schedule nothing: it does not make this process the one that leads.
+// Known is Sync for callers that do not schedule: it does not make this process the leader.
 func (s *State) Known(ctx context.Context) error {
 	for _, handler := range s.handlers {
 		select {
@@ -140,7 +140,7 @@ func (s *State) Known(ctx context.Context) error {
 	return nil
 }
 
-// Begin has Sync wait no longer: everything is known by now that has to be.
+// Begin ends the wait of Sync: all required objects are in the state.
 func (s *State) Begin() {
 	now := time.Now()
 	s.began.CompareAndSwap(nil, &now)
@@ -150,7 +150,7 @@ func (s *State) Begin() {
 // HasTaintRules reports whether the state follows DeviceTaintRules.
 func (s *State) HasTaintRules() bool { return s.rules != nil }
 
-// Pool returns a pool with all its devices, nil if there is no such pool.
+// Pool returns a pool with all its devices, nil if it does not exist.
 func (s *State) Pool(id inventory.PoolID) *inventory.NodePool {
 	if pool := s.Inventory.Pool(id); pool != nil {
 		return pool.Everywhere()
@@ -158,19 +158,18 @@ func (s *State) Pool(id inventory.PoolID) *inventory.NodePool {
 	return nil
 }
 
-// RefreshClaim takes over what the informer's store has of a claim now; the key is
-// "namespace/name". Whoever is the first to do so after an event wakes the pods that wait for
-// the claim's devices.
+// RefreshClaim updates the state of a claim from the informer's store; the key is "namespace/name".
+// The first call after an event wakes the pods that wait for the claim's devices.
 func (s *State) RefreshClaim(key string) {
 	s.Freed(s.Ledger.Refresh(key, func() *resourceapi.ResourceClaim { return informer.Object[resourceapi.ResourceClaim](s.Claims, key) }))
 }
 
-// RefreshSlice is the same for a slice, by name.
+// RefreshSlice does the same for a ResourceSlice, by name.
 func (s *State) RefreshSlice(name string) {
 	s.Inventory.RefreshSlice(name, func() *resourceapi.ResourceSlice { return informer.Object[resourceapi.ResourceSlice](s.slices, name) })
 }
 
-// RefreshTaintRule is the same for a rule, by name.
+// RefreshTaintRule does the same for a DeviceTaintRule, by name.
 func (s *State) RefreshTaintRule(name string) {
 	if s.rules == nil {
 		return

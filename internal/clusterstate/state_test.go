@@ -99,8 +99,8 @@ func TestSyncWaitsForAllThatExists(t *testing.T) {
 	})
 }
 
-// TestAllProfilesHearOfDevices that become free, and of claims that nobody is going to
-// allocate.
+// TestAllProfilesHearOfDevices: all profiles hear of devices that become free, and of claims that
+// will not be allocated.
 func TestAllProfilesHearOfDevices(t *testing.T) {
 	t.Parallel()
 	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
@@ -137,8 +137,8 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 	})
 }
 
-// TestEndOfAnApproval: what the guard in this process has approved, and nobody stored, is free again
-// for everybody, also for the pod that has tried to store it.
+// TestEndOfAnApproval: an allocation that the guard in this process approved, and that was not
+// stored, is free again for all pods, including the pod that tried to store it.
 func TestEndOfAnApproval(t *testing.T) {
 	t.Parallel()
 	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")

@@ -2,49 +2,48 @@ package commit
 
 import "slices"
 
-// Attempt is where one attempt to bind a pod stands. The zero value is one that has not
-// begun.
+// An Attempt is the state of one attempt to bind a pod. The zero value has not begun.
 type Attempt struct {
 	Phase Phase
-	// At is the claim that is being written, or that yields. Only in Write and Yield.
+	// At is the position of the claim that is being written or yields. It is valid only in Write and Yield.
 	At int
-	// Claims are those of the pod, in its order.
+	// Claims are the claims of the pod, in its order.
 	Claims []Claim
 }
 
-// Phase is what is being done in an attempt.
+// Phase is the step of the protocol that an attempt is in.
 type Phase uint8
 
 const (
 	// Idle: no attempt is under way.
 	Idle Phase = iota
-	// Planned: devices are chosen, or there were some, and nothing is written.
+	// Planned: devices are chosen or were allocated before, and nothing is written.
 	Planned
-	// PreWriteSettle: other schedulers may just be allocating the same.
+	// PreWriteSettle: wait, because other schedulers may be allocating the same devices.
 	PreWriteSettle
 	// Write: the claims are written, one after the other.
 	Write
-	// See: the watch has to deliver the own writes, and thus all that were made before.
+	// See: wait until the watch has delivered the attempt's own writes, and thus all earlier ones.
 	See
-	// Check: whether somebody else was first is to be found out.
+	// Check: determine whether another scheduler's claim was first.
 	Check
-	// Settle: other schedulers may have allocated the same before they could know.
+	// Settle: wait, because other schedulers may have allocated the same devices before they could see these writes.
 	Settle
-	// Ready: the devices have to get ready (KEP-5007).
+	// Ready: wait until the devices are ready (KEP-5007).
 	Ready
-	// Bind: nothing forbids to bind the pod.
+	// Bind: nothing prevents the pod from being bound.
 	Bind
 	// Bound: the pod is bound.
 	Bound
 	// Yield: claims have lost and are released, one after the other.
 	Yield
-	// Failed: the pod will not be bound by this attempt.
+	// Failed: this attempt will not bind the pod.
 	Failed
-	// Cancelled is Failed because somebody wants that, such as for a pod that is preempted.
+	// Cancelled is Failed on request, for example if the pod is preempted.
 	Cancelled
-	// Left: the process ends, and the next one goes on with what was written.
+	// Left: the process ends, and the next one continues with what was written.
 	Left
-	// Release: the attempt is over, and each of its claims is released by itself.
+	// Release: the attempt is over, and each of its claims is released independently.
 	Release
 )
 
@@ -53,16 +52,16 @@ func Begin(claims ...Claim) Attempt {
 	return Attempt{Phase: Planned, Claims: claims}
 }
 
-// Step returns where the attempt stands after an event, and what has to be done: in this
-// order, and only the last action has a result that is the next event. An event for which
-// there is no place in a phase makes the attempt fail, so that nothing rests on it.
+// Step returns the attempt's state after an event, and the actions to carry out, in order. Only the last action has a
+// result that is the next event. An event that is not expected in a phase makes the attempt fail, so that nothing
+// depends on it.
 func Step(a Attempt, e Event) (Attempt, []Action) {
 	a.Claims = slices.Clone(a.Claims)
 	actions := a.step(e)
 	return a, actions
 }
 
-// step is the table of transitions.
+// step implements the table of transitions.
 func (a *Attempt) step(e Event) []Action {
 	switch {
 	case e.Kind == Unreserved:
@@ -71,7 +70,7 @@ func (a *Attempt) step(e Event) []Action {
 		a.Claims[e.Claim].InFlight = true
 		return nil
 	case a.Phase == Planned && e.Kind == Started && len(e.Lost) > 0:
-		// Nobody joins what has lost: pods that share the claim would keep it allocated in turns.
+		// No pod may use a claim that has lost: pods that share it would take turns in keeping it allocated.
 		a.mark(e.Lost)
 		return a.lose(e)
 	case a.Phase == Planned && e.Kind == Started:
@@ -103,7 +102,7 @@ func (a *Attempt) step(e Event) []Action {
 	}
 }
 
-// enter goes on to a phase, and has done what there is to do in it.
+// enter moves the attempt to a phase, and returns the phase's action.
 func (a *Attempt) enter(p Phase) []Action {
 	a.Phase, a.At = p, 0
 	if action := a.due(); action.Kind != NoAction {
@@ -112,7 +111,8 @@ func (a *Attempt) enter(p Phase) []Action {
 	return nil
 }
 
-// write goes on with a claim. Before the request is sent, the server may know of it.
+// write moves on to the write of a claim. It marks the claim as sent first: the server may know of a request before the
+// answer arrives.
 func (a *Attempt) write(claim int) []Action {
 	if claim == len(a.Claims) {
 		return a.enter(See)
@@ -130,9 +130,9 @@ func (a *Attempt) written() (actions []Action) {
 	return append(actions, a.write(claim+1)...)
 }
 
-// checked is the end of the check. What has lost to one of ours yields at once. To others
-// it yields after settling: when the first of two claims lets go of a device, the default
-// scheduler forgets that it is in use.
+// checked ends the check. A claim that has lost to a scheduler that takes part in the protocol yields at once.
+// Otherwise it yields after settling: when the first of two claims gives up a device, the default scheduler forgets
+// that the device is in use.
 func (a *Attempt) checked(e Event) []Action {
 	a.mark(e.Lost)
 	if e.ToOurs {
@@ -141,7 +141,7 @@ func (a *Attempt) checked(e Event) []Action {
 	return a.enter(Settle)
 }
 
-// passed goes on to the next phase unless a claim has lost.
+// passed moves on to the next phase unless a claim has lost.
 func (a *Attempt) passed(e Event, next Phase) []Action {
 	a.mark(e.Lost)
 	if slices.ContainsFunc(a.Claims, func(c Claim) bool { return c.Lost }) {
@@ -150,16 +150,16 @@ func (a *Attempt) passed(e Event, next Phase) []Action {
 	return a.enter(next)
 }
 
-// mark notes that claims have lost, for good: if the other claim goes meanwhile, others
-// would take its devices for free.
+// mark marks claims as lost for good: if the other claim went meanwhile, other schedulers would take its devices for
+// free.
 func (a *Attempt) mark(lost []int) {
 	for _, claim := range lost {
 		a.Claims[claim].Lost = true
 	}
 }
 
-// lose ends an attempt with claims that have lost. They are released at once, with their
-// allocations; one that is reserved for the group is left to the last of its users.
+// lose ends an attempt with lost claims. They are released at once, with their allocations; the last user of a claim
+// that is reserved for the group releases it.
 func (a *Attempt) lose(e Event) []Action {
 	for i := range a.Claims {
 		claim := &a.Claims[i]
@@ -174,7 +174,7 @@ func (a *Attempt) lose(e Event) []Action {
 	return append([]Action{{Kind: TellConflict}}, a.yield(e)...)
 }
 
-// yield releases the next claim that has lost. The others are released with Unreserve.
+// yield releases the next lost claim. Unreserve releases the others.
 func (a *Attempt) yield(e Event) []Action {
 	next := slices.IndexFunc(a.Claims, func(c Claim) bool { return c.Phase == Asking })
 	if next < 0 {
@@ -184,8 +184,7 @@ func (a *Attempt) yield(e Event) []Action {
 	return []Action{a.due()}
 }
 
-// fail ends an attempt for which nothing more can be done. What was written is released
-// when the scheduler says so.
+// fail ends an attempt. Its writes are undone when the scheduler calls Unreserve.
 func (a *Attempt) fail(e Event) []Action {
 	for _, claim := range e.Broken {
 		a.Claims[claim].take(Allocation)
@@ -200,13 +199,12 @@ func (a *Attempt) fail(e Event) []Action {
 	return nil
 }
 
-// over reports whether nothing can happen to the attempt any more.
+// over reports whether the attempt has ended.
 func (a *Attempt) over() bool {
 	return a.Phase == Idle || a.Phase == Bound || a.Phase == Left || a.Phase == Release
 }
 
-// unreserve undoes what was done for the claims, the last one first. What there is to be
-// undone follows from their states.
+// unreserve undoes the attempt, the last claim first. The claims' states determine what to undo.
 func (a *Attempt) unreserve() (actions []Action) {
 	if a.over() {
 		return nil
@@ -228,7 +226,7 @@ func (a *Attempt) unreserve() (actions []Action) {
 	return actions
 }
 
-// bound ends the attempt with success. A claim of a group stays up to its other users.
+// bound ends the attempt with success. The claim of a group remains the responsibility of its other users.
 func (a *Attempt) bound() (actions []Action) {
 	for i := range a.Claims {
 		if a.Claims[i].OfGroup {

@@ -1,71 +1,70 @@
 package commit
 
-// Claim is where one claim of an attempt stands.
+// A Claim is the state of one claim of an attempt.
 type Claim struct {
 	Phase ClaimPhase
-	// InFlight is set while devices are kept from others for this claim: from the plan until
-	// the server has confirmed the allocation, or it is known that nothing comes of it. A
-	// claim that had its allocation before the attempt is not in flight.
+	// InFlight is set while the devices are kept from others for this claim: from the plan until the server has
+	// confirmed the allocation, or until it is certain that the claim does not get them. A claim that was allocated
+	// before the attempt is not in flight.
 	InFlight bool
-	// Lost is set if another claim holds the same and this one has to yield. Only until then.
+	// Lost is set if another claim holds the same devices and this one has to yield. It is reset when this claim
+	// yields.
 	Lost bool
-	// OfGroup is set if the claim is reserved for the pod's PodGroup: then its release is
-	// not up to this attempt alone, see Group.
+	// OfGroup is set if the claim is reserved for the pod's PodGroup: then this attempt alone does not decide about its
+	// release; see Group.
 	OfGroup bool
-	// Takes is what goes if the attempt fails.
+	// Takes is the part to roll back if the attempt fails.
 	Takes Takes
 }
 
-// ClaimPhase says what the server may know of a claim because of an attempt.
+// ClaimPhase is the server's possible knowledge of a claim through an attempt.
 type ClaimPhase uint8
 
 const (
 	// Untouched: nothing, or nothing any more.
 	Untouched ClaimPhase = iota
-	// Sent: the write is being sent, or was and nobody knows what became of it.
+	// Sent: the write is being sent, or its outcome is unknown.
 	Sent
 	// Confirmed: the server has answered that the claim is allocated and reserved.
 	Confirmed
-	// Asking: the attempt has failed. Whether a bound pod needs the claim all the same is
-	// to be found out.
+	// Asking: the attempt has failed; the next question is whether a bound pod needs the claim anyway.
 	Asking
-	// FindingOut: it does, or may. All that is to be found out is what was written.
+	// FindingOut: a bound pod needs it, or may; only the result of the write is still to be determined.
 	FindingOut
-	// Releasing: it does not. What Takes says is being rolled back.
+	// Releasing: no bound pod needs it; Takes is being rolled back.
 	Releasing
 )
 
-// Takes is what a release rolls back.
+// Takes is the part of a claim that a release rolls back.
 type Takes uint8
 
 const (
 	// Reservation: the allocation was there before this attempt.
 	Reservation Takes = iota
-	// Allocation: also the allocation, unless others have reserved the claim. The attempt
-	// has written it, or it has lost against another one.
+	// Allocation: the allocation too, unless other consumers have reserved the claim. The attempt has written it, or
+	// the claim has lost to another one.
 	Allocation
-	// WholeClaim: the claim was made for the pod and goes with the attempt.
+	// WholeClaim: the claim was created for the pod, and is deleted with the attempt.
 	WholeClaim
 )
 
-// ClaimEvent is what happened to a claim that is being released.
+// ClaimEvent is an event of a claim that is being released.
 type ClaimEvent uint8
 
 const (
-	// InUse: a bound pod needs the claim, or the binding of one may be under way.
+	// InUse: a bound pod needs the claim, or the binding of a pod may be under way.
 	InUse ClaimEvent = iota
 	// NotInUse: no bound pod needs it.
 	NotInUse
-	// Done: the server has done what the last action asked for.
+	// Done: the server has carried out the last action.
 	Done
-	// NotDone: it is not known whether, or the question was not answered.
+	// NotDone: the result is unknown, or the question was not answered.
 	NotDone
 )
 
-// Step is a step of a claim that is being released; the action may be NoAction. Only when
-// the server has said what became of the claim do its devices cease to be in flight: if
-// they were forgotten while a write of unknown outcome has given them to the claim, they
-// would be given out twice.
+// Step advances the release of a claim; the action may be NoAction. The devices stay in flight until the server has
+// answered what became of the claim: a write of unknown outcome may have given them to the claim, and they must not be
+// allocated twice.
 func (c Claim) Step(e ClaimEvent) (Claim, ActionKind) {
 	switch {
 	case e == NotDone:
@@ -87,7 +86,7 @@ func (c Claim) Step(e ClaimEvent) (Claim, ActionKind) {
 	return c, NoAction
 }
 
-// send is what becomes of a claim when its write is about to be sent.
+// send marks a claim whose write is about to be sent.
 func (c *Claim) send() {
 	c.Phase = Sent
 	if c.InFlight {
@@ -95,16 +94,16 @@ func (c *Claim) send() {
 	}
 }
 
-// confirm is what becomes of it when the server has answered. It returns whether the
-// devices were in flight: from now on they are the server's.
+// confirm marks a claim whose write the server has confirmed. It returns whether the devices were in flight: from now
+// on the server has them.
 func (c *Claim) confirm() (wasInFlight bool) {
 	wasInFlight = c.InFlight
 	c.Phase, c.InFlight = Confirmed, false
 	return wasInFlight
 }
 
-// take has at least so much go with the attempt.
+// take sets the part to roll back to at least what.
 func (c *Claim) take(what Takes) { c.Takes = max(c.Takes, what) }
 
-// release begins a release, with Claim.Step.
+// release starts a release, which Claim.Step continues.
 func (c *Claim) release() { c.Phase, c.Lost = Asking, false }

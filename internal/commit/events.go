@@ -1,40 +1,41 @@
 package commit
 
-// Event is what has happened in an attempt.
+// An Event is an event in an attempt.
 type Event struct {
 	Kind EventKind
-	// Claim is the one that was put in flight. Only with PutInFlight.
+	// Claim is the position of the claim put in flight. It is valid only with PutInFlight.
 	Claim int
-	// Lost are the claims of which another claim holds the same. They yield.
+	// Lost are the claims that have to yield, because another claim holds the same devices.
 	Lost []int
-	// ToOurs is set if one of them has lost to a scheduler that takes part in the protocol.
-	// Only with Checked.
+	// ToOurs is set if one of them has lost to a scheduler that takes part in the protocol. It is valid only with
+	// Checked.
 	ToOurs bool
-	// Broken are claims whose devices do not get ready: their allocation is of no use.
+	// Broken are claims whose devices do not get ready: their allocation is useless.
 	Broken []int
-	// Cancelled is set if somebody wants the attempt to end.
+	// Cancelled is set if the attempt was ended on request.
 	Cancelled bool
 }
 
-// EventKind says what has happened.
+// EventKind is the kind of an event.
 type EventKind uint8
 
 const (
-	// NoEvent stands for nothing.
+	// NoEvent is the zero value.
 	NoEvent EventKind = iota
 	// PutInFlight: Reserve keeps the devices planned for a claim from others.
 	PutInFlight
-	// Started: PreBind begins. Lost are claims that were allocated before and are known to have lost to one of ours.
+	// Started: PreBind begins. Lost are claims that were allocated before and are known to have lost to a scheduler
+	// that takes part in the protocol.
 	Started
-	// Settled: others have had the time to show what they have allocated.
+	// Settled: the other schedulers had time to show their allocations.
 	Settled
 	// Written: the server has confirmed allocation and reservation of the claim.
 	Written
 	// Seen: the watch has delivered the writes of all claims.
 	Seen
-	// Checked: it is known which claims are in conflict with one that was allocated before.
+	// Checked: conflicts with claims that were allocated earlier are known.
 	Checked
-	// GotReady: so are all devices.
+	// GotReady: all devices are ready, and conflicts with claims that were allocated earlier are known.
 	GotReady
 	// Yielded: the claim that yields is released.
 	Yielded
@@ -42,26 +43,25 @@ const (
 	PodBound
 	// ProcessEnds: there is no time to release anything.
 	ProcessEnds
-	// Failure is everything else: a plan with which a claim that was allocated first is in
-	// conflict, a write that was refused or of which nobody knows the outcome, a claim that is
-	// gone, a watch that does not deliver, a pool of which nobody knows enough for the check, an allocation that
-	// somebody has removed, a claim that could not be released, a lost lease. What to do next
-	// does not depend on which it was.
+	// Failure is everything else: a plan in conflict with a claim that was allocated first, a write that was refused or
+	// whose outcome is unknown, a claim that is gone, a watch that does not deliver, a pool too little known for the
+	// check, an allocation that was removed, a claim that could not be released, a lost lease. The next step does not
+	// depend on which it was.
 	Failure
-	// Unreserved: the scheduler has given the attempt up.
+	// Unreserved: the scheduler has given up the attempt.
 	Unreserved
 )
 
-// Action is what has to be done.
+// An Action is a step for the caller to carry out.
 type Action struct {
 	Kind  ActionKind
 	Claim int
-	// Background says that nobody may wait for it. Only with ReleaseClaim.
+	// Background is set if nothing may wait for the action. It is valid only with ReleaseClaim.
 	Background bool
 }
 
-// ActionKind says what has to be done, and which event tells of the result. Instead, it may
-// always be Failure, unless there is no event at all.
+// ActionKind is the kind of an action. Each constant's comment names the event with its result; the result may also be
+// Failure, unless there is no event.
 type ActionKind uint8
 
 const (
@@ -80,34 +80,34 @@ const (
 	AwaitDevices
 	// BindPod: PodBound.
 	BindPod
-	// TellConflict says which claims have lost, and to whom. No event.
+	// TellConflict reports which claims have lost, and to which ones. No event.
 	TellConflict
-	// YieldClaim, with Claim.Step, once: Yielded.
+	// YieldClaim releases a claim with Claim.Step, trying once: Yielded.
 	YieldClaim
-	// EndInFlight has others get the devices that were planned for a claim, as far as the
-	// server has not given them to it. No event.
+	// EndInFlight frees the devices that were planned for a claim, unless the server has given them to it. No event.
 	EndInFlight
-	// ReleaseClaim, with Claim.Step, until it is done. No event.
+	// ReleaseClaim releases a claim with Claim.Step until it succeeds. No event.
 	ReleaseClaim
-	// LeaveGroup ends the attempt's use of a claim of a group, with Group.Leave, and
-	// releases what that says. No event.
+	// LeaveGroup ends this attempt's use of a group's claim with Group.Leave, and releases what Leave returns. No
+	// event.
 	LeaveGroup
-	// StayInGroup is Group.Bound. No event.
+	// StayInGroup calls Group.Bound. No event.
 	StayInGroup
 
-	// FindOut what was written, and leave it so. These are for Claim.Step: Done or NotDone.
+	// FindOut determines what was written, and changes nothing. This action and the next ones are for Claim.Step: Done
+	// or NotDone.
 	FindOut
 	// RollBackReservation of the attempt's consumer.
 	RollBackReservation
-	// RollBackAllocation with it, unless others have reserved the claim.
+	// RollBackAllocation rolls back the reservation and the allocation, unless other consumers have reserved the claim.
 	RollBackAllocation
 	// DeleteClaim deletes it.
 	DeleteClaim
-	// TryAgain, from the question whether a bound pod needs the claim, after a pause.
+	// TryAgain starts from Asking again, after a pause.
 	TryAgain
 )
 
-// due is what has to be done in a phase, once it is entered.
+// due returns the action of the current phase.
 func (a *Attempt) due() Action {
 	switch a.Phase {
 	case PreWriteSettle:

@@ -5,24 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Group is a claim that is reserved for a PodGroup (KEP-5729), as far as attempts of this
-// process use it. Such a reservation is not one pod's to give up: the last of those whose
-// attempts use the claim does that, if any of them may have written to it. What it then
-// releases it releases only if no pod of the group is bound.
+// A Group is a claim that is reserved for a PodGroup (KEP-5729), and used by attempts of this process. A single pod
+// must not give up such a reservation. Only the last pod whose attempt uses the claim does, if any of them may have
+// written to it, and only if no pod of the group is bound.
 //
-// A pod is a user from Reserve on, until it is bound or has left. While somebody releases
-// the claim, nobody becomes a user: the late write would take away what the newcomer relies
-// on.
+// A pod is a user from Reserve until it is bound or has left. During a release no pod may become a user: the late write
+// would remove what the new user relies on.
 type Group struct {
 	// Users are the pods whose attempts use the claim.
 	Users sets.Set[types.UID]
-	// Written is what all of them together may have written, and what goes with it.
+	// Written covers all writes that the users together may have made, and the part to roll back with them.
 	Written Claim
 	// Releasing is set while the last user releases the claim.
 	Releasing bool
 }
 
-// Join makes a pod a user. It reports false, and does nothing, during a release.
+// Join makes a pod a user. During a release it returns false, and does nothing.
 func (g *Group) Join(pod types.UID) bool {
 	if g.Releasing {
 		return false
@@ -34,9 +32,8 @@ func (g *Group) Join(pod types.UID) bool {
 	return true
 }
 
-// Leave ends a user's attempt that has failed with the claim in the given state, and
-// returns what the pod has to release: all that was written if it was the last user, else
-// only what is in flight for itself.
+// Leave ends the use by a pod whose attempt has failed with the claim in the given state. It returns what the pod has
+// to release: all that was written if the pod was the last user, otherwise only its own devices in flight.
 func (g *Group) Leave(pod types.UID, c Claim) Claim {
 	wasUser := g.end(pod, c)
 	if !wasUser || g.Users.Len() > 0 || g.Written.Phase == Untouched {
@@ -49,10 +46,10 @@ func (g *Group) Leave(pod types.UID, c Claim) Claim {
 	return c
 }
 
-// Bound ends a use because the pod is bound. From then on the server knows.
+// Bound ends the use by a bound pod: from now on the server knows of it.
 func (g *Group) Bound(pod types.UID, c Claim) { g.end(pod, c) }
 
-// end ends a use, and remembers what it leaves to others.
+// end ends a use, and adds what the pod may have written to Written.
 func (g *Group) end(pod types.UID, c Claim) (wasUser bool) {
 	if !g.Users.Has(pod) {
 		return false
@@ -65,5 +62,5 @@ func (g *Group) end(pod types.UID, c Claim) (wasUser bool) {
 	return true
 }
 
-// Over reports whether nothing has to be known of the claim any more.
+// Over reports whether the Group can be forgotten.
 func (g *Group) Over() bool { return g.Users.Len() == 0 && !g.Releasing }

@@ -1,6 +1,6 @@
 package commit
 
-// String names a phase as docs/commit-protocol.md does.
+// String returns the phase's name in docs/commit-protocol.md.
 func (p Phase) String() string {
 	return [...]string{
 		Idle: "idle", Planned: "planned", PreWriteSettle: "settle before the write", Write: "write", See: "see", Check: "check",

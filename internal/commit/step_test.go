@@ -19,7 +19,7 @@ func TestStepIsPure(t *testing.T) {
 	require.Equal(t, Planned, after.Phase)
 }
 
-// reach visits all attempts with two claims that events can lead to.
+// reach visits all transitions of attempts with two claims.
 func reach(t *testing.T, visit func(from Attempt, e Event, to Attempt, actions []Action)) {
 	t.Helper()
 	type key struct {
@@ -59,7 +59,7 @@ func reach(t *testing.T, visit func(from Attempt, e Event, to Attempt, actions [
 	require.Greater(t, len(seen), 100)
 }
 
-// TestEveryAttempt says what holds whatever happens, expected or not.
+// TestEveryAttempt checks invariants that hold after any event, expected or not.
 func TestEveryAttempt(t *testing.T) {
 	t.Parallel()
 	reach(t, func(from Attempt, e Event, to Attempt, actions []Action) {
@@ -100,8 +100,8 @@ func mentions(actions []Action, claim int) bool {
 	return false
 }
 
-// TestReleaseEnds: whatever happens, a claim that is not untouched has something to be done,
-// and its devices stay in flight until the server has answered.
+// TestReleaseEnds: after any event, a claim that is not untouched has a next action, and its devices stay in flight
+// until the server has answered.
 func TestReleaseEnds(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []ClaimPhase{Asking, FindingOut, Releasing} {

@@ -32,7 +32,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// story is what the commands of a transcript act on.
+// story is the state that the commands of a transcript change.
 type story struct {
 	attempts map[string]*named
 	groups   map[string]*Group
@@ -131,7 +131,7 @@ func (s *story) group(claim, pod, what string) {
 	fmt.Fprintf(&s.out, "group: %d users, written: %s, releasing: %t, over: %t\n", g.Users.Len(), describeClaim(g.Written), g.Releasing, g.Over())
 }
 
-// tell prints where an attempt stands, and what has to be done.
+// tell prints the attempt's state and the actions to carry out.
 func (s *story) tell(pod string, actions []Action) {
 	a := s.attempts[pod]
 	fmt.Fprintf(&s.out, "%s: %s\n", pod, a.Phase)
@@ -184,7 +184,7 @@ func valuesOf(d *datadriven.TestData, key string) []string {
 	return nil
 }
 
-// parse finds the value that is called so, of those up to the last one.
+// parse returns the value with a name, among the values up to the last one.
 func parse[T interface {
 	~uint8
 	fmt.Stringer

@@ -28,8 +28,9 @@ type Attempt struct {
 	place *backpressure.Place
 	// denied is what a guard has denied, nil if nothing.
 	denied *denial
-	// conflict is set if it has failed with ErrConflict.
-	conflict bool
+	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:
+	// there are no other ones for the pod as long as others use that.
+	conflict, kept bool
 }
 
 // Begin begins an attempt to commit the claims of a pod.
@@ -108,8 +109,8 @@ func (a *Attempt) Abort(ctx context.Context) {
 	case a == nil:
 	case a.denied != nil:
 		a.afterDenial(ctx)
-	case a.conflict:
-		a.afterConflict(ctx)
+	case a.conflict && !a.kept:
+		a.afterConflict()
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/structured"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
@@ -42,8 +41,8 @@ type world struct {
 	signals []string
 	// needed is what is to be said of whether a bound pod needs a claim.
 	needed func() (bool, error)
-	// activated counts the pods that were tried again.
-	activated atomic.Int32
+	// again counts the pods that were to be tried again.
+	again atomic.Int32
 }
 
 // inWorld runs a test in a bubble of testing/synctest.
@@ -74,7 +73,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 				return Readiness{Claims: claims}, nil
 			},
 			IsNeeded: func(context.Context, *v1.Pod, *Claim) (bool, error) { return w.needed() },
-			Activate: func(_ klog.Logger, pods map[string]*v1.Pod) { w.activated.Add(int32(len(pods))) },
+			TryAgain: func(types.UID) { w.again.Add(1) },
 			Stopping: ctx,
 		}
 		factory.Start(ctx.Done())
@@ -221,11 +220,11 @@ func TestReleaseInTheBackground(t *testing.T) {
 		time.Sleep(UndoInterval + time.Second)
 		require.True(t, w.IsReleasing("pod"))
 		require.NotNil(t, w.claim(t).Status.Allocation)
-		require.Zero(t, w.activated.Load())
+		require.Zero(t, w.again.Load())
 		time.Sleep(UndoInterval)
 		synctest.Wait()
 		require.False(t, w.IsReleasing("pod"))
 		require.Nil(t, w.claim(t).Status.Allocation)
-		require.EqualValues(t, 1, w.activated.Load())
+		require.EqualValues(t, 1, w.again.Load())
 	})
 }

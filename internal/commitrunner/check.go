@@ -23,8 +23,9 @@ const (
 	judgeInterval = 50 * time.Millisecond
 )
 
-// start says which claims that were allocated before this attempt are known to have lost to one of ours. What the watch has not
-// delivered, or what cannot be judged yet, is up to the check.
+// start says which claims that were allocated before this attempt are known to have lost, and yield at once: to one of ours, or to
+// any while a pod that is bound uses the claim, so that nothing comes free. What the watch has not delivered, or what cannot be
+// judged yet, is up to the check.
 func (r *run) start(ctx context.Context) commit.Event {
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()
@@ -36,7 +37,7 @@ func (r *run) start(ctx context.Context) commit.Event {
 		return commit.Event{Kind: commit.Started}
 	}
 	for _, lost := range r.losing(false) {
-		if lost.toOurs() && slices.Contains(known, lost.Claim) {
+		if slices.Contains(known, lost.Claim) && (lost.toOurs() || r.Known.InUse(lost.Object)) {
 			r.lost = append(r.lost, lost)
 		}
 	}
@@ -97,9 +98,13 @@ func (r *run) judge(ctx context.Context) error {
 	}
 }
 
-// undecided returns why one of the claims cannot be judged.
+// undecided returns why one of the claims cannot be judged. One that a pod on a node uses was judged before that was bound, and a
+// check that was passed stays passed; if another scheduler has bound it, nothing would come free.
 func (r *run) undecided() error {
 	for _, claim := range r.claims {
+		if r.Known.InUse(claim.Object) {
+			continue
+		}
 		if err := r.State.Order.Undecided(claim.Object.UID); err != nil {
 			return err
 		}

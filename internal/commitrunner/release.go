@@ -27,6 +27,8 @@ type release struct {
 	// written is the allocation that goes, if one does, and why is what for.
 	written *resourceapi.AllocationResult
 	why     string
+	// kept is set if the claim has its allocation still when the release is done: others use it.
+	kept bool
 }
 
 // newRelease moves the duty to undo what was done for a claim to a release, so that it is
@@ -71,7 +73,7 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 		})
 		r.pending.end(r.pod.UID)
 		// Others that waited have been woken when the ledger changed.
-		r.Activate(klog.FromContext(ctx), map[string]*v1.Pod{r.pod.Namespace + "/" + r.pod.Name: r.pod})
+		r.TryAgain(r.pod.UID)
 	}()
 }
 
@@ -158,6 +160,7 @@ func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err e
 	switch {
 	case err != nil:
 	case claim != nil:
+		r.kept = claim.Status.Allocation != nil
 		r.Observe(ctx, claim)
 	default:
 		r.State.Freed(r.State.Ledger.Gone(r.claim.Object.UID))

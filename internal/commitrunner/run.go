@@ -180,6 +180,7 @@ func (r *run) yield(ctx context.Context, position int) error {
 	release := r.newRelease(claim, r.state.Claims[position])
 	release.why = "because of a conflict: " + to.String()
 	err := release.try(ctx)
+	r.kept = r.kept || release.kept
 	if err == nil {
 		return nil
 	}

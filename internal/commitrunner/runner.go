@@ -40,8 +40,8 @@ type Runner struct {
 	// IsNeeded asks the server whether a pod that is bound needs the reservation under which the
 	// pod has written to the claim. It goes on when ctx gets cancelled.
 	IsNeeded func(ctx context.Context, pod *v1.Pod, claim *Claim) (bool, error)
-	// Activate has pods tried again, by "namespace/name".
-	Activate func(logger klog.Logger, pods map[string]*v1.Pod)
+	// TryAgain has a pod tried again whose attempt was undone a moment ago.
+	TryAgain func(pod types.UID)
 	// Stopping ends when the scheduler does.
 	Stopping context.Context
 

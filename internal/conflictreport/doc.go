@@ -1,6 +1,6 @@
-// Package conflictreport tells everybody concerned when claims hold what only one of them can have,
-// or together more of something than there is, and none of them yields: with events for the claims and
-// for the pods that use them, and metrics. If that is wanted, it evicts pods.
+// Package conflictreport reports conflicts that no scheduler resolves: claims that hold the same device, or together
+// more of a counter or capacity than there is. It writes events for the claims and for the pods that use them, and
+// metrics. If configured, it also evicts pods.
 //
-// It does not know how claims come to yield.
+// The package does not know how claims yield.
 package conflictreport

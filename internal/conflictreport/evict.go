@@ -16,12 +16,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// errStarted is why a pod is not evicted.
+// errStarted is the reason for not evicting a pod.
 var errStarted = errors.New("a container of it has started; somebody has to decide which of the two pods may go on")
 
-// evictUsers evicts the pods that use a claim which has to yield, and tells those that
-// cannot be evicted. It returns whether a pod has changed meanwhile, so that it has to be looked
-// at again.
+// evictUsers evicts the pods that use a claim that has to yield. A pod that cannot be evicted gets an event. again
+// reports whether a pod has changed meanwhile, so that evictUsers must be called again.
 func (r *Reporter) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inventory.PoolID) (again bool) {
 	claim := r.claim(ref)
 	if claim == nil {
@@ -42,9 +41,8 @@ func (r *Reporter) evictUsers(ctx context.Context, ref ledger.ClaimRef, pool inv
 	return again
 }
 
-// evict evicts a pod of which no container has started. What the kubelet has reported
-// decides, so a container may start while this is looked at. If the pod has changed since
-// we heard of it, the server refuses, and the error says so (409).
+// evict evicts a pod unless one of its containers has started, by the kubelet's last report: a container may start
+// meanwhile. If the pod has changed since the informer saw it, the server refuses, and the error is a conflict (409).
 func (r *Reporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -60,7 +58,7 @@ func (r *Reporter) evict(ctx context.Context, pod *v1.Pod, claim *resourceapi.Re
 	})
 }
 
-// hasStarted reports whether any container of the pod runs or ever ran.
+// hasStarted reports whether any container of the pod runs or has ever run.
 func hasStarted(pod *v1.Pod) bool {
 	if pod.Status.Phase != "" && pod.Status.Phase != v1.PodPending {
 		return true

@@ -8,7 +8,7 @@ import (
 
 const metricsSubsystem = "quartermaster"
 
-// Conflicts and Evictions count what was reported and done, by pool. Somebody has to register them.
+// Conflicts and Evictions count the reported conflicts and the evictions, by pool. The caller must register them.
 var (
 	Conflicts = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,

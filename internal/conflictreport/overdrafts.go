@@ -12,36 +12,35 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// overdraftLook is the pause between two looks at pools that have changed.
+// overdraftLook is the interval between checks of pools that have changed.
 const overdraftLook = time.Second
 
-// overdrafts reports claims that together have more of a counter or a capacity than there is, or
-// devices without a compatibility group in common. Each claim, and each pod that uses it, gets one
-// event for each thing of which there is too little: if a driver lowers a capacity that a thousand
-// claims share, that is a thousand events and not one for each two of them.
+// overdrafts reports claims that together take more of a counter or a capacity than there is, or use devices without a
+// common compatibility group. Each claim, and each pod that uses it, gets one event per overdrawn resource: if a driver
+// lowers a capacity that a thousand claims share, that makes a thousand events, not one for each pair of claims.
 //
-// It looks at pools, and not at each new allocation: a pool may have been incomplete then, and
-// a driver may lower what there is long afterwards.
+// It checks pools rather than new allocations: a pool may be incomplete at the time of an allocation, and a driver may
+// lower a capacity long afterwards.
 type overdrafts struct {
 	*Reporter
-	// open are the overdrafts of each pool that were there when it was looked at last.
+	// open holds the overdrafts of each pool as of the last check.
 	open map[inventory.PoolID]map[overdraftKey]*overdraft
-	// changed are the pools to look at, those included that changed while another one led.
+	// changed are the pools to check, including those that changed while another replica led.
 	changed sets.Set[inventory.PoolID]
 }
 
-// overdraftKey names an overdraft within its pool.
+// An overdraftKey identifies an overdraft within its pool.
 type overdraftKey struct {
 	cause            claimlog.Cause
 	device, resource string
 }
 
-// overdraft is what was done about one, by allocation.
+// An overdraft is the state of the reports about one overdraft, by allocation.
 type overdraft struct {
-	// since is when an allocation was found to be one too many.
+	// since is the time when an allocation was first found to be too much.
 	since map[uint64]time.Time
-	// told are those of which everybody concerned has been told, toEvict those of them whose
-	// pods have to be evicted yet. heard are those that were first and have been told of it.
+	// told are the allocations that were reported, toEvict those of them whose pods still have to be evicted. heard are
+	// earlier allocations that suffice; their users were told too.
 	told, toEvict, heard sets.Set[uint64]
 }
 
@@ -60,7 +59,7 @@ func (o *overdrafts) run(ctx context.Context) {
 		}
 		o.changed.Insert(o.Order.TakeChanged()...)
 		if o.Leads() != nil {
-			o.forgetUnused() // Reports are the leader's; this may be the next one.
+			o.forgetUnused() // The leader reports; this process may become the leader.
 			continue
 		}
 		pools := o.changed
@@ -74,8 +73,7 @@ func (o *overdrafts) run(ctx context.Context) {
 	}
 }
 
-// forgetUnused forgets pools in which nothing is allocated, so that a replica that never
-// leads does not gather all that ever were.
+// forgetUnused forgets pools without allocations, so that a replica that never leads does not collect all pools.
 func (o *overdrafts) forgetUnused() {
 	for pool := range o.changed {
 		if !o.Order.Uses(pool) {
@@ -84,11 +82,11 @@ func (o *overdrafts) forgetUnused() {
 	}
 }
 
-// look brings what is known of a pool up to date.
+// look checks one pool.
 func (o *overdrafts) look(ctx context.Context, pool inventory.PoolID) {
 	found, judged := o.Order.Overdrawn(pool)
 	if !judged {
-		return // It will have changed when it is complete.
+		return // The pool will have changed again once it is complete.
 	}
 	before := o.open[pool]
 	delete(o.open, pool)
@@ -109,7 +107,7 @@ func (o *overdrafts) look(ctx context.Context, pool inventory.PoolID) {
 	}
 }
 
-// forgetOthers forgets allocations that have no part in it (any more).
+// forgetOthers forgets allocations that are not part of the overdraft (any more).
 func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
 	all, lost := sets.New[uint64](), sets.New[uint64]()
 	for i, claim := range found.Claims {
@@ -126,8 +124,8 @@ func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
 	o.told, o.toEvict, o.heard = o.told.Intersection(lost), o.toEvict.Intersection(lost), o.heard.Intersection(all)
 }
 
-// handle tells of those for whom there has been too little for long enough, and with them of
-// those that were first, each once. It evicts whom it has to.
+// handle reports allocations that have been too much for long enough, and tells the users of the earlier ones too, each
+// once. It evicts the pods that must go.
 func (o *overdrafts) handle(ctx context.Context, found claimlog.Overdraft, known *overdraft) {
 	grace := o.grace()
 	lost := false

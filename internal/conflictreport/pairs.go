@@ -15,20 +15,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// pairs reports two claims that hold the same device. What more than two claims can have too much of
-// is the matter of overdrafts.
+// pairs reports two claims that hold the same device. overdrafts handles resources that more than two claims can
+// overdraw.
 type pairs struct {
 	*Reporter
 	queue workqueue.TypedDelayingInterface[claimPair]
 	mutex sync.Mutex
-	// since is when each conflict that has not been dealt with was found the last time.
+	// since is the time when each open conflict was last found.
 	since map[claimPair]time.Time
-	// reported are the conflicts, with when they were found, of which everybody has been
-	// told; what remains to be done is to evict a pod. Only the worker uses it.
+	// reported holds the reported conflicts, with the time when they were found; only the eviction of a pod may remain.
+	// Only the worker uses it.
 	reported map[claimPair]time.Time
 }
 
-// claimPair is a conflict to look at again.
+// A claimPair is a conflict to check again.
 type claimPair struct {
 	later, other types.UID
 	cause        claimlog.Cause
@@ -62,7 +62,7 @@ func (p *pairs) foundAt(pair claimPair) time.Time {
 	return p.since[pair]
 }
 
-// done forgets a conflict, unless it was found again since then.
+// done forgets a conflict, unless it was found again since the given time.
 func (p *pairs) done(pair claimPair, since time.Time) {
 	delete(p.reported, pair)
 	p.mutex.Lock()
@@ -88,22 +88,22 @@ func (p *pairs) run(ctx context.Context) {
 	}
 }
 
-// handle reports the conflict if it has lasted, once, and evicts whom it has to. It
-// returns when to look at it again, 0 if that is not necessary.
+// handle reports the conflict once if it lasts, and evicts the pods that must go. It returns the time after which to
+// check again, 0 for never.
 func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (again time.Duration) {
 	for _, conflict := range p.Order.Conflicts(pair.later) {
 		if pairOf(conflict) != pair {
 			continue
 		}
 		if conflict.Relation == claimlog.Later && p.foundFromOther(pair) {
-			return 0 // The other claim has been allocated anew, which was found as well.
+			return 0 // The other claim was allocated again, and that conflict was found as well.
 		}
 		if !p.reported[pair].Equal(since) {
 			if left := p.grace() - time.Since(since); left > 0 {
 				return left
 			}
 			if p.Leads() != nil {
-				return Grace // That is the leader's; this may be the next one.
+				return Grace // The leader reports; this process may become the leader.
 			}
 			p.reported[pair] = since
 			p.report(ctx, conflict)
@@ -116,8 +116,7 @@ func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (ag
 	return 0
 }
 
-// foundFromOther reports whether a conflict of the two claims was found with the other one as
-// the later one.
+// foundFromOther reports whether the conflict was also found with the claims in the opposite order.
 func (p *pairs) foundFromOther(pair claimPair) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -129,7 +128,7 @@ func (p *pairs) foundFromOther(pair claimPair) bool {
 	return false
 }
 
-// report tells about a conflict.
+// report reports a conflict.
 func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
 	count(Conflicts, c.Pool)
 	message := "Two claims are in conflict: " + c.String()
@@ -138,7 +137,7 @@ func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
 	p.tell(c.Other.ClaimRef, withoutName(message, c.Claim.ClaimRef, c.Other.Namespace))
 }
 
-// withoutName does not name a claim to users of another namespace, who need not know of it.
+// withoutName hides a claim's name from users of another namespace: they need not know of it.
 func withoutName(message string, claim ledger.ClaimRef, namespace string) string {
 	if claim.Namespace == namespace {
 		return message
@@ -146,9 +145,8 @@ func withoutName(message string, claim ledger.ClaimRef, namespace string) string
 	return strings.ReplaceAll(message, claim.String(), "of another namespace")
 }
 
-// evictLater evicts the pods of the claim that was allocated later, or, if nobody knows
-// which one that is, of the one that the watch delivered last. It returns whether a pod
-// has changed meanwhile, so that it has to be looked at again.
+// evictLater evicts the pods of the claim that was allocated later; if the order is not known, of the claim that the
+// watch delivered last. again reports whether a pod has changed meanwhile, so that evictLater must be called again.
 func (p *pairs) evictLater(ctx context.Context, c claimlog.Conflict) (again bool) {
 	later := c.Claim
 	if c.Relation == claimlog.Later {

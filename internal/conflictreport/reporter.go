@@ -13,20 +13,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Grace is how long claims may hold the same before that is reported, not counting the time for
-// which they settle. What instances of ours find out before they bind is undone within that time.
+// Grace is the time that a conflict must last before it is reported, in addition to the time for settling. Schedulers
+// that take part in the protocol undo the conflicts that they find before they bind within that time.
 const Grace = 5 * time.Second
 
-// Reporter reports for all profiles of a scheduler.
+// A Reporter reports conflicts for all profiles of a scheduler.
 type Reporter struct {
 	// Order finds the conflicts.
 	Order *claimlog.Order
-	// Objects are those of the cluster.
+	// Objects returns the cluster's claims and pods.
 	Objects Objects
 	// Leads returns nil if this process is the one that reports.
 	Leads func() error
-	// Settling is for how long conflicts that have arisen just now may go on to be settled. It
-	// grows while other schedulers get behind with their writes.
+	// Settling returns the time for which new conflicts may still be settled. It grows while other schedulers are late
+	// with their writes.
 	Settling func() time.Duration
 	// Evicts reports whether pods are evicted.
 	Evicts func() bool
@@ -36,16 +36,16 @@ type Reporter struct {
 	Recorder events.EventRecorder
 }
 
-// Objects is what is known of claims and pods. All of it is in memory.
+// Objects reads claims and pods, from memory only.
 type Objects interface {
 	// Claim returns the latest known state of a claim, nil if there is none of that name.
 	Claim(namespace, name string) *resourceapi.ResourceClaim
-	// Consumers returns the pods for which a claim is reserved, as far as they are known.
+	// Consumers returns the pods for which a claim is reserved, except unknown ones.
 	Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod
 }
 
-// Start begins to report in the background, until the context ends. It has to be called before
-// Order.Run, which finds what there is to report.
+// Start starts to report in the background, until the context ends. It must be called before Order.Run, which finds the
+// conflicts.
 func (r *Reporter) Start(ctx context.Context) {
 	pairs := newPairs(r)
 	r.Order.OnConflict(func(c claimlog.Conflict) { pairs.found(pairOf(c)) })
@@ -57,7 +57,7 @@ func (r *Reporter) Start(ctx context.Context) {
 	go newOverdrafts(r).run(ctx)
 }
 
-// grace is Grace after claims have settled.
+// grace returns Grace plus the time for settling.
 func (r *Reporter) grace() time.Duration { return Grace + r.Settling() }
 
 // conflictReason is the reason of the events.

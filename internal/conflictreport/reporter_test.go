@@ -37,7 +37,7 @@ type world struct {
 	// allocated are the claims as the watch shows them, and claims those that are there still.
 	allocated, claims map[string]*resourceapi.ResourceClaim
 	pods              map[string]*v1.Pod
-	// late is for how long claims settle.
+	// late is the time for which claims settle.
 	late time.Duration
 	// follows is set if another replica leads.
 	follows bool
@@ -92,7 +92,7 @@ func (w *world) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	return []*v1.Pod{w.pods[claim.Status.ReservedFor[0].Name]}
 }
 
-// run has the two claims come to be allocated.
+// run allocates the two claims.
 func (w *world) run(ctx context.Context) {
 	w.Start(ctx)
 	go w.Order.Run(ctx)
@@ -102,7 +102,7 @@ func (w *world) run(ctx context.Context) {
 	synctest.Wait()
 }
 
-// told returns how many events there were, and evicted whose evictions were asked for.
+// told returns the number of events, and evicted the pods whose evictions were requested.
 func (w *world) told() (events int) {
 	for ; len(w.events.Events) > 0; events++ {
 		<-w.events.Events
@@ -119,8 +119,8 @@ func (w *world) evicted() (names []string) {
 	return names
 }
 
-// TestReports: everybody concerned is told once, when there is no hope any more that somebody yields,
-// and who has the device later is evicted if that does no harm.
+// TestReports: all users of both claims are told once, when neither claim can be expected to yield any more, and the
+// user of the later claim is evicted if none of its containers has started.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	const both = 4 // two claims, two pods
@@ -161,7 +161,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestEvictionOfAPodThatHasChanged: the server refuses, so it is looked at once more.
+// TestEvictionOfAPodThatHasChanged: the server refuses, so the conflict is checked once more.
 func TestEvictionOfAPodThatHasChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

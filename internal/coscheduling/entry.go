@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// entry is a PodGroup as the informer stores it: a group, or the error of one that the Go type cannot hold. A
-// client for the Go type would fail to list all PodGroups because of that one.
+// An entry is a PodGroup as the informer stores it: a group, or an error if the Go type cannot hold it. A client for
+// the Go type would fail to list all PodGroups because of a single bad one.
 type entry struct {
 	metav1.Object
 	group *v1alpha1.PodGroup
@@ -22,7 +22,7 @@ type entry struct {
 
 func newEntry(group *v1alpha1.PodGroup) *entry { return &entry{Object: group, group: group} }
 
-// toEntry is a cache.TransformFunc. Entries stay what they are, because it may be called twice.
+// toEntry is a cache.TransformFunc. It leaves entries as they are, because it may be called twice.
 func toEntry(obj any) (any, error) {
 	source, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -35,21 +35,22 @@ func toEntry(obj any) (any, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, group); err != nil {
 		return unreadable(source, err), nil
 	}
-	group.ManagedFields = nil // Nobody asks for them, and they are most of the object.
+	group.ManagedFields = nil // Not needed here, and most of the object.
 	return newEntry(group), nil
 }
 
-// unreadable has only what says which object this is in which state. The rest may be large.
+// unreadable returns an entry with only the identity and the version of an object: the rest may be large.
 func unreadable(source *unstructured.Unstructured, err error) *entry {
 	which := &metav1.ObjectMeta{Namespace: source.GetNamespace(), Name: source.GetName(), UID: source.GetUID(), ResourceVersion: source.GetResourceVersion()}
 	return &entry{Object: which, err: fmt.Errorf("a field of it is not what %s has there: %w; correct that field", v1alpha1.SchemeGroupVersion, err)}
 }
 
-// checkQuantities refuses what would take too long to convert: no server has parsed the quantities of a custom resource.
+// checkQuantities rejects quantities that would take too long to convert: no server has parsed those of a custom
+// resource.
 func checkQuantities(object map[string]any) error {
 	least, _, err := unstructured.NestedFieldNoCopy(object, "spec", "minResources")
 	if err != nil {
-		return nil // No object in its place: converting it says so.
+		return nil // Not an object: the conversion reports that.
 	}
 	resources, _ := least.(map[string]any)
 	for name, value := range resources {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// TestEndlessMinResources: no API server parses the quantities of a custom resource. One that cannot be parsed in time
-// makes its own PodGroup unreadable and holds up nobody else's.
+// TestEndlessMinResources: no API server parses the quantities of a custom resource. A quantity that takes too long to
+// parse makes only its own PodGroup unreadable.
 func TestEndlessMinResources(t *testing.T) {
 	for _, value := range []string{"1e-999999999", "1e-99999999", " 1e-999999999 ", "1e999999999"} {
 		stored, err := toEntry(&unstructured.Unstructured{Object: map[string]any{

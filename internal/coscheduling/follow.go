@@ -17,14 +17,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// follow keeps the store in step with the server until the resource or the context is gone. When it returns, listeners
-// are not called any more, and if the resource is gone, they were told so of each PodGroup.
+// follow keeps the store in sync with the server until the resource or the context is gone. When it returns, listeners
+// are not called any more. If the resource is gone, they have been told that each PodGroup is gone.
 func (g *Groups) follow(parent context.Context) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	lost := make(chan struct{}, 1)
 	source := cache.NewSharedIndexInformer(g.listerWatcher(lost), &unstructured.Unstructured{}, 0, cache.Indexers{})
-	// None of these fails before the informer runs.
+	// None of these calls fails before the informer runs.
 	_ = source.SetTransform(toEntry)
 	_ = source.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		klog.FromContext(ctx).V(4).Info("PodGroups have to be listed or watched again", "err", err)
@@ -42,11 +42,11 @@ func (g *Groups) follow(parent context.Context) {
 		klog.FromContext(ctx).Info("The CustomResourceDefinition of PodGroups is gone. Pods that name a PodGroup wait until it is installed again")
 		g.note(ErrNotInstalled)
 		g.use(nil, nil)
-		g.listeners.tellAll(nil) // Events that were under way when the informer was stopped were not heard.
+		g.listeners.tellAll(nil) // The stopped informer may have dropped pending events.
 	}
 }
 
-// groupIn returns what Get shows of a store, nil if that is an error.
+// groupIn returns the PodGroup in a store, nil if it is missing or unreadable.
 func groupIn(store cache.Store, key string) *v1alpha1.PodGroup {
 	if e := informer.Object[entry](store, key); e != nil {
 		return e.group
@@ -54,8 +54,8 @@ func groupIn(store cache.Store, key string) *v1alpha1.PodGroup {
 	return nil
 }
 
-// awaitLoss returns true when the server does not have the resource any more, false when the context ends. A request
-// that did not find it is not enough: a server that starts may say so for a moment.
+// awaitLoss returns true once the server no longer has the resource, false when the context ends. A failed request is
+// not enough: a starting server may answer NotFound for a moment.
 func (g *Groups) awaitLoss(ctx context.Context, lost <-chan struct{}) bool {
 	for {
 		select {
@@ -69,7 +69,7 @@ func (g *Groups) awaitLoss(ctx context.Context, lost <-chan struct{}) bool {
 	}
 }
 
-// listerWatcher notes the outcome of each request. lost gets a value when the server did not find the resource.
+// listerWatcher notes the outcome of each request. lost receives a value when the server did not find the resource.
 func (g *Groups) listerWatcher(lost chan<- struct{}) cache.ListerWatcher {
 	observe := func(ctx context.Context, err error) {
 		switch {
@@ -78,12 +78,12 @@ func (g *Groups) listerWatcher(lost chan<- struct{}) cache.ListerWatcher {
 		case apierrors.IsNotFound(err):
 			select {
 			case lost <- struct{}{}:
-			default: // It has one that was not yet looked at.
+			default: // The previous value was not received yet.
 			}
 			g.note(err)
-			return // If it is gone, that is logged.
+			return // follow logs that it is gone.
 		case apierrors.IsInvalid(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-			return // An older server cannot stream the list, or the watch was interrupted for long: what is asked next says more.
+			return // An older server cannot stream the list, or the watch was interrupted for long: the next request tells more.
 		}
 		if g.note(err) {
 			klog.FromContext(ctx).Info("Cannot read PodGroups; trying again", "err", err)

@@ -15,29 +15,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// ErrNotInstalled is why there are no PodGroups on a server without the CustomResourceDefinition.
+// ErrNotInstalled is the reason for missing PodGroups on a server without their CustomResourceDefinition.
 var ErrNotInstalled = errors.New("the API server has no such resource; install its CustomResourceDefinition (kubectl apply -k manifests/pod-groups)")
 
-// Groups knows the PodGroups of the cluster. It is safe for concurrent use. A process needs one.
+// Groups holds the PodGroups of the cluster. It is safe for concurrent use. A process needs one.
 type Groups struct {
 	// client and discovery are nil without a server.
 	client    dynamic.Interface
 	discovery discovery.ServerResourcesInterfaceWithContext
-	// asked gets the namespace/name of a PodGroup that somebody wanted although the resource is not installed.
+	// asked receives the "namespace/name" of a PodGroup that was requested although the resource is not installed.
 	asked     chan string
 	listeners listeners
 
 	mutex sync.RWMutex
-	// store has an entry for each PodGroup, by namespace/name; nil if the resource is not followed.
+	// store holds an entry for each PodGroup, by "namespace/name"; nil if the resource is not followed.
 	store cache.Store
-	// synced reports whether store has all PodGroups that there were at some time.
+	// synced reports whether the store has received a complete list.
 	synced func() bool
-	// problem is why store may lack PodGroups that exist: the error of the last request, nil if that succeeded.
+	// problem is the error of the last request, nil if it succeeded. While it is set, store may lack PodGroups that
+	// exist.
 	problem error
 }
 
-// New returns one that knows nothing yet. The configuration is the scheduler's own (its handle's KubeConfig). With
-// nil, for tests, it knows what Set says.
+// New returns empty Groups. config is the scheduler's own (its handle's KubeConfig). If it is nil, for tests, Set
+// provides the PodGroups.
 func New(config *rest.Config) (*Groups, error) {
 	if config == nil {
 		return newGroups(nil, nil), nil
@@ -58,29 +59,30 @@ func newGroups(client dynamic.Interface, discoverer discovery.ServerResourcesInt
 		listeners: listeners{told: make(map[string]*v1alpha1.PodGroup)}}
 }
 
-// OnChange has a function called for each PodGroup that there is, and after changes, when Get already shows them: one
-// call after the other, for all functions. It may call Get, but not OnChange. before is what it was told last, nil for a
-// new PodGroup, and after is nil for one that is gone. If one was deleted and made again, both may be there, with
-// different UIDs. A PodGroup that Get has an error for, because a field is not what it should be, counts as gone.
+// OnChange calls a function for each existing PodGroup, and after each change, when Get returns the new state. All
+// functions are called one after the other. They may call Get, but not OnChange. before is the state of the previous
+// call, nil for a new PodGroup; after is nil for a deleted one. If a PodGroup was deleted and created again, both may
+// be set, with different UIDs. A PodGroup for which Get returns an error, because of an invalid field, counts as
+// deleted.
 func (g *Groups) OnChange(changed func(before, after *v1alpha1.PodGroup)) { g.listeners.add(changed) }
 
-// HasSynced reports whether Get has seen all PodGroups that there were at some time, or that the server has no such
-// resource. It is a cache.InformerSynced. While the scheduler may not list PodGroups, it returns false.
+// HasSynced reports whether a complete list was received, or the server has no such resource. It is a
+// cache.InformerSynced. While the scheduler may not list PodGroups, it returns false.
 func (g *Groups) HasSynced() bool {
 	g.mutex.RLock()
 	defer g.mutex.RUnlock()
 	return errors.Is(g.problem, ErrNotInstalled) || g.store != nil && g.synced()
 }
 
-// Installed reports whether the server had the resource when it was looked for the last time.
+// Installed reports whether the server had the resource at the last look.
 func (g *Groups) Installed() bool {
 	g.mutex.RLock()
 	defer g.mutex.RUnlock()
 	return g.store != nil
 }
 
-// Get returns the PodGroup of that namespace and name, which is not to be modified. The error says why there is
-// none, or why that is not known, and what to do; it is ErrNotInstalled if the server has no PodGroups at all.
+// Get returns a PodGroup, which must not be modified. The error says why there is none, or why that is unknown, and
+// what to do; it is ErrNotInstalled if the server has no PodGroups at all.
 func (g *Groups) Get(namespace, name string) (*v1alpha1.PodGroup, error) {
 	group, err := g.get(namespace + "/" + name)
 	if err != nil {
@@ -101,7 +103,7 @@ func (g *Groups) get(key string) (*v1alpha1.PodGroup, error) {
 	case errors.Is(g.problem, ErrNotInstalled):
 		select {
 		case g.asked <- key:
-		default: // Run has yet to hear of another pod.
+		default: // Run has not received the previous one yet.
 		}
 		return nil, g.problem
 	case apierrors.IsForbidden(g.problem):
@@ -116,25 +118,25 @@ func (g *Groups) get(key string) (*v1alpha1.PodGroup, error) {
 	}
 }
 
-// Set makes Get return these PodGroups and no others. It is for tests without a server.
+// Set replaces the PodGroups. It is for tests without a server.
 func (g *Groups) Set(groups ...*v1alpha1.PodGroup) {
 	store, byKey := cache.NewStore(cache.MetaNamespaceKeyFunc), make(map[string]*v1alpha1.PodGroup)
 	for _, group := range groups {
-		_ = store.Add(newEntry(group)) // Only a key could fail, and a group has one.
+		_ = store.Add(newEntry(group)) // Add fails only without a key, and a group has one.
 		byKey[group.Namespace+"/"+group.Name] = group
 	}
 	g.use(store, func() bool { return true })
 	g.listeners.tellAll(byKey)
 }
 
-// use makes a store the one that Get looks into; nil if there are no PodGroups to look for.
+// use sets the store that Get reads; nil if there are no PodGroups.
 func (g *Groups) use(store cache.Store, synced func() bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.store, g.synced = store, synced
 }
 
-// note keeps the outcome of a request, and reports whether it is an error after a success.
+// note stores the outcome of a request, and reports whether it is an error after a success.
 func (g *Groups) note(problem error) (news bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

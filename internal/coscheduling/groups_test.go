@@ -53,7 +53,7 @@ func TestSet(t *testing.T) {
 	require.ErrorContains(t, err, "there is none of that name")
 }
 
-// Whoever listens late hears of what there is. Set tells what it changes.
+// A late listener is told of the existing PodGroups. Set reports its changes.
 func TestOnChange(t *testing.T) {
 	t.Parallel()
 	g, err := New(nil)

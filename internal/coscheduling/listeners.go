@@ -6,15 +6,16 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// listeners are those who hear of PodGroups. It is safe for concurrent use; calls are made one after the other.
+// listeners holds the functions to call after changes of PodGroups. It is safe for concurrent use; calls are made one
+// after the other.
 type listeners struct {
 	mutex sync.Mutex
 	calls []func(before, after *v1alpha1.PodGroup)
-	// told are the PodGroups that the listeners know, by namespace/name.
+	// told holds the PodGroups that the listeners know, by "namespace/name".
 	told map[string]*v1alpha1.PodGroup
 }
 
-// add adds one, and tells it of what the others know.
+// add adds a listener, and calls it for each known PodGroup.
 func (l *listeners) add(call func(before, after *v1alpha1.PodGroup)) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -24,14 +25,14 @@ func (l *listeners) add(call func(before, after *v1alpha1.PodGroup)) {
 	}
 }
 
-// tell tells what has become of a PodGroup: after is nil if it is gone.
+// tell reports the new state of a PodGroup; after is nil if it is gone.
 func (l *listeners) tell(key string, after *v1alpha1.PodGroup) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.change(key, after)
 }
 
-// tellAll tells that there are these PodGroups and no others.
+// tellAll reports that exactly these PodGroups exist.
 func (l *listeners) tellAll(groups map[string]*v1alpha1.PodGroup) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -48,7 +49,7 @@ func (l *listeners) tellAll(groups map[string]*v1alpha1.PodGroup) {
 func (l *listeners) change(key string, after *v1alpha1.PodGroup) {
 	before := l.told[key]
 	switch {
-	case before == after: // An event that was waiting when the next one was told already.
+	case before == after: // An earlier call has already reported this state.
 		return
 	case after == nil:
 		delete(l.told, key)

@@ -5,10 +5,10 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// NameOf returns the name of the PodGroup that a pod belongs to by its label, "" if it has none.
+// NameOf returns the name of the PodGroup in a pod's label, "" if it has none.
 func NameOf(pod *v1.Pod) string { return pod.Labels[v1alpha1.PodGroupLabel] }
 
-// KeyOf returns the PodGroup that a pod belongs to by its label, as namespace/name, "" if it has none.
+// KeyOf returns "namespace/name" of the PodGroup in a pod's label, "" if it has none.
 func KeyOf(pod *v1.Pod) string {
 	name := NameOf(pod)
 	if name == "" {

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// The resource is looked for often at first and after a pod has named a PodGroup, when somebody may be about to
-// install it, and rarely where nobody does.
+// While the resource is missing, it is looked for often at first and after a pod has named a PodGroup, because it may
+// be installed soon; otherwise rarely.
 const (
 	lookSoon, lookLater = 10 * time.Second, time.Minute
-	// looksSoon is how many times it is looked for before that gets rare.
+	// looksSoon is the number of looks at the short interval.
 	looksSoon = 6
 )
 
 var resource = v1alpha1.SchemeGroupVersion.WithResource("podgroups")
 
-// Run follows the PodGroups until the context ends. While the server does not have the resource, it looks for it from
-// time to time. It is called once.
+// Run follows the PodGroups until the context ends. While the server does not have the resource, Run looks for it from
+// time to time. It must be called only once.
 func (g *Groups) Run(ctx context.Context) {
 	if g.client == nil {
 		<-ctx.Done()
@@ -35,7 +35,7 @@ func (g *Groups) Run(ctx context.Context) {
 	}
 }
 
-// awaitResource returns true when the server has the resource, false when the context ends.
+// awaitResource returns true once the server has the resource, false when the context ends.
 func (g *Groups) awaitResource(ctx context.Context) bool {
 	logger := klog.FromContext(ctx)
 	for looks, said := 1, false; ; looks++ {
@@ -54,7 +54,7 @@ func (g *Groups) awaitResource(ctx context.Context) bool {
 		if asked == "" {
 			continue
 		}
-		looks = 0 // Whoever makes such pods may be about to install it.
+		looks = 0 // The resource may be installed soon, now that pods name groups.
 		if !said {
 			logger.Info("A pod names a PodGroup, but the API server has no such resource. Such pods wait until it is installed: kubectl apply -k manifests/pod-groups",
 				"podGroup", asked, "label", v1alpha1.PodGroupLabel)
@@ -63,7 +63,7 @@ func (g *Groups) awaitResource(ctx context.Context) bool {
 	}
 }
 
-// pause waits until it is time to look again, and returns which PodGroup somebody asked for meanwhile, "" if nobody did.
+// pause waits until it is time to look again, and returns a PodGroup that was requested meanwhile, "" if none was.
 func (g *Groups) pause(ctx context.Context, long bool) (asked string) {
 	select {
 	case <-ctx.Done():
@@ -86,8 +86,8 @@ func (g *Groups) pause(ctx context.Context, long bool) (asked string) {
 	return asked
 }
 
-// look asks the server whether it has the resource, and returns nil if so. If it has not, the error is
-// ErrNotInstalled; any other one means that it did not say.
+// look returns nil if the server has the resource, and ErrNotInstalled if it has not. Any other error means that the
+// server gave no answer.
 func (g *Groups) look(ctx context.Context) error {
 	list, err := g.discovery.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
 	switch {

@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// server is an API server as far as PodGroups go.
+// server is a fake API server for PodGroups.
 type server struct {
 	discovery.ServerResourcesInterfaceWithContext
 	client *dynamicfake.FakeDynamicClient
 
 	mutex sync.Mutex
-	// installed is whether it has the resource.
+	// installed is true if it has the resource.
 	installed bool
-	// refuses is the error of all requests for PodGroups, denies that of discovery.
+	// refuses is the error for all requests for PodGroups, denies the error for discovery.
 	refuses, denies error
-	// looks is how often it was asked what it has.
+	// looks counts the discovery requests.
 	looks   int
 	watches []watch.Interface
 }
@@ -78,7 +78,7 @@ func (s *server) ServerResourcesForGroupVersionWithContext(_ context.Context, ve
 	case version != "scheduling.x-k8s.io/v1alpha1":
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
 	case !s.installed:
-		// Another resource of the group may be there.
+		// Another resource of the API group may exist.
 		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "elasticquotas"}}}, nil
 	}
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "podgroups/status"}, {Name: "podgroups"}}}, nil
@@ -90,7 +90,7 @@ func (s *server) asked() int {
 	return s.looks
 }
 
-// change changes the server's mind, and ends all watches.
+// change changes the server's state, and ends all watches.
 func (s *server) change(change func()) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -109,8 +109,8 @@ func object(name string, minMember any) *unstructured.Unstructured {
 	}}
 }
 
-// run has Groups follow a server until the test ends. The function returns what changed since the last call, and that
-// Get had it, as "name before→after" with minMember or – for none.
+// run makes Groups follow a server until the test ends. The returned function returns the changes since the last call,
+// after checking Get for each, as "name before→after" with minMember or – for none.
 func run(t *testing.T, s *server) (*Groups, func() []string) {
 	t.Helper()
 	g := newGroups(s.client, s)
@@ -146,7 +146,7 @@ func run(t *testing.T, s *server) (*Groups, func() []string) {
 	}
 }
 
-// describe returns the name of a PodGroup and how it changed.
+// describe returns the name of a PodGroup and its change.
 func describe(before, after *v1alpha1.PodGroup) (name, change string) {
 	was, is := "–", "–"
 	if before != nil {
@@ -178,7 +178,7 @@ func TestFollow(t *testing.T) {
 		_, err = g.Get("ml", "a")
 		require.ErrorContains(t, err, "there is none of that name")
 
-		// What cannot be read is told of, and hides no other.
+		// An unreadable PodGroup is reported, and hides no other.
 		_, err = client.Update(t.Context(), object("b", "many"), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		_, err = client.Create(t.Context(), object("c", int64(1)), metav1.CreateOptions{})
@@ -221,13 +221,13 @@ func TestInstalledLater(t *testing.T) {
 		require.False(t, g.Installed())
 		time.Sleep(time.Minute + time.Second) // Often at first.
 		require.Equal(t, 6, s.asked())
-		time.Sleep(10 * time.Minute) // Rarely when nobody needs it.
+		time.Sleep(10 * time.Minute) // Rarely while no pod needs it.
 		require.Equal(t, 16, s.asked())
 
 		_, err := g.Get("ml", "a")
 		require.ErrorIs(t, err, ErrNotInstalled)
 		require.ErrorContains(t, err, "the API server has no such resource; install its CustomResourceDefinition (kubectl apply -k manifests/pod-groups)")
-		time.Sleep(time.Minute + time.Second) // Often again, as there are such pods.
+		time.Sleep(time.Minute + time.Second) // Often again, as there is a pod that needs it.
 		require.Equal(t, 22, s.asked())
 
 		_, err = g.Get("ml", "a")
@@ -295,7 +295,7 @@ func TestCannotBeRead(t *testing.T) {
 				_, err = g.Get("ml", "b")
 				require.ErrorContains(t, err, "there is none of that name")
 
-				// What was known stays; the rest may be there.
+				// Known PodGroups stay; others may exist.
 				s.change(func() { s.refuses = apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no role")) })
 				time.Sleep(time.Minute)
 				require.Empty(t, changes())

@@ -1,4 +1,4 @@
-// Package deadline makes contexts with a deadline that cost nothing.
+// Package deadline provides contexts with a deadline that need no timer and no lock.
 package deadline
 
 import (
@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// After returns a context that has ended some time from now. See limited for what it does not do.
+// After returns a context that ends after timeout. Its Done channel does not close then; see limited.
 func After(ctx context.Context, timeout time.Duration) context.Context {
 	return &limited{Context: ctx, deadline: time.Now().Add(timeout)}
 }
 
-// limited is a context that has ended after a deadline. Its channel does not tell: the
-// search asks for Err from time to time, and for nothing else does it wait for long. In
-// return it needs no timer, and no lock that all nodes share.
+// limited is a context that ends after a deadline. Its Done channel does not close at the deadline: the search polls
+// Err, and waits long for nothing else. In return it needs no timer, and no lock that all nodes share.
 type limited struct {
 	context.Context
 	deadline time.Time

@@ -1,4 +1,4 @@
-// Package demand learns which requests for devices are likely to come, from the pods that were seen.
+// Package demand learns from pods which requests for devices are likely to come.
 package demand
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
-// Learner is what all profiles of a scheduler learn together. It is safe for concurrent use.
+// A Learner is shared by all profiles of a scheduler. It is safe for concurrent use.
 type Learner struct {
 	clock clock.PassiveClock
 
@@ -22,17 +22,16 @@ type Learner struct {
 	seen      int
 }
 
-// New makes a Learner that knows nothing yet.
+// New returns an empty Learner.
 func New(clock clock.PassiveClock) *Learner {
 	return &Learner{clock: clock, histogram: placement.NewHistogram(placement.Options{})}
 }
 
-// Saw takes a pod into account, which asks for devices. Whoever calls it does so once for each pod,
-// however often that is tried.
+// Saw adds a pod that requests devices. It must be called once for each pod, however often the pod is tried.
 func (l *Learner) Saw(pod *v1.Pod, asks []placement.Ask) { l.add(pod, asks, l.clock.Now()) }
 
-// Seed takes the pods into account that are there when the scheduler starts, as of when they were created.
-// It calls each with a function that takes a pod, and does so once, whoever is the first to call.
+// Seed adds the pods that exist when the scheduler starts, at their creation times. each must call found for each of
+// them. Only the first call of Seed has an effect.
 func (l *Learner) Seed(each func(found func(*v1.Pod, []placement.Ask))) {
 	l.mutex.Lock()
 	first := !l.seeded
@@ -62,15 +61,15 @@ func (l *Learner) add(pod *v1.Pod, asks []placement.Ask, at time.Time) {
 	l.histogram.Add(placement.Pod{Namespace: pod.Namespace, MilliCPU: takes.MilliCPU, Memory: takes.Mebibytes(), Asks: asks}, at)
 }
 
-// Seen returns how many pods were taken into account.
+// Seen returns the number of added pods.
 func (l *Learner) Seen() int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.seen
 }
 
-// Demand returns what is likely to be asked for if pods without devices request so much, see
-// placement.Demand.Beside. It is the same until that changes noticeably.
+// Demand returns the likely requests, given the requests of pods without devices; see placement.Demand.Beside. It
+// returns the same value until that changes noticeably.
 func (l *Learner) Demand(beside float64) *placement.Demand {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -44,7 +44,7 @@ func TestLearns(t *testing.T) {
 	require.Same(t, same, l.Demand(0))
 }
 
-// TestSeededOnce: the pods that exist count once, though all profiles would have them.
+// TestSeededOnce: existing pods count once, although every profile calls Seed.
 func TestSeededOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -9,56 +9,56 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Claim is a ResourceClaim with what it holds, and who uses it.
+// Claim is a ResourceClaim with its devices and consumers.
 type Claim struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	// Allocated is set if the claim has an allocation, be it one without devices.
+	// Allocated is set if the claim has an allocation, even one without devices.
 	Allocated bool `json:"allocated"`
-	// Since is when it was allocated. Servers before Kubernetes 1.33 do not say so.
+	// Since is the time of the allocation. Servers before Kubernetes 1.33 do not record it.
 	Since    *metav1.Time `json:"since,omitempty"`
 	Created  metav1.Time  `json:"created,omitzero"`
 	Deleting bool         `json:"deleting,omitempty"`
 	Devices  []Held       `json:"devices,omitempty"`
-	// Consumers are those of status.reservedFor.
+	// Consumers are the entries of status.reservedFor.
 	Consumers []Consumer `json:"consumers,omitempty"`
-	// Unused is set if the claim is allocated, and nobody is known for whom it is reserved.
+	// Unused is set if the claim is allocated and no consumer that may still need it is known.
 	Unused bool `json:"unused,omitempty"`
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (c *Claim) Key() string { return c.Namespace + "/" + c.Name }
 
-// Held is a device that a claim has.
+// Held is a device in the allocation of a claim.
 type Held struct {
 	DeviceID `json:",inline"`
 	Request  string `json:"request"`
-	// AdminAccess takes the device from nobody (KEP-5018).
+	// AdminAccess is set if the device stays available to other claims (KEP-5018).
 	AdminAccess bool `json:"adminAccess,omitempty"`
 	// ShareID and Consumed are set for shares of a device (KEP-5075).
 	ShareID  *types.UID                                      `json:"shareID,omitempty"`
 	Consumed map[resourceapi.QualifiedName]resource.Quantity `json:"consumed,omitempty"`
-	// Unpublished is set if there is no such device any more.
+	// Unpublished is set if the device is no longer published.
 	Unpublished bool `json:"unpublished,omitempty"`
 }
 
-// Consumer is somebody for whom a claim is reserved.
+// Consumer is an object that a claim is reserved for.
 type Consumer struct {
-	// Kind is the resource: "pods", or another one.
+	// Kind is the resource of the consumer: "pods", or another one.
 	Kind  string      `json:"kind"`
 	Name  string      `json:"name"`
 	UID   types.UID   `json:"uid"`
 	Node  string      `json:"node,omitempty"`
 	Phase v1.PodPhase `json:"phase,omitempty"`
-	// Gone is set for pods that do not exist (any more).
+	// Gone is set for pods that do not exist.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Claims returns the claims by namespace and name, also those without an allocation.
+// Claims returns all claims by namespace and name, including those without an allocation.
 func (f *Facts) Claims() []Claim { return append([]Claim(nil), f.claims...) }
 
-// Claim returns a claim, nil if there is none. It is only to be read.
+// Claim returns a claim, nil if it does not exist. Callers must not change it.
 func (f *Facts) Claim(namespace, name string) *Claim {
 	if claim := f.snapshot.Claim(namespace, name); claim != nil {
 		return f.byUID[claim.UID]
@@ -94,7 +94,7 @@ func (f *Facts) claim(claim *resourceapi.ResourceClaim) Claim {
 	return c
 }
 
-// consumer looks for the pod of a reservation. Without the right to see pods, nobody is known to be gone.
+// consumer looks up the pod of a reservation. If pods could not be read, it reports no pod as gone.
 func (f *Facts) consumer(namespace string, reference *resourceapi.ResourceClaimConsumerReference) Consumer {
 	c := Consumer{Kind: reference.Resource, Name: reference.Name, UID: reference.UID}
 	if reference.APIGroup != "" {
@@ -112,7 +112,7 @@ func (f *Facts) consumer(namespace string, reference *resourceapi.ResourceClaimC
 	return c
 }
 
-// isUsed reports whether any consumer may still need the claim. A group of pods needs it as long as it has pods.
+// isUsed reports whether any consumer may still need the claim. A PodGroup needs it while it has pods.
 func (f *Facts) isUsed(namespace string, consumers []Consumer) bool {
 	for i := range consumers {
 		c := &consumers[i]
@@ -135,7 +135,7 @@ func (f *Facts) isUsed(namespace string, consumers []Consumer) bool {
 // groupsAPI is the API group of PodGroups (KEP-4671).
 const groupsAPI = "scheduling.k8s.io"
 
-// PodsOf returns the pods that use a claim: those for which it is reserved, be it as a group.
+// PodsOf returns the pods that a claim is reserved for, including the pods of PodGroups.
 func (f *Facts) PodsOf(c *Claim) []*v1.Pod {
 	var pods []*v1.Pod
 	for i := range c.Consumers {
@@ -149,7 +149,7 @@ func (f *Facts) PodsOf(c *Claim) []*v1.Pod {
 	return pods
 }
 
-// ClaimsOf returns the claims of a pod that exist, also those without an allocation.
+// ClaimsOf returns the existing claims of a pod, including those without an allocation.
 func (f *Facts) ClaimsOf(pod *v1.Pod) []*Claim {
 	var claims []*Claim
 	for _, claim := range f.snapshot.ClaimsOf(pod) {

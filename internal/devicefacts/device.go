@@ -17,26 +17,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// State is how a device is. Of several that are true, the first one counts.
+// State is the state of a device. If several apply, the first in this list counts; Free means that none applies.
 type State string
 
 const (
-	// Allocated devices are held by a claim that has them for itself.
+	// Allocated devices are held by a claim exclusively.
 	Allocated State = "Allocated"
-	// Shared devices are those of which claims have shares (KEP-5075).
+	// Shared devices have shares that claims hold (KEP-5075).
 	Shared State = "Shared"
 	// Tainted devices have a taint with the effect NoSchedule or NoExecute (KEP-5055).
 	Tainted State = "Tainted"
-	// Unavailable devices cannot be had: their node is cordoned, their pool is not complete, or others have used up a
-	// counter (KEP-4815).
+	// Unavailable devices cannot be allocated: their node is cordoned, their pool is incomplete, or other devices
+	// have exhausted a counter (KEP-4815).
 	Unavailable State = "Unavailable"
-	// Free devices can be had.
+	// Free devices can be allocated.
 	Free State = "Free"
-	// NotKnown devices may be in use: claims could not all be read.
+	// NotKnown devices may be in use, because some claims could not be read.
 	NotKnown State = "NotKnown"
 )
 
-// Device is a device that is published.
+// Device is a published device.
 type Device struct {
 	DeviceID `json:",inline"`
 	Slice    string `json:"slice"`
@@ -48,9 +48,9 @@ type Device struct {
 	Shareable bool `json:"shareable,omitempty"`
 
 	State State `json:"state"`
-	// Cordoned is set if the device is for one node, and pods may not be scheduled there (spec.unschedulable).
+	// Cordoned is set if the device is local to a node that is cordoned (spec.unschedulable).
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Why says what makes a device unavailable.
+	// Why says why the device is Unavailable or NotKnown.
 	Why    string                    `json:"why,omitempty"`
 	Taints []resourceapi.DeviceTaint `json:"taints,omitempty"`
 
@@ -63,10 +63,10 @@ type Device struct {
 	device *inventory.Device
 }
 
-// Published is the device as it was published. It is only to be read.
+// Published returns the device as its driver published it. Callers must not change it.
 func (d *Device) Published() *inventory.Device { return d.device }
 
-// HasRoom reports whether a claim could get it, or a share of it, as far as it is about the device itself.
+// HasRoom reports whether a claim could get the device or a share of it, judged by the device alone.
 func (d *Device) HasRoom() bool {
 	switch {
 	case d.State == Free:
@@ -77,10 +77,11 @@ func (d *Device) HasRoom() bool {
 	return !slices.ContainsFunc(d.Rooms, func(r Room) bool { return r.Kind == CapacityRoom && r.left.Float() <= 0 })
 }
 
-// Tainted reports whether a taint keeps claims without a toleration from the device. Taints with the effect None do not.
+// Tainted reports whether a taint keeps claims without a toleration from the device. Taints with the effect None do
+// not.
 func (d *Device) Tainted() bool { return slices.ContainsFunc(d.Taints, preventsUse) }
 
-// Scarcest returns the room with the largest used part, nil if there is none.
+// Scarcest returns the room with the largest used part, nil if the device has no rooms.
 func (d *Device) Scarcest() *Room {
 	var scarcest *Room
 	for i := range d.Rooms {
@@ -95,7 +96,7 @@ func (d *Device) Scarcest() *Room {
 type Holder struct {
 	Claim string    `json:"claim"`
 	UID   types.UID `json:"uid"`
-	// AdminAccess takes the device from nobody (KEP-5018).
+	// AdminAccess is set if the device stays available to other claims (KEP-5018).
 	AdminAccess bool                                            `json:"adminAccess,omitempty"`
 	ShareID     types.UID                                       `json:"shareID,omitempty"`
 	Consumed    map[resourceapi.QualifiedName]resource.Quantity `json:"consumed,omitempty"`
@@ -108,14 +109,14 @@ type Holder struct {
 const (
 	// CapacityRoom is a capacity of a device that can be shared (KEP-5075).
 	CapacityRoom = "capacity"
-	// CounterRoom is a counter of a pool, that partitions draw from (KEP-4815).
+	// CounterRoom is a counter of a pool that partitions draw from (KEP-4815).
 	CounterRoom = "counter"
 )
 
-// Room is how much there is of something, and how much of it is left.
+// Room is an amount of a capacity or counter, with the part that is left.
 type Room struct {
 	Kind string `json:"kind"`
-	// Set is the counter set, "" for capacities and in sums.
+	// Set is the counter set, "" for capacities and for sums.
 	Set       string            `json:"set,omitempty"`
 	Name      string            `json:"name"`
 	Published resource.Quantity `json:"published"`
@@ -129,7 +130,7 @@ func newRoom(kind, set, name string, published, left amount.Amount, format resou
 	return Room{kind, set, name, published.Quantity(format), left.Quantity(format), published, left}
 }
 
-// Used is how much of it is used, from 0 to 1, or above if it is overdrawn.
+// Used returns the used fraction, from 0 to 1, or above 1 if the room is overdrawn.
 func (r *Room) Used() float64 {
 	if r.published.Float() <= 0 {
 		return 0
@@ -137,7 +138,7 @@ func (r *Room) Used() float64 {
 	return 1 - r.left.Float()/r.published.Float()
 }
 
-// InUse is how much of it is used.
+// InUse returns the used amount.
 func (r *Room) InUse() resource.Quantity {
 	return r.published.Minus(r.left).Quantity(r.Published.Format)
 }
@@ -147,7 +148,7 @@ func (r *Room) plus(other *Room) {
 	r.Published, r.Left = r.published.Quantity(r.Published.Format), r.left.Quantity(r.Published.Format)
 }
 
-// Devices returns all devices by driver, pool, and as their slices list them.
+// Devices returns all devices by driver and pool, in the order of their slices.
 func (f *Facts) Devices() []Device {
 	var all []Device
 	for _, pool := range f.snapshot.Pools() {
@@ -156,7 +157,7 @@ func (f *Facts) Devices() []Device {
 	return all
 }
 
-// DevicesOn returns the devices that are for a node.
+// DevicesOn returns the devices that a node can use.
 func (f *Facts) DevicesOn(node string) []Device {
 	n := f.snapshot.Node(node)
 	if n == nil {
@@ -179,7 +180,7 @@ func (f *Facts) DevicesOn(node string) []Device {
 	return all
 }
 
-// DevicesOf returns the devices of a pool, those at positions that are given, or else all.
+// DevicesOf returns the devices of a pool at the given positions, or all if none are given.
 func (f *Facts) DevicesOf(pool *inventory.NodePool, positions ...int) []Device {
 	var list []Device
 	if positions == nil {
@@ -238,7 +239,7 @@ func (f *Facts) stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, posit
 	return Free, ""
 }
 
-// isCordoned reports whether pods may not be scheduled on a node.
+// isCordoned reports whether a node is cordoned.
 func (f *Facts) isCordoned(node string) bool {
 	if node == "" {
 		return false
@@ -247,7 +248,7 @@ func (f *Facts) isCordoned(node string) bool {
 	return n != nil && n.Spec.Unschedulable
 }
 
-// exhausted names the first counter that is in the way.
+// exhausted names the first counter that has too little left.
 func exhausted(pool *inventory.NodePool, remaining *ledger.Remaining, position int) string {
 	for _, draw := range pool.Counters.Draws(position) {
 		for number, needed := range draw.All() {
@@ -266,7 +267,7 @@ func preventsUse(taint resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
-// holders lists who has a device: for itself, a share, and then with admin access.
+// holders lists the claims that have a device: exclusively, by share, and with admin access.
 func (f *Facts) holders(id DeviceID, use ledger.DeviceUsage) []Holder {
 	var list []Holder
 	for _, ref := range use.Holders {
@@ -293,7 +294,7 @@ func (f *Facts) holder(ref ledger.ClaimRef) Holder {
 	return h
 }
 
-// capacities returns what is left of the capacities of a device that can be shared.
+// capacities returns what is left of the capacities of a shareable device.
 func capacities(device *inventory.Device, use ledger.DeviceUsage) []Room {
 	if !ptr.Deref(device.AllowMultipleAllocations, false) {
 		return nil

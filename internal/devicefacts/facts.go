@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// DeviceID names a device.
+// DeviceID identifies a device.
 type DeviceID struct {
 	Driver string `json:"driver"`
 	Pool   string `json:"pool"`
@@ -30,27 +30,27 @@ func idOf(result *resourceapi.DeviceRequestAllocationResult) DeviceID {
 	return DeviceID{result.Driver, result.Pool, result.Device}
 }
 
-// Facts answers what there is in a snapshot. It is immutable and safe for concurrent use; everything that it returns
-// is made anew, apart from what is in API objects.
+// Facts answers questions about a snapshot. It is immutable and safe for concurrent use. Results are copies, except
+// for parts of API objects.
 type Facts struct {
 	snapshot *whatif.Snapshot
 	claims   []Claim
 	byUID    map[types.UID]*Claim
-	// admins are the claims with admin access to a device (KEP-5018), which the ledger does not count as use.
+	// admins lists claims with admin access by device (KEP-5018); the ledger does not count it as use.
 	admins map[DeviceID][]*Claim
 	groups map[types.NamespacedName][]*v1.Pod
-	// unknown are the resources that could not be read, or not all of them.
+	// unknown lists resources that could not be read, or not completely.
 	unknown map[string]bool
 }
 
-// Resources as they are named in whatif.Missing.
+// Names of resources in whatif.Missing.
 const (
 	claimsResource = "resourceclaims.resource.k8s.io"
 	slicesResource = "resourceslices.resource.k8s.io"
 	podsResource   = "pods"
 )
 
-// Of looks at a snapshot. That takes as long as there are many claims and pods.
+// Of collects the facts of a snapshot. The time that it takes grows with the number of claims and pods.
 func Of(s *whatif.Snapshot) *Facts {
 	f := &Facts{
 		snapshot: s, byUID: make(map[types.UID]*Claim), admins: make(map[DeviceID][]*Claim),
@@ -81,31 +81,30 @@ func Of(s *whatif.Snapshot) *Facts {
 	return f
 }
 
-// Snapshot is what the facts are about.
+// Snapshot returns the snapshot that the facts describe.
 func (f *Facts) Snapshot() *whatif.Snapshot { return f.snapshot }
 
-// UsageUnknown reports whether there may be claims that could not be read: then devices may be in use that are said
-// to be free.
+// UsageUnknown reports whether some claims could not be read: then a device without a known holder may be in use.
 func (f *Facts) UsageUnknown() bool { return f.unknown[claimsResource] }
 
-// DevicesUnknown reports whether there may be devices that could not be read.
+// DevicesUnknown reports whether some devices could not be read.
 func (f *Facts) DevicesUnknown() bool { return f.unknown[slicesResource] }
 
-// PodsUnknown reports whether there may be pods that could not be read.
+// PodsUnknown reports whether some pods could not be read.
 func (f *Facts) PodsUnknown() bool { return f.unknown[podsResource] }
 
 func (f *Facts) usage(pool *inventory.NodePool) *ledger.PoolUsage {
 	return ledger.Of(f.snapshot.Usage(), pool)
 }
 
-// Place is where a device can be used: on one node, on all, or on those with labels.
+// Place says which nodes can use a device: one node, all nodes, or those that a selector matches.
 type Place struct {
 	Node         string `json:"node,omitempty"`
 	AllNodes     bool   `json:"allNodes,omitempty"`
 	NodeSelector string `json:"nodeSelector,omitempty"`
 }
 
-// IsShared reports whether the device is not that of one node.
+// IsShared reports whether the device is for more than one node.
 func (p Place) IsShared() bool { return p.Node == "" }
 
 func (p Place) String() string {
@@ -120,7 +119,8 @@ func (p Place) String() string {
 	return "no node"
 }
 
-// placeOf says where a device is, by its slice or by itself (perDeviceNodeSelection of KEP-4815).
+// placeOf returns the place of a device, from its slice or from the device itself (perDeviceNodeSelection of
+// KEP-4815).
 func placeOf(device *inventory.Device) Place {
 	spec := &device.Slice.Spec
 	if ptr.Deref(spec.PerDeviceNodeSelection, false) {
@@ -141,7 +141,7 @@ func newPlace(node *string, all *bool, selector *v1.NodeSelector) Place {
 	return Place{}
 }
 
-// inWords writes a node selector as kubectl writes selectors; terms of which one suffices are joined by "or".
+// inWords formats a node selector in kubectl's syntax; alternative terms are joined by "or".
 func inWords(selector *v1.NodeSelector) string {
 	var terms []string
 	for i := range selector.NodeSelectorTerms {

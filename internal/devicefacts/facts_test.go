@@ -88,7 +88,7 @@ func TestOnePoolForManyNodes(t *testing.T) {
 	require.True(t, facts.Overview("").Pools[0].Shared)
 }
 
-// TestUnused: a claim is in use as long as anybody is known to need it, or nobody can be known.
+// TestUnused: a claim counts as used while a consumer may need it, or while consumers are unknown.
 func TestUnused(t *testing.T) {
 	group := func(name string) *resourceapi.ResourceClaim {
 		claim := b.Claim("of-"+name).Allocated("n", "gpu")
@@ -127,7 +127,7 @@ func podNames(f *devicefacts.Facts, claim string) (names []string) {
 	return names
 }
 
-// TestTwice: who shares what somebody has for himself, and who has the share of another.
+// TestTwice: shares of a device that another claim holds exclusively, and the same share in two claims.
 func TestTwice(t *testing.T) {
 	held := func(claims ...*resourceapi.ResourceClaim) int {
 		o := whatif.Objects{

@@ -8,35 +8,35 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Problems is what should not be.
+// Problems lists inconsistencies and waste.
 type Problems struct {
-	// Unused claims have an allocation, and nobody is known for whom they are reserved.
+	// Unused claims are allocated, but no consumer that may still need them is known.
 	Unused []Claim `json:"unused,omitempty"`
-	// Twice are devices with more than one holder that has them for itself, with one beside shares, or with a share
-	// that there is twice.
+	// Twice lists devices with several exclusive holders, with an exclusive holder beside shares, or with the same
+	// share twice.
 	Twice []Contested `json:"twice,omitempty"`
-	// Overdrawn are counters and capacities of which more is used than there is.
+	// Overdrawn lists counters and capacities that are used beyond their published amount.
 	Overdrawn []Overdraft `json:"overdrawn,omitempty"`
-	// Unpublished are devices that claims have, and that are not published (any more).
+	// Unpublished lists allocated devices that are not published.
 	Unpublished []Contested `json:"unpublished,omitempty"`
-	// Pools are those that are not complete.
+	// Pools lists incomplete pools.
 	Pools []Pool `json:"pools,omitempty"`
 }
 
-// Len is how many there are.
+// Len returns the number of problems.
 func (p *Problems) Len() int {
 	return len(p.Unused) + len(p.Twice) + len(p.Overdrawn) + len(p.Unpublished) + len(p.Pools)
 }
 
-// Contested is a device with those who hold it.
+// Contested is a device with its holders.
 type Contested struct {
 	DeviceID `json:",inline"`
 	Holders  []Holder `json:"holders"`
-	// PoolState says that the pool is not complete, which may be why the device is not published.
+	// PoolState is set if the pool is incomplete, which may be why the device is not published.
 	PoolState string `json:"poolState,omitempty"`
 }
 
-// Overdraft is something of which more is used than there is, with the claims that use it.
+// Overdraft is a counter or capacity that is used beyond its published amount, with the claims that use it.
 type Overdraft struct {
 	Driver string `json:"driver"`
 	Pool   string `json:"pool"`
@@ -46,7 +46,7 @@ type Overdraft struct {
 	Claims []string `json:"claims"`
 }
 
-// Problems looks for what should not be. Of what could not be read, nothing is said to be wrong.
+// Problems looks for problems. It reports none about objects that could not be read.
 func (f *Facts) Problems() Problems {
 	var p Problems
 	for i := range f.claims {
@@ -78,12 +78,12 @@ func (id DeviceID) compare(other DeviceID) int {
 	return cmp.Or(cmp.Compare(id.Driver, other.Driver), naturally(id.Pool, other.Pool), naturally(id.Device, other.Device))
 }
 
-// ByPool orders devices by driver and pool, as people order names.
+// ByPool compares devices by driver and pool, in natural order (node-9 before node-10).
 func ByPool(a, b Device) int {
 	return cmp.Or(cmp.Compare(a.Driver, b.Driver), naturally(a.Pool, b.Pool))
 }
 
-// heldPools are the pools of which anything is held.
+// heldPools returns the pools with held devices.
 func (f *Facts) heldPools() map[inventory.PoolID]bool {
 	pools := make(map[inventory.PoolID]bool)
 	for i := range f.claims {
@@ -115,7 +115,7 @@ func (p *Problems) addHeld(f *Facts, id inventory.PoolID, pool *inventory.NodePo
 	}
 }
 
-// isPublished reports whether a pool has a device. One that is not complete has no index of its devices.
+// isPublished reports whether a pool has a device. Incomplete pools have no index of their devices.
 func isPublished(pool *inventory.NodePool, name string) bool {
 	return pool != nil && position(pool, name) >= 0
 }
@@ -144,7 +144,7 @@ func isTwice(use ledger.DeviceUsage) bool {
 	return false
 }
 
-// overdrawn returns the counters and capacities of a pool of which more is used than there is.
+// overdrawn returns the overdrawn counters and capacities of a pool.
 func (f *Facts) overdrawn(pool *inventory.NodePool) []Overdraft {
 	usage := f.usage(pool)
 	if usage.Len() == 0 {
@@ -181,7 +181,7 @@ func (f *Facts) overdrawn(pool *inventory.NodePool) []Overdraft {
 	return found
 }
 
-// claimsOf adds who uses a device to a list of claims, each once.
+// claimsOf appends the claims that use a device to a list, without duplicates.
 func claimsOf(use ledger.DeviceUsage, claims []string) []string {
 	add := func(ref ledger.ClaimRef) {
 		if key := ref.String(); !slices.Contains(claims, key) {

@@ -13,18 +13,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Selection says which devices are wanted; its zero value says all.
+// Selection is a set of conditions on devices; the zero value selects all devices.
 type Selection struct {
-	// Node is one that the devices are for.
+	// Node selects devices that the node can use.
 	Node string
-	// Class is one that they are in.
+	// Class selects devices of the class.
 	Class *resourceapi.DeviceClass
-	// Expression is a CEL expression that is true for them, as in DeviceClass.spec.selectors.
+	// Expression is a CEL expression about the device, as in DeviceClass.spec.selectors.
 	Expression string
 }
 
-// Select returns the devices that are wanted. Those for which an expression cannot be evaluated are left out, and
-// failed is why, for the first one.
+// Select returns the selected devices. It leaves out devices for which an expression cannot be evaluated; failed is
+// the error of the first one.
 func (f *Facts) Select(ctx context.Context, wanted Selection) (devices []Device, failed, err error) {
 	set := wanted.set()
 	if set.IsEmpty() {
@@ -57,7 +57,7 @@ func (f *Facts) Select(ctx context.Context, wanted Selection) (devices []Device,
 	return devices, failed, nil
 }
 
-// set makes a set of selectors, as of a request for the class with one selector of its own.
+// set returns the selectors of a request for the class with the expression as its only own selector.
 func (s *Selection) set() selector.Set {
 	class := s.Class
 	if class == nil {
@@ -70,8 +70,8 @@ func (s *Selection) set() selector.Set {
 	return selector.NewSet(class, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "selection"}}, "selection", own)
 }
 
-// Find returns the devices of a name: driver/pool/device, or pool/device or device alone, if more than one driver or
-// pool has one.
+// Find returns the devices with a name: driver/pool/device, or pool/device or device alone. The short forms may match
+// several devices.
 func (f *Facts) Find(name string) []Device {
 	parts := strings.Split(name, "/")
 	var found []Device
@@ -98,7 +98,7 @@ func (f *Facts) named(pool *inventory.NodePool, name string) []Device {
 	return nil
 }
 
-// AttributeText is the value of an attribute as people write it.
+// AttributeText formats the value of an attribute for people.
 func AttributeText(value resourceapi.DeviceAttribute) string {
 	switch {
 	case value.StringValue != nil:

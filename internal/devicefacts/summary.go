@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Counts are numbers of devices by state.
+// Counts has numbers of devices by state.
 type Counts struct {
 	Devices     int `json:"devices"`
 	Free        int `json:"free"`
@@ -51,7 +51,7 @@ func (c *Counts) plus(other Counts) {
 type Pool struct {
 	Driver string `json:"driver"`
 	Name   string `json:"name"`
-	// Shared pools are not for one node alone.
+	// Shared pools are for more than one node.
 	Shared bool `json:"shared,omitempty"`
 	// State is complete, incomplete or invalid, and Reason says why it is not complete.
 	State  string `json:"state"`
@@ -59,32 +59,32 @@ type Pool struct {
 	Counts `json:",inline"`
 }
 
-// Unit is what a device is a part of, or a device that is no part of anything: a bar has one cell for each.
+// Unit is a device, or a counter set that partitions draw from: a bar has one cell for each unit.
 type Unit struct {
-	// Name is that of the device, or of the counter set (KEP-4815).
+	// Name is the name of the device, or of the counter set (KEP-4815).
 	Name        string `json:"name"`
 	Partitioned bool   `json:"partitioned,omitempty"`
 	State       State  `json:"state"`
-	// Used is how much of it is used, from 0 to 1: of partitions and shares, of what least is left.
+	// Used is the used fraction, from 0 to 1: for partitions and shares, of the scarcest counter or capacity.
 	Used float64 `json:"used"`
 }
 
-// Summary is what devices there are of one driver on a node, or in a pool for several nodes.
+// Summary sums up the devices of one driver on a node, or in a pool for several nodes.
 type Summary struct {
 	Driver string `json:"driver"`
-	// Node is the node that the devices are for; else Pool is the pool that they are in.
+	// Node is set if the devices are local to a node; otherwise Pool is their pool.
 	Node   string `json:"node,omitempty"`
 	Pool   string `json:"pool,omitempty"`
 	Counts `json:",inline"`
 	Units  []Unit `json:"units,omitempty"`
-	// Rooms are sums over all capacities of devices that can be shared, and over counters, by name.
+	// Rooms are sums over all counters and all capacities of shareable devices, by name.
 	Rooms []Room `json:"rooms,omitempty"`
 }
 
-// Driver sums up what there is of a driver.
+// Driver sums up the devices of a driver.
 type Driver struct {
 	Name string `json:"name"`
-	// Nodes is how many nodes have devices of their own, Pools how many pools there are.
+	// Nodes is the number of nodes with local devices, and Pools the number of pools.
 	Nodes  int `json:"nodes"`
 	Pools  int `json:"pools"`
 	Counts `json:",inline"`
@@ -92,15 +92,15 @@ type Driver struct {
 	Rooms  []Room `json:"rooms,omitempty"`
 }
 
-// Overview is everything at a glance.
+// Overview sums up the whole cluster.
 type Overview struct {
 	Drivers   []Driver  `json:"drivers,omitempty"`
 	Summaries []Summary `json:"summaries,omitempty"`
-	// Pools are all pools, by driver and name.
+	// Pools lists all pools, by driver and name.
 	Pools []Pool `json:"pools,omitempty"`
 }
 
-// Overview sums up all devices, or, if a node is named, those in pools that it sees.
+// Overview sums up all devices or, if a node is given, those in the pools that it reaches.
 func (f *Facts) Overview(node string) Overview {
 	pools := f.snapshot.Pools()
 	if n := f.snapshot.Node(node); n != nil {
@@ -157,14 +157,14 @@ func drivers(summaries []Summary, pools []Pool) []Driver {
 	return list
 }
 
-// summing collects what Overview returns.
+// summing collects the result of Overview.
 type summing struct {
 	facts   *Facts
 	byPlace map[[3]string]*Summary
 	pools   []Pool
 }
 
-// add adds a pool. With a node, devices that are for another one do not count.
+// add adds a pool. With a node, devices that are local to another node do not count.
 func (s *summing) add(pool *inventory.NodePool, node string) {
 	p := Pool{Driver: pool.ID.Driver, Name: pool.ID.Name, State: pool.State.String(), Reason: pool.Reason}
 	usage := s.facts.usage(pool)
@@ -195,7 +195,7 @@ func (s *summing) add(pool *inventory.NodePool, node string) {
 	}
 }
 
-// addPartitions adds a unit for each counter set. It is where the first device is that draws from it.
+// addPartitions adds a unit for each counter set, at the place of the first device that draws from it.
 func (s *summing) addPartitions(pool *inventory.NodePool, states []State, left []amount.Amount, node string) {
 	for set, name := range pool.Counters.Sets {
 		drawing := pool.Drawing(set)
@@ -219,7 +219,7 @@ func (s *summing) addPartitions(pool *inventory.NodePool, states []State, left [
 	}
 }
 
-// stateOfPartitions says how all devices together are that draw from a counter set.
+// stateOfPartitions combines the states of all devices that draw from a counter set.
 func stateOfPartitions(states []State, drawing []int) State {
 	var c Counts
 	for _, i := range drawing {
@@ -266,7 +266,7 @@ func (s *summing) at(id inventory.PoolID, place Place) *Summary {
 	return summary
 }
 
-// sum adds how much there is, and is left, of what has the same kind and name.
+// sum adds a room to the one with the same kind and name.
 func sum(rooms []Room, more Room) []Room {
 	more.Set = ""
 	for i := range rooms {
@@ -278,7 +278,7 @@ func sum(rooms []Room, more Room) []Room {
 	return append(rooms, more)
 }
 
-// naturally compares names as people do: node-9 comes before node-10.
+// naturally compares names in natural order: node-9 comes before node-10.
 func naturally(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// BenchmarkScrape asks for the metrics of 10,000 nodes with 8 devices each, of which 20,000 claims have one: first is the
-// first time, when nothing is known; changed, after one claim in a hundred has come; unchanged, after nothing has.
+// BenchmarkScrape reads the metrics of 10,000 nodes with 8 devices each and 20,000 claims with one device each: first
+// with empty caches; changed, after 100 new claims; unchanged, without changes.
 func BenchmarkScrape(b *testing.B) {
 	const nodes, held = 10_000, 20_000
 	filled := func() *world {

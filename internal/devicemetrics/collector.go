@@ -10,21 +10,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
-// newDesc describes a gauge.
+// newDesc returns the description of a gauge.
 func newDesc(opts *k8smetrics.GaugeOpts, labels ...string) *k8smetrics.Desc {
 	return k8smetrics.NewDesc(k8smetrics.BuildFQName("", opts.Subsystem, opts.Name), opts.Help, labels, nil, k8smetrics.ALPHA, "")
 }
 
-// collector finds out about devices when metrics are asked for.
+// collector computes metrics about devices at each scrape.
 type collector struct {
 	k8smetrics.BaseStableCollector
 	all func() []Scheduler
 
 	devices, pools, room, most, classes, waiting *k8smetrics.Desc
 
-	// mutex has one of those who ask for metrics after the other, and nobody else.
+	// mutex serializes scrapes; no other code waits for it.
 	mutex sync.Mutex
-	// known are the counts of the latest time.
+	// known has the counts of the latest scrape.
 	known map[*clusterstate.State]counts
 }
 

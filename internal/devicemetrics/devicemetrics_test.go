@@ -21,7 +21,7 @@ import (
 // driver is that of all slices for which no other is named.
 const driver = builder.Driver
 
-// world is a scheduler whose state is what the test says.
+// world is a scheduler with a given state.
 type world struct {
 	*clusterstate.State
 }
@@ -110,7 +110,7 @@ func TestDevicesByState(t *testing.T) {
 	require.EqualValues(t, 1, inFlight(w.all()))
 }
 
-// TestPartitions: as long as part of a device is in use, the whole is not free, though nobody holds it.
+// TestPartitions: while part of a device is in use, the whole is not free, although no claim holds it.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(

@@ -12,13 +12,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// kind says where devices of a pool can be used.
+// kind says whether a pool is local to a node.
 type kind int
 
 const (
-	// ofNode: all slices are for one and the same node (spec.nodeName).
+	// ofNode means that all slices are for the same node (spec.nodeName).
 	ofNode kind = iota
-	// shared: they are for several, or for all (spec.nodeSelector, allNodes, perDeviceNodeSelection).
+	// shared means that they are for several nodes, or for all (spec.nodeSelector, allNodes, perDeviceNodeSelection).
 	shared
 
 	kindCount int = iota
@@ -26,22 +26,22 @@ const (
 
 var kindNames = [kindCount]string{"node", "shared"}
 
-// state is that of a device. The first that applies counts.
+// state is the state of a device. If several apply, the first counts.
 type state int
 
 const (
-	// unusable devices are in a pool that is incomplete or invalid, whoever holds them.
+	// unusable devices are in an incomplete or invalid pool, even if a claim holds them.
 	unusable state = iota
-	// allocated devices belong to a claim, or are about to.
+	// allocated devices are held by a claim, or have an allocation in flight.
 	allocated
-	// partly allocated devices are allocated several times (KEP-5075), and may have something left.
+	// partly allocated devices are allocated several times (KEP-5075), and may have capacity left.
 	partly
 	// tainted devices have a taint with effect NoSchedule or NoExecute. Some requests may tolerate it.
 	tainted
-	// exhausted devices draw on counters of which too little is left (KEP-4815): partitions of the same device are
-	// in use.
+	// exhausted devices draw on counters with too little left (KEP-4815): other partitions of the same device are in
+	// use.
 	exhausted
-	// free devices are none of that.
+	// free devices are in none of the states above.
 	free
 
 	stateCount int = iota
@@ -49,22 +49,22 @@ const (
 
 var stateNames = [stateCount]string{"unusable", "allocated", "shared", "tainted", "exhausted", "free"}
 
-// poolStates are the states of pools, by inventory.State.
+// poolStates are the names of inventory.State.
 var poolStates = [...]string{inventory.Complete: "complete", inventory.Incomplete: "incomplete", inventory.Invalid: "invalid"}
 
-// poolCount is what a pool has. The versions of the pool, and of what is used of it, are those that it was counted
-// from: as long as they are the current ones, nothing has changed. They are not kept alive for that.
+// poolCount has the counts of a pool. It is valid while the pool and its usage are the current versions. Weak
+// pointers identify them without keeping them alive.
 type poolCount struct {
 	pool  weak.Pointer[inventory.Pool]
 	usage weak.Pointer[ledger.PoolUsage]
 
 	kind    kind
-	node    string // of kind ofNode
+	node    string // for kind ofNode
 	state   inventory.State
 	devices [stateCount]int
 }
 
-// countPool counts the devices of a pool. It takes as long as the first look of an attempt at a pool that has changed.
+// countPool counts the devices of a pool. It takes as long as the first look of an attempt at a changed pool.
 func countPool(pool *inventory.Pool, usage *ledger.PoolUsage) *poolCount {
 	view := pool.Everywhere()
 	c := &poolCount{pool: weak.Make(pool), usage: weak.Make(usage), node: pool.Node(), state: view.State}
@@ -93,15 +93,15 @@ func countPool(pool *inventory.Pool, usage *ledger.PoolUsage) *poolCount {
 	return c
 }
 
-// keepsAway reports whether devices with the taint are only for those who tolerate it. There is also the effect None.
+// keepsAway reports whether the taint keeps claims without a toleration away. The effect None does not.
 func keepsAway(taint resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
-// counts are those of a scheduler's pools.
+// counts has the counts of a scheduler's pools.
 type counts map[inventory.PoolKey]*poolCount
 
-// next returns the counts of the moment. Pools that are as they were are not counted again.
+// next returns the current counts. It does not recount unchanged pools.
 func (c counts) next(state *clusterstate.State) counts {
 	next := make(counts, len(c))
 	for pool := range state.Inventory.All() {

@@ -1,6 +1,6 @@
-// Package devicemetrics has the metrics of what is known: how many devices there are in which state, what is free on
-// nodes, who waits for what. They are found out when somebody asks for the metrics, from what the scheduler keeps anyway;
-// no attempt to schedule a pod waits for that.
+// Package devicemetrics has metrics about the scheduler's state: devices by state, free devices on nodes, waiting
+// pods by cause. They are computed at each scrape from existing state, and no attempt to schedule a pod waits for
+// that.
 package devicemetrics
 
 import (
@@ -14,16 +14,16 @@ import (
 
 const metricsSubsystem = "quartermaster"
 
-// Scheduler is what metrics tell of one scheduler. A process usually has one.
+// Scheduler gives access to one scheduler's state. A process usually has one.
 type Scheduler struct {
 	State *clusterstate.State
 	// Guarded reports whether a guard is in place.
 	Guarded func() bool
-	// Waiting are the pods that wait, by profile.
+	// Waiting has the waiting pods of each profile.
 	Waiting []*requeue.Pods
 }
 
-// Register makes the metrics known to the process. all returns its schedulers, whenever metrics are asked for.
+// Register registers the metrics. all returns the schedulers of the process; it is called at each scrape.
 func Register(all func() []Scheduler) {
 	legacyregistry.RawMustRegister(
 		k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{

@@ -10,33 +10,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// valuesPerLabel is how many drivers, and how many classes, have series of their own: the first ones by name. All
-// others are together in one, of which the value is rest.
+// valuesPerLabel bounds the drivers, and the classes, with their own series: the first ones by name. All others share
+// one series with the label value rest.
 const (
 	valuesPerLabel = 50
 	rest           = "other"
 )
 
-// driverSum is what the pools of a driver have together.
+// driverSum has the sums over a driver's pools.
 type driverSum struct {
-	// kinds are those of which there are pools.
+	// kinds marks the kinds of the driver's pools.
 	kinds   [kindCount]bool
 	devices [kindCount][stateCount]int
 	pools   [kindCount][len(poolStates)]int
-	// freeOn is how many devices of pools of kind ofNode are free on nodes; byRoom how many of these there are on nodes
-	// with so many, and most the greatest number on one node.
+	// freeOn has the number of free devices in pools of kind ofNode, by node. byRoom has the sums of these numbers by
+	// range of rooms, and most the greatest number.
 	freeOn map[string]int
 	byRoom [len(rooms)]int
 	most   int
 }
 
-// rooms are ranges of how many devices are free on a node: from each number up to the next one.
+// rooms are ranges of the number of free devices on a node: from each number up to the next one.
 var rooms = [...]struct {
 	from int
 	name string
 }{{1, "1"}, {2, "2-3"}, {4, "4-7"}, {8, "8-15"}, {16, "16+"}}
 
-// roomOf returns the index in rooms.
+// roomOf returns the index of the range of a number.
 func roomOf(free int) int {
 	i := len(rooms) - 1
 	for rooms[i].from > free {
@@ -45,7 +45,7 @@ func roomOf(free int) int {
 	return i
 }
 
-// add adds pools.
+// add adds a pool.
 func (s *driverSum) add(c *poolCount) {
 	s.kinds[c.kind] = true
 	s.pools[c.kind][c.state]++
@@ -60,7 +60,7 @@ func (s *driverSum) add(c *poolCount) {
 	}
 }
 
-// settle finds out about rooms when all pools were added.
+// settle computes byRoom and most after all pools were added.
 func (s *driverSum) settle() {
 	for _, n := range s.freeOn {
 		s.byRoom[roomOf(n)] += n
@@ -69,7 +69,7 @@ func (s *driverSum) settle() {
 	s.freeOn = nil
 }
 
-// merge adds what a driver has that has no series of its own.
+// merge adds a driver that has no series of its own.
 func (s *driverSum) merge(other *driverSum) {
 	for kind := range s.kinds {
 		s.kinds[kind] = s.kinds[kind] || other.kinds[kind]
@@ -86,7 +86,8 @@ func (s *driverSum) merge(other *driverSum) {
 	s.most = max(s.most, other.most)
 }
 
-// byDriver sums up counts. Nodes of the same name in several clusters would count as one, but no process schedules two.
+// byDriver sums up counts by driver. Nodes with the same name in several clusters would count as one, but no process
+// schedules for two clusters.
 func byDriver(all []counts) map[string]*driverSum {
 	sums := make(map[string]*driverSum)
 	for _, counts := range all {
@@ -106,7 +107,7 @@ func byDriver(all []counts) map[string]*driverSum {
 
 func driverOf(key inventory.PoolKey) string { return key.Value().Driver }
 
-// bounded joins the values of all but the first names.
+// bounded joins the values of all names beyond valuesPerLabel.
 func bounded[T any](sums map[string]T, join func(into, from T) T) map[string]T {
 	if len(sums) <= valuesPerLabel {
 		return sums
@@ -120,7 +121,7 @@ func bounded[T any](sums map[string]T, join func(into, from T) T) map[string]T {
 	slices.Sort(names)
 	result := make(map[string]T, valuesPerLabel+1)
 	if others, found := sums[rest]; found {
-		result[rest] = others // Somebody is called like that.
+		result[rest] = others // A driver or class has that name.
 	}
 	for i, name := range names {
 		into, found := result[rest]
@@ -136,7 +137,7 @@ func bounded[T any](sums map[string]T, join func(into, from T) T) map[string]T {
 	return result
 }
 
-// byClass counts what claims are allocated, by the class that the request was for.
+// byClass counts allocated devices by the class of their request.
 func byClass(stores []cache.Indexer) map[string]int {
 	sums := make(map[string]int)
 	for _, store := range stores {
@@ -149,8 +150,7 @@ func byClass(stores []cache.Indexer) map[string]int {
 	return bounded(sums, func(into, from int) int { return into + from })
 }
 
-// addClasses counts what a claim is allocated. Requests that there are not, which nobody but the scheduler writes, count
-// for no class.
+// addClasses counts the allocated devices of a claim. Results for unknown requests count for no class.
 func addClasses(sums map[string]int, claim *resourceapi.ResourceClaim) {
 	if claim.Status.Allocation == nil {
 		return

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// around holds objects about one pod that only explain reads.
+// around holds objects related to one pod that only explain reads.
 type around struct {
 	events known[[]v1.Event]
 	quotas known[[]v1.ResourceQuota]
-	// gang is the minCount of the pod's PodGroup, 0 without a gang.
+	// gang is the minCount of the pod's PodGroup, 0 if the pod is in no gang.
 	gang known[int32]
 }
 
-// readAround reads it, as far as the pod needs it. Of a dump nothing is known.
+// readAround reads the objects that the pod's explanation needs. For a dump it reads nothing.
 func (o *options) readAround(ctx context.Context, pod *v1.Pod, claims bool) (around, error) {
 	var a around
 	if o.from != "" || pod.UID == "" {
@@ -53,7 +53,7 @@ func eventsOf(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) ([]
 	return events.Items, nil
 }
 
-// gangOf reads a PodGroup in one of the versions of its API that servers have.
+// gangOf reads the minCount of a PodGroup, in the first version of its API that the server has.
 func gangOf(ctx context.Context, client kubernetes.Interface, namespace, name string) (int32, error) {
 	group, err := client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil {

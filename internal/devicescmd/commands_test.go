@@ -123,7 +123,7 @@ func TestUnreachable(t *testing.T) {
 	require.ErrorContains(t, err, "the cluster has no resource.k8s.io API")
 }
 
-// TestPodsUnknown: nobody is said to be gone who just cannot be seen.
+// TestPodsUnknown: a pod that cannot be read is not reported as gone.
 func TestPodsUnknown(t *testing.T) {
 	out, _, err := ask(t, server(broken(), "", "pods"), "holders")
 	require.NoError(t, err)

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// completionPatience is how long somebody waits who has pressed Tab.
+	// completionPatience is the timeout of a completion (Tab).
 	completionPatience = 3 * time.Second
-	// completionsAtMost bounds the names of a kind that are offered, and the objects of one request.
+	// completionsAtMost bounds the offered names of a kind, and the objects of one request.
 	completionsAtMost = 500
 )
 
-// names returns what can stand somewhere and begins with a prefix. Errors are kept from those who press Tab.
+// names returns the candidates that begin with a prefix. It hides errors from users who press Tab.
 type names func(ctx context.Context, prefix string) []string
 
-// completes has a flag completed.
+// completes registers the completion of a flag's value.
 func (o *options) completes(command *cobra.Command, flag string, names names) {
 	// It only fails for flags that do not exist.
 	_ = command.RegisterFlagCompletionFunc(flag, func(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		before := typed[:strings.LastIndexByte(typed, ',')+1] // Of lists, the last one is completed.
+		before := typed[:strings.LastIndexByte(typed, ',')+1] // In a list, complete the last value.
 		return o.complete(command.Context(), before, typed, names)
 	})
 }
 
-// completeFlags completes what all commands have.
+// completeFlags registers the completion of the flags that all commands have.
 func (o *options) completeFlags(root *cobra.Command) {
 	o.completes(root, "namespace", o.namespaceNames)
 	o.completes(root, "output", func(context.Context, string) []string { return outputs[1:] })
@@ -91,7 +91,7 @@ func namesOf[T any, P interface {
 	return all
 }
 
-// namesIn asks for one page after the other, until there are enough names with the prefix.
+// namesIn reads one page after the other, until it has enough names with the prefix.
 func namesIn(ctx context.Context, prefix string, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) (found []string) {
 	_ = pager.New(list).EachListItem(ctx, metav1.ListOptions{Limit: completionsAtMost}, func(item runtime.Object) error {
 		if object, err := meta.Accessor(item); err == nil && strings.HasPrefix(object.GetName(), prefix) {
@@ -111,7 +111,7 @@ func enough(found int) error {
 	return nil
 }
 
-// dumped are the objects of --from, or else a source with which to ask a cluster; neither if that fails.
+// dumped returns the objects of --from, or else a source that reads from the cluster; neither if that fails.
 func (o *options) dumped(ctx context.Context) (*whatif.Objects, *whatif.Source) {
 	if o.from != "" {
 		if objects, err := o.objects(ctx); err == nil {
@@ -197,7 +197,7 @@ func (o *options) podNames(ctx context.Context, prefix string) []string {
 
 func (o *options) isHere(object metav1.Object) bool { return object.GetNamespace() == o.namespace() }
 
-// deviceNames are those of devices in full, as holders takes them.
+// deviceNames returns full device names (driver/pool/device), as holders takes them.
 func (o *options) deviceNames(ctx context.Context, prefix string) (found []string) {
 	o.eachSlice(ctx, func(slice *resourceapi.ResourceSlice) error {
 		for i := range slice.Spec.Devices {
@@ -210,7 +210,7 @@ func (o *options) deviceNames(ctx context.Context, prefix string) (found []strin
 	return found[:min(len(found), completionsAtMost)]
 }
 
-// attributeNames are the names of attributes and capacities, without domains.
+// attributeNames returns the names of attributes and capacities, without domains.
 func (o *options) attributeNames(ctx context.Context, prefix string) []string {
 	all := make(map[string]bool)
 	o.eachSlice(ctx, func(slice *resourceapi.ResourceSlice) error {

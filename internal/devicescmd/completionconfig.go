@@ -27,7 +27,7 @@ func (o *options) userNames() []string    { return slices.Sorted(maps.Keys(o.kub
 // slicesForCompletion bounds the slices of one request: each may have 128 devices.
 const slicesForCompletion = 50
 
-// eachSlice calls a function for slices until it returns an error.
+// eachSlice calls a function for each slice until it returns an error.
 func (o *options) eachSlice(ctx context.Context, use func(*resourceapi.ResourceSlice) error) {
 	objects, source := o.dumped(ctx)
 	switch {

@@ -1,4 +1,3 @@
-// Package devicescmd has the commands of kubectl devices, one file each, and what they have in common: where
-// objects come from, how results are printed, and exit statuses. What is found out is in pkg/whatif and
-// internal/devicefacts.
+// Package devicescmd has the commands of kubectl devices, one file each, and their common parts: where objects are
+// read from, how results are printed, and exit statuses. The analysis is in pkg/whatif and internal/devicefacts.
 package devicescmd

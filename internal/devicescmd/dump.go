@@ -52,7 +52,7 @@ func (o *options) dump(ctx context.Context, name string, hash bool) error {
 	if err != nil {
 		return err
 	}
-	// The dump says what is missing as well, so that it is not taken for all there is.
+	// Warn about missing objects, so that users do not take the dump for complete.
 	if err := o.sayMissing(objects.Missing); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *options) dump(ctx context.Context, name string, hash bool) error {
 	return nil
 }
 
-// writeFile writes a file that only its owner may read: a dump tells much about a cluster.
+// writeFile writes a file that only its owner may read: a dump reveals much about a cluster.
 func writeFile(name string, write func(io.Writer) error) (err error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

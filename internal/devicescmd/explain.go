@@ -39,7 +39,7 @@ explained that use it; without any, where it could be allocated.`,
 			if why := unreachable(snapshot.Missing()); why != "" {
 				return errors.New(why)
 			}
-			o.warnMissing(snapshot.Missing()) // What of it matters for the pod, the answer says.
+			o.warnMissing(snapshot.Missing()) // The answer names the missing objects that matter for the pod.
 			return o.explain(command.Context(), devicefacts.Of(snapshot), args[0])
 		},
 	}
@@ -71,7 +71,7 @@ func (o *options) explain(ctx context.Context, facts *devicefacts.Facts, name st
 		"name it as NAMESPACE/NAME, or give its namespace with -n", namespace, object)
 }
 
-// explainClaim explains a claim by a pod that uses it.
+// explainClaim explains a claim, by a pod that uses it if there is one.
 func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, claim *resourceapi.ResourceClaim) error {
 	s := facts.Snapshot()
 	known := facts.Claim(claim.Namespace, claim.Name)
@@ -98,7 +98,7 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 	})
 }
 
-// noPodUses begins a sentence about a claim that no pod uses that could be read.
+// noPodUses returns the start of a sentence about a claim without a known pod.
 func noPodUses(s *whatif.Snapshot, claim *resourceapi.ResourceClaim) string {
 	if s.Absent("pods", claim.Namespace, "a pod") != nil {
 		return "Pods may not be read, so that it is not known which of them use"
@@ -122,7 +122,7 @@ func (o *options) explainPod(ctx context.Context, facts *devicefacts.Facts, pod 
 	return nil
 }
 
-// noDevices prints the answer for a pod without known devices.
+// noDevices returns the answer for a pod without known devices.
 func noDevices(s *whatif.Snapshot, pod *v1.Pod) string {
 	asks := len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 	switch {
@@ -165,7 +165,7 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	return nil
 }
 
-// said is what the scheduler has said about a pod.
+// said returns the scheduler's message about a pod.
 func said(pod *v1.Pod) string {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status != v1.ConditionTrue {
@@ -175,7 +175,8 @@ func said(pod *v1.Pod) string {
 	return ""
 }
 
-// victims are those on the nodes that lack the least, whether the pod's policy lets it evict them or not.
+// victims returns the pods with lower priority that would have to end to make room on the nearest nodes, even if the
+// pod's preemptionPolicy forbids preemption.
 func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Explanation) ([]victimsOutput, error) {
 	preempts := pod.DeepCopy()
 	preempts.Spec.PreemptionPolicy = nil
@@ -197,7 +198,7 @@ func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Exp
 	return all, nil
 }
 
-// onePod wants one argument.
+// onePod checks that there is exactly one argument.
 func onePod(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:

@@ -12,28 +12,28 @@ type explainOutput struct {
 	metav1.TypeMeta `json:",inline"`
 	// Said is the message of the pod's PodScheduled condition.
 	Said string `json:"said,omitempty"`
-	// Node is where the pod is, "" if it waits.
+	// Node is the pod's node, "" if the pod waits.
 	Node string `json:"node,omitempty"`
-	// WaitsFor names something other than devices that the pod waits for.
+	// WaitsFor lists things other than devices that the pod waits for.
 	WaitsFor []string `json:"waitsFor,omitempty"`
-	// Explanation is why it waits.
+	// Explanation says why the pod waits.
 	Explanation *explanationOutput `json:"explanation,omitempty"`
-	// RuledOut are selectors that no device of the nearest node matches, with the values that there are.
+	// RuledOut lists selectors that no device of the nearest node matches, with the existing values.
 	RuledOut []string `json:"ruledOut,omitempty"`
-	// Victims lists pods that preemption could evict, by node; with NeverPreempts none are.
+	// Victims lists pods that preemption could evict, by node. With NeverPreempts, it evicts none of them.
 	Victims       []victimsOutput `json:"victims,omitempty"`
 	NeverPreempts bool            `json:"neverPreempts,omitempty"`
-	// Why are the devices that are allocated, and why these.
+	// Why lists the allocated devices, and why the claim got these.
 	Why []whyOutput `json:"why,omitempty"`
 }
 
-// victimsOutput are pods whose end would make room on a node.
+// victimsOutput lists pods on a node that would free enough room if they ended.
 type victimsOutput struct {
 	Node string   `json:"node"`
 	Pods []string `json:"pods"`
 }
 
-// explanationOutput is a whatif.Explanation.
+// explanationOutput is the JSON of a whatif.Explanation.
 type explanationOutput struct {
 	Pod      string           `json:"pod"`
 	Problem  string           `json:"problem,omitempty"`
@@ -43,16 +43,16 @@ type explanationOutput struct {
 	Nearest  []whatif.Near    `json:"nearest,omitempty"`
 	Missing  []whatif.Missing `json:"missing,omitempty"`
 	Doubts   []string         `json:"doubts,omitempty"`
-	// Unchecked lists requirements of the pod that were not looked at.
+	// Unchecked lists requirements of the pod that were not checked.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
-// groupOutput is some nodes with the same in the way.
+// groupOutput is a group of nodes with the same obstacle.
 type groupOutput struct {
 	Kind   whatif.Kind `json:"kind"`
 	Reason string      `json:"reason"`
 	Nodes  []string    `json:"nodes"`
-	// Example has the devices of the first node, nil if they are not what is in the way.
+	// Example describes the devices of the first node, nil if devices are not the obstacle.
 	Example *exampleOutput `json:"example,omitempty"`
 }
 
@@ -60,12 +60,12 @@ type exampleOutput struct {
 	Node   string `json:"node"`
 	Reason string `json:"reason"`
 	GaveUp bool   `json:"gaveUp,omitempty"`
-	// Text is the example for people.
+	// Text is the example in prose.
 	Text     string          `json:"text"`
 	Requests []requestOutput `json:"requests,omitempty"`
 }
 
-// requestOutput counts the devices of a request, or of an alternative of it.
+// requestOutput counts the devices for a request, or for one of its alternatives.
 type requestOutput struct {
 	Claim     string           `json:"claim"`
 	Request   string           `json:"request"`
@@ -79,7 +79,7 @@ type requestOutput struct {
 	Shortage  string           `json:"shortage,omitempty"`
 }
 
-// obstacleOutput counts matching devices that cannot be had, by cause.
+// obstacleOutput counts matching devices that are unavailable, by cause.
 type obstacleOutput struct {
 	Cause   string         `json:"cause"`
 	Devices int            `json:"devices"`

@@ -15,17 +15,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// fitting are the flags of fit.
+// fitting holds the flags of fit.
 type fitting struct {
 	files    []string
 	with     string
 	without  []string
 	replicas int
-	// copies is how often there is what --with has.
+	// copies is the number of copies of the objects in --with.
 	copies int
 }
 
-// fitOutput is what -o json prints of fit.
+// fitOutput is the JSON of fit.
 type fitOutput struct {
 	metav1.TypeMeta `json:",inline"`
 	Verdict         whatif.Verdict   `json:"verdict"`
@@ -36,19 +36,19 @@ type fitOutput struct {
 	Unchecked       []string         `json:"unchecked,omitempty"`
 }
 
-// unplacedOutput is why pods that ask for the same have no place.
+// unplacedOutput says why pods with the same requirements have no node.
 type unplacedOutput struct {
 	Pods []string `json:"pods"`
 	// Problem is set if no node fits.
 	Problem string `json:"problem,omitempty"`
-	// Groups are nodes by what is in the way there, and Nearest those that lack the least.
+	// Groups are nodes by obstacle, and Nearest the nodes that lack the least.
 	Groups  []groupOutput `json:"groups,omitempty"`
 	Nearest []whatif.Near `json:"nearest,omitempty"`
 
 	explanation *whatif.Explanation
 }
 
-// unplacedOutputOf puts what is known of a pod without a place into words.
+// unplacedOutputOf describes why a pod has no node.
 func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
 	u := unplacedOutput{Pods: []string{whatif.Key(pod)}, Nearest: e.Nearest, explanation: e}
 	if e.Problem != "" {
@@ -60,7 +60,7 @@ func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
 	return u
 }
 
-// planOutput is where a pod would go.
+// planOutput is the node and the devices that a pod would get.
 type planOutput struct {
 	Pod     string   `json:"pod"`
 	Node    string   `json:"node"`
@@ -153,7 +153,7 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 	return nil
 }
 
-// world is the cluster as it would be.
+// world returns the cluster with the changes of --with and --without.
 func (o *options) world(ctx context.Context, f *fitting) (*whatif.Snapshot, error) {
 	s, err := o.snapshot(ctx)
 	if err != nil {
@@ -208,7 +208,7 @@ func fitOutputOf(ctx context.Context, answer *whatif.Answer, asked int) (*fitOut
 	return out, nil
 }
 
-// plansAtMost is how many plans are printed one by one, unless all are asked for with -o wide.
+// plansAtMost bounds the plans that are printed one by one without -o wide.
 const plansAtMost = 10
 
 func (o *options) printFit(out *fitOutput) {
@@ -239,7 +239,7 @@ func (o *options) printFit(out *fitOutput) {
 	}
 }
 
-// unplacedAtMost is for how many sorts of pods it is said why they have no place, unless all are asked for with -o wide.
+// unplacedAtMost bounds the kinds of pods that are explained without -o wide.
 const unplacedAtMost = 5
 
 func podsIn(unplaced []unplacedOutput) int {
@@ -250,7 +250,7 @@ func podsIn(unplaced []unplacedOutput) int {
 	return pods
 }
 
-// printUnplaced says why some pods have no place.
+// printUnplaced prints why pods have no node.
 func (o *options) printUnplaced(u *unplacedOutput) {
 	o.say("")
 	if len(u.Pods) == 1 {
@@ -269,7 +269,7 @@ func (o *options) printUnplaced(u *unplacedOutput) {
 	}
 }
 
-// printPlans prints where pods would go: one by one if they are few, else by node.
+// printPlans prints where pods would go: one by one if there are few, otherwise by node.
 func (o *options) printPlans(out *fitOutput) {
 	if len(out.Plans) <= plansAtMost || o.wide() {
 		for i := range out.Plans {

@@ -157,7 +157,7 @@ func zoo() whatif.Objects {
 	return o
 }
 
-// broken is what should not be.
+// broken has objects with each kind of problem.
 func broken() whatif.Objects {
 	o := zoo()
 	request := b.Request("gpu", b.Driver)

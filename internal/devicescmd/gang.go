@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// fitGangs is Fit, but for gangs that cannot start: PodGroups of the file of which fewer pods have a place than have to
-// start at the same time (KEP-4671). Their pods hold nothing, and the others are asked for without them.
+// fitGangs works like Fit, but leaves out gangs that cannot start: PodGroups of the file with fewer placed pods than
+// must start together (KEP-4671). Their pods hold nothing, and the other pods are asked for without them.
 func fitGangs(ctx context.Context, m *objectfile.File, s *whatif.Snapshot, pods []*v1.Pod) (*whatif.Answer, []unplacedOutput, error) {
 	var waiting []unplacedOutput
 	for {
@@ -35,7 +35,7 @@ func fitGangs(ctx context.Context, m *objectfile.File, s *whatif.Snapshot, pods 
 	}
 }
 
-// shortGang returns a gang of which too few pods have a place, and what it lacks; "" if there is none.
+// shortGang returns a gang with too few placed pods, and what it lacks; "" if there is none.
 func shortGang(m *objectfile.File, s *whatif.Snapshot, answer *whatif.Answer) (gang, why string) {
 	placed, asked := make(map[string]int), make(map[string]int)
 	count := func(pod *v1.Pod, has bool) {

@@ -98,7 +98,7 @@ func scarce() whatif.Objects {
 	return o
 }
 
-// many has so many nodes with 8 GPUs each, of which more and more are in use, and some special ones.
+// many returns nodes with 8 GPUs each and increasing use, and some special ones.
 func many(nodes int) whatif.Objects {
 	var o whatif.Objects
 	request := b.Request("gpu", b.Driver)

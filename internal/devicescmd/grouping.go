@@ -8,12 +8,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
 )
 
-// row is a line of the overview: a node or a shared pool, or many that look the same.
+// row is a line of the overview: a node or a shared pool, or several that look the same.
 type row struct {
 	devicefacts.Summary
-	// alike is how many there are.
+	// alike is the number of nodes or pools in the row.
 	alike int
-	// varying is set if they only have the same numbers, and differ in what is left.
+	// varying is set if these only have the same counts, and differ in what is left.
 	varying bool
 }
 
@@ -32,10 +32,10 @@ func (r *row) label() string {
 	return name
 }
 
-// rowsAtMost is how many rows the overview has, unless each of many drivers needs one.
+// rowsAtMost bounds the rows of the overview; with many drivers, each still gets some.
 const rowsAtMost = 24
 
-// rowLimit says how many rows each driver gets. What one does not need, the others get.
+// rowLimit returns the number of rows for each driver. Drivers that need fewer leave the rest to others.
 func rowLimit(byDriver [][]devicefacts.Summary) int {
 	needs := make([]int, len(byDriver))
 	for i, summaries := range byDriver {
@@ -43,7 +43,7 @@ func rowLimit(byDriver [][]devicefacts.Summary) int {
 			needs[i] = len(grouped(summaries, looks))
 		}
 	}
-	// All get as many as there can be if all get as many.
+	// Find the highest limit (at least 2) at which the rows of all drivers together stay within rowsAtMost.
 	level := 2
 	for ; level < rowsAtMost; level++ {
 		rows := 0
@@ -57,8 +57,8 @@ func rowLimit(byDriver [][]devicefacts.Summary) int {
 	return level
 }
 
-// rowsOf returns a row for each summary, or if these are too many, one for each group that looks the same, and how
-// many are left out.
+// rowsOf returns a row for each summary or, if there are too many, one for each group that looks the same, and the
+// number of summaries left out.
 func rowsOf(summaries []devicefacts.Summary, limit int, each bool) (rows []row, more int) {
 	if each || len(summaries) <= limit {
 		for _, summary := range summaries {
@@ -78,7 +78,7 @@ func rowsOf(summaries []devicefacts.Summary, limit int, each bool) (rows []row, 
 	return rows, more
 }
 
-// grouped joins the summaries for which a function returns the same. The largest group comes first.
+// grouped joins summaries with the same key. The largest group comes first.
 func grouped(summaries []devicefacts.Summary, key func(*devicefacts.Summary) string) []row {
 	var rows []row
 	index := make(map[string]int)
@@ -99,10 +99,10 @@ func grouped(summaries []devicefacts.Summary, key func(*devicefacts.Summary) str
 	return rows
 }
 
-// counts is the same for summaries with the same numbers of devices by state.
+// counts returns a key that is equal for summaries with the same numbers of devices by state.
 func counts(s *devicefacts.Summary) string { return fmt.Sprint(s.Pool != "", s.Counts) }
 
-// looks is the same for summaries that look the same, whichever of their devices are in use.
+// looks returns a key that is equal for summaries that look the same, whichever of their devices are in use.
 func looks(s *devicefacts.Summary) string {
 	fills := cells(s.Units)
 	slices.Sort(fills)

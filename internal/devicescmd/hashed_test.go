@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// TestDump: what a dump shows is what the cluster shows.
+// TestDump: commands print the same for a dump as for the cluster.
 func TestDump(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "dump")
 	_, errOut, err := ask(t, server(broken(), "", ""), "dump", "-f", file)

@@ -12,10 +12,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// holdersOutput is what -o json prints of holders.
+// holdersOutput is the JSON of holders.
 type holdersOutput struct {
 	metav1.TypeMeta `json:",inline"`
-	// Problems is what should not be, if nothing in particular was asked for.
+	// Problems is set if the user named no object.
 	Problems *devicefacts.Problems `json:"problems,omitempty"`
 	Pods     []podOutput           `json:"pods,omitempty"`
 	Claims   []devicefacts.Claim   `json:"claims,omitempty"`
@@ -60,7 +60,7 @@ used than there is, devices held that are not published any more, and pools that
 	}
 }
 
-// holdersOf prints what a name stands for: all of a claim, a pod and devices that are called so.
+// holdersOf prints everything with a name: the claim, the pod and the device.
 func (o *options) holdersOf(_ context.Context, facts *devicefacts.Facts, name string) error {
 	found := holdersOutput{TypeMeta: kindOf("Holders"), Missing: facts.Snapshot().Missing()}
 	kind, rest := kindAndName(name)
@@ -99,7 +99,7 @@ func (o *options) holdersOf(_ context.Context, facts *devicefacts.Facts, name st
 	return o.printHolders(&found)
 }
 
-// kindAndName takes the kind off a name that says what it is, as kubectl has it.
+// kindAndName splits a name of the form kind/name, with kubectl's names of kinds.
 func kindAndName(name string) (kind, rest string) {
 	before, after, found := strings.Cut(name, "/")
 	if !found {
@@ -116,7 +116,7 @@ func kindAndName(name string) (kind, rest string) {
 	return "", name
 }
 
-// namedAtMost is how many devices an error names.
+// namedAtMost bounds the devices that an error names.
 const namedAtMost = 5
 
 func ambiguous(name string, devices []devicefacts.Device) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 )
 
-// printClaim prints what a claim holds, and who uses it.
+// printClaim prints the devices of a claim, and its consumers.
 func (o *options) printClaim(c *devicefacts.Claim, indent int) error {
 	margin := strings.Repeat(" ", indent)
 	state := "not allocated"
@@ -85,7 +85,7 @@ func consumerInWords(c *devicefacts.Consumer) string {
 	return joined("pod "+c.Name, string(c.Phase))
 }
 
-// printDevice prints who holds a device.
+// printDevice prints the holders of a device.
 func (o *options) printDevice(d *devicefacts.Device) error {
 	o.heading("Device %s: %s", d.DeviceID, joined(stateInWords(d), d.Why))
 	o.say("  for %s, in slice %s", placeInWords(d.Place), d.Slice)
@@ -140,7 +140,7 @@ func (o *options) printHoldersOf(holders []devicefacts.Holder, indent int) error
 	return table.Write(o.Out, o.screen)
 }
 
-// allHolders prints what should not be, and who holds how much.
+// allHolders prints the problems, and how much each namespace or claim holds.
 func (o *options) allHolders(facts *devicefacts.Facts) error {
 	problems := facts.Problems()
 	only := o.onlyNamespace()
@@ -169,7 +169,7 @@ func (o *options) allHolders(facts *devicefacts.Facts) error {
 	return o.printNamespaces(held)
 }
 
-// inOneNamespace returns the problems that claims of a namespace have, and those of pools.
+// inOneNamespace returns the problems of a namespace's claims, and those of pools.
 func inOneNamespace(p devicefacts.Problems, namespace string) devicefacts.Problems {
 	elsewhere := func(claim string) bool { return !strings.HasPrefix(claim, namespace+"/") }
 	others := func(c devicefacts.Contested) bool {
@@ -190,8 +190,8 @@ func inNamespace(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// printNamespaces sums up by namespace. Devices are those that its claims have for themselves, each once, apart from those
-// of which they have shares, and those that they only have admin access to.
+// printNamespaces prints sums by namespace. It counts each device once, and counts exclusive devices, shares and
+// admin access separately.
 func (o *options) printNamespaces(held []devicefacts.Claim) error {
 	type sum struct {
 		claims, unused         int
@@ -246,7 +246,7 @@ func (o *options) printNamespaces(held []devicefacts.Claim) error {
 	return nil
 }
 
-// namespacesShown is how many namespaces are named, those first that hold most.
+// namespacesShown bounds the namespaces that are named; those that hold most come first.
 const namespacesShown = 10
 
 // printClaims prints a line for each claim.

@@ -1,7 +1,7 @@
 package devicescmd
 
-// known holds a list, or the reason why it could not be read: the latter cannot be taken for an empty list. The zero
-// value is not known.
+// known holds a list, or the reason why it could not be read, so that an unreadable list is not taken for an empty
+// one. The zero value is unknown.
 type known[T any] struct {
 	value T
 	read  bool
@@ -15,7 +15,7 @@ func knownOf[T any](value T, err error) known[T] {
 	return known[T]{value: value, read: true}
 }
 
-// get returns the value, or why it is not known.
+// get returns the value, or why it is unknown.
 func (k known[T]) get() (value T, whyNot string) {
 	switch {
 	case k.read:

@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// listing says which devices are listed, and how.
+// listing holds the flags that select devices and columns.
 type listing struct {
 	node, class, selector string
 	free                  bool
@@ -24,10 +24,10 @@ type listing struct {
 	limit                 int
 }
 
-// rowsOnTerminal is how many devices are listed on a terminal unless --limit says otherwise.
+// rowsOnTerminal is the default of --limit on a terminal.
 const rowsOnTerminal = 200
 
-// deviceList is what -o json prints of devices.
+// deviceList is the JSON of list.
 type deviceList struct {
 	metav1.TypeMeta `json:",inline"`
 	Items           []devicefacts.Device `json:"items"`
@@ -109,7 +109,7 @@ func (o *options) list(ctx context.Context, l *listing) error {
 	return nil
 }
 
-// shown are the holders in namespaces that are shown; of others it is said that there are some.
+// shown returns the holders in the selected namespaces; the caller mentions that others exist.
 func (o *options) shown(holders []devicefacts.Holder) []devicefacts.Holder {
 	only := o.onlyNamespace()
 	if only == "" {
@@ -124,7 +124,7 @@ func (o *options) shown(holders []devicefacts.Holder) []devicefacts.Holder {
 	return shown
 }
 
-// selected returns the devices that are asked for.
+// selected returns the devices that the flags select.
 func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]devicefacts.Device, error) {
 	if err := checkNode(facts, l.node); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]dev
 	return devices, nil
 }
 
-// checkAttributes fails for attributes that no device has: they are misspelled.
+// checkAttributes fails for attributes that no device has, because they are probably misspelled.
 func (l *listing) checkAttributes(devices []devicefacts.Device) error {
 	for _, name := range l.attributes {
 		if len(devices) > 0 && !slices.ContainsFunc(devices, func(d devicefacts.Device) bool { return attribute(&d, name) != "" }) {
@@ -231,7 +231,7 @@ var stateStyles = map[devicefacts.State]screen.Style{
 	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad, devicefacts.NotKnown: screen.Faint,
 }
 
-// stateInWords is the state, and whether the device is tainted and its node is cordoned as well.
+// stateInWords returns the state, and adds whether the device is tainted or its node is cordoned.
 func stateInWords(d *devicefacts.Device) string {
 	text := string(d.State)
 	if d.State != devicefacts.Tainted && d.Tainted() {
@@ -243,7 +243,7 @@ func stateInWords(d *devicefacts.Device) string {
 	return text
 }
 
-// roomOf says what is left for shares of a device, or of the counters that it draws from: of the scarcest one, or of all.
+// roomOf returns what is left of the scarcest capacity or counter of a device; with -o wide, of all.
 func (o *options) roomOf(d *devicefacts.Device) string {
 	if scarcest := d.Scarcest(); scarcest != nil && !o.wide() {
 		return unqualified(scarcest.Name) + " " + scarcest.Left.String()
@@ -255,7 +255,7 @@ func (o *options) roomOf(d *devicefacts.Device) string {
 	return strings.Join(texts, ", ")
 }
 
-// first names the first of several, or all if there is room.
+// first returns the first name and the number of others; with -o wide, all names.
 func (o *options) first(names []string) string {
 	if len(names) > 1 && !o.wide() {
 		return fmt.Sprintf("%s +%d", names[0], len(names)-1)
@@ -263,7 +263,7 @@ func (o *options) first(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// claims names those who hold a device, without a namespace if only one is shown.
+// claims names the claims that hold a device, without the namespace if only one is shown.
 func (o *options) claims(holders []devicefacts.Holder) []string {
 	var names []string
 	for i := range holders {
@@ -274,14 +274,14 @@ func (o *options) claims(holders []devicefacts.Holder) []string {
 		if holders[i].AdminAccess {
 			name += "(admin)"
 		}
-		if !slices.Contains(names, name) { // It may have several shares.
+		if !slices.Contains(names, name) { // A claim may have several shares.
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// pods are those that use what holders have. They are in the namespace of their claim.
+// pods names the consumers of the holders' claims. A consumer is in the namespace of its claim.
 func pods(holders []devicefacts.Holder) []string {
 	var names []string
 	for i := range holders {
@@ -306,8 +306,8 @@ func taints(list []resourceapi.DeviceTaint) string {
 	return strings.Join(texts, ",")
 }
 
-// attribute is the value of an attribute, or else of a capacity, "" if there is none. A name without domain is the
-// driver's own, or else that of any domain.
+// attribute returns the value of an attribute or else of a capacity, "" if there is none. A name without domain
+// stands for the driver's own attribute, or else for that of any domain.
 func attribute(d *devicefacts.Device, name string) string {
 	for _, key := range []string{name, d.Driver + "/" + name, strings.TrimPrefix(name, d.Driver+"/")} {
 		if value, found := d.Attributes[resourceapi.QualifiedName(key)]; found {

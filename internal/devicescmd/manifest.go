@@ -14,7 +14,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// readManifest reads a file in YAML or JSON; "-" is standard input. What is not understood is said.
+// readManifest reads a file in YAML or JSON; "-" is standard input. It warns about the parts that it does not
+// understand.
 func (o *options) readManifest(name string) (*objectfile.File, error) {
 	var input io.Reader = o.In
 	if name != "-" {
@@ -35,10 +36,10 @@ func (o *options) readManifest(name string) (*objectfile.File, error) {
 	return m, nil
 }
 
-// asked returns the pods of a file, so many of each if that is not 0, and the world in which to ask for them: with the
-// claims, templates and classes of the file. A claim that is there already counts as it is, because what it asks for
-// cannot be changed, and a pod that is on a node already is asked for as if it were not. Without pods, each claim and
-// each template is asked for as a pod that wants nothing else.
+// asked returns the pods of a file (replicas of each, if that is not 0), and the world with the claims, templates and
+// classes of the file. A claim that already exists counts as it is, because its spec is immutable. A pod that already
+// has a node is treated as if it had none. If the file has no pods, each claim and each template gets a pod that asks
+// for nothing else.
 func (o *options) asked(m *objectfile.File, replicas int, world *whatif.Snapshot) ([]*v1.Pod, *whatif.Snapshot, error) {
 	workloads := m.Workloads
 	if len(workloads) == 0 {
@@ -81,7 +82,7 @@ func (o *options) asked(m *objectfile.File, replicas int, world *whatif.Snapshot
 	return pods, world.With(whatif.Objects{Claims: shared}), nil
 }
 
-// removal reads what is to be done without: claim/…, pod/… and node/….
+// removal parses the values of --without: claim/…, pod/… and node/….
 func (o *options) removal(names []string) (whatif.Removal, error) {
 	var gone whatif.Removal
 	for _, name := range names {

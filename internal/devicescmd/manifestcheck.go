@@ -16,7 +16,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// checkReferences fails for pods whose claims cannot be known, or have no request of the name that a container wants.
+// checkReferences fails for pods whose claims cannot be known, and for containers that name a request that the claim
+// lacks.
 func checkReferences(m *objectfile.File, pods []*v1.Pod, world *whatif.Snapshot) error {
 	for _, pod := range pods {
 		for i := range pod.Spec.ResourceClaims {
@@ -34,7 +35,7 @@ func checkReferences(m *objectfile.File, pods []*v1.Pod, world *whatif.Snapshot)
 	return nil
 }
 
-// specOf returns the spec behind a reference of a pod, nil if there is no such claim and no such template.
+// specOf returns the claim spec behind a pod's reference, nil if neither the claim nor the template exists.
 func specOf(pod *v1.Pod, reference *v1.PodResourceClaim, world *whatif.Snapshot) *resourceapi.ResourceClaimSpec {
 	if name := reference.ResourceClaimName; name != nil {
 		if claim := world.Claim(pod.Namespace, *name); claim != nil {
@@ -48,8 +49,8 @@ func specOf(pod *v1.Pod, reference *v1.PodResourceClaim, world *whatif.Snapshot)
 	return nil
 }
 
-// checkSource fails for a claim or a template that does not exist where the file says why: it is in another namespace, or
-// the controller of another object makes it.
+// checkSource fails for a missing claim or template if the file shows the reason: the object is in another namespace,
+// or a controller makes it for another object.
 func checkSource(m *objectfile.File, pod *v1.Pod, reference *v1.PodResourceClaim, world *whatif.Snapshot) error {
 	if specOf(pod, reference, world) != nil {
 		return nil
@@ -82,7 +83,7 @@ func checkSource(m *objectfile.File, pod *v1.Pod, reference *v1.PodResourceClaim
 	return nil
 }
 
-// checkRequests fails for a container that wants a request that the claim does not have: an API server takes such a pod, and
+// checkRequests fails for a container that names a request that the claim lacks: API servers accept such a pod, and
 // the kubelet fails to start it.
 func checkRequests(pod *v1.Pod, claim string, spec *resourceapi.ResourceClaimSpec) error {
 	var known []string
@@ -102,8 +103,8 @@ func checkRequests(pod *v1.Pod, claim string, spec *resourceapi.ResourceClaimSpe
 	return nil
 }
 
-// checkAdmin fails for claims and templates with admin access in a namespace without the label that allows it (KEP-5018),
-// and returns what cannot be told.
+// checkAdmin fails for claims and templates with admin access in a namespace without the label that allows it
+// (KEP-5018), and returns doubts about namespaces whose labels are unknown.
 func (o *options) checkAdmin(ctx context.Context, m *objectfile.File) (doubts []string, err error) {
 	specs := make(map[string]*resourceapi.ResourceClaimSpec)
 	namespaces := make(map[string]string)
@@ -137,7 +138,7 @@ func wantsAdmin(spec *resourceapi.ResourceClaimSpec) bool {
 	})
 }
 
-// labelsOf returns the labels of a namespace of the file, or else of the cluster. A dump has no namespaces.
+// labelsOf returns the labels of a namespace from the file, or else from the cluster. A dump has no namespaces.
 func (o *options) labelsOf(ctx context.Context, m *objectfile.File, name string) (labels map[string]string, known bool) {
 	for _, namespace := range m.Namespaces {
 		if namespace.Name == name {

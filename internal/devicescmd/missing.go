@@ -10,11 +10,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// essential are the resources without all of which there is nothing to see.
+// essential lists resources; at least one of them must be readable.
 var essential = []string{"resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io"}
 
-// sayMissing says on stderr what may not be read, in one line, and what else could not be. It fails if there is nothing to
-// see.
+// sayMissing prints on stderr one line about missing rights, and other read errors. It fails if nothing can be shown.
 func (o *options) sayMissing(missing []whatif.Missing) error {
 	if why := unreachable(missing); why != "" {
 		return errors.New(why)
@@ -69,10 +68,10 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 	fmt.Fprintf(o.ErrOut, "warning: %s: what depends on that is not known (%s)\n", screen.CleanLine(text), hint)
 }
 
-// viewerRole is the ClusterRole with all rights that are of use here, see docs/kubectl-devices.md.
+// viewerRole is the ClusterRole with all rights that the commands use, see docs/kubectl-devices.md.
 const viewerRole = "kubectl-devices-viewer"
 
-// unreachable says why nothing at all can be read, for other reasons than rights; "" if anything can.
+// unreachable says why nothing could be read, unless the reason is missing rights; "" if something could be read.
 func unreachable(missing []whatif.Missing) string {
 	why := make(map[string]string)
 	for _, m := range missing {
@@ -91,10 +90,10 @@ func unreachable(missing []whatif.Missing) string {
 	return "the cluster cannot be read: " + claims
 }
 
-// notServed is what API servers say of resources that they do not have.
+// notServed is part of the API server's message about a resource that it does not serve.
 const notServed = "could not find the requested resource"
 
-// consequence says what may be wrong without a resource.
+// consequence describes possible errors in the output without a resource.
 func consequence(resource string) string {
 	switch resource {
 	case "resourceclaims.resource.k8s.io":
@@ -113,7 +112,7 @@ func consequence(resource string) string {
 	return ""
 }
 
-// devicesUnknown says that there may be devices although none was read.
+// devicesUnknown says that devices may exist although none could be read.
 func (o *options) devicesUnknown() error {
 	o.say("Which devices there are is not known: resourceslices could not be read.")
 	return statusError{ExitCannotTell}

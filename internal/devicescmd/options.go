@@ -18,21 +18,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// options are what all commands have in common.
+// options holds the flags and the connection that all commands share.
 type options struct {
 	genericiooptions.IOStreams
 	config *genericclioptions.ConfigFlags
-	// output is how results are printed: "", wide, json or yaml.
+	// output is the format of results: "", wide, json or yaml.
 	output string
-	// from is a dump that is looked at instead of a cluster.
+	// from is the file of a dump that replaces the cluster.
 	from string
 	// everywhere is kubectl's --all-namespaces.
 	everywhere bool
 
-	// screen is what results are printed on.
+	// screen describes the output for results.
 	screen screen.Screen
 	now    func() time.Time
-	// connect returns where objects are read from a cluster.
+	// connect returns the source of the cluster's objects.
 	connect func(context.Context, *options) (*whatif.Source, error)
 }
 
@@ -53,10 +53,10 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Show claims and pods of all namespaces. That is so unless --namespace says otherwise")
 }
 
-// outputs are the values of --output.
+// outputs lists the values of --output.
 var outputs = []string{"", "wide", "json", "yaml"}
 
-// validate refuses what no command understands.
+// validate refuses values that no command understands.
 func (o *options) validate() error {
 	if !slices.Contains(outputs, o.output) {
 		return fmt.Errorf("output format %q is not known; it can be %s", o.output, strings.Join(outputs[1:], ", "))
@@ -67,7 +67,7 @@ func (o *options) validate() error {
 // wide reports whether tables have all columns and rows.
 func (o *options) wide() bool { return o.output == "wide" }
 
-// onlyNamespace is the namespace whose claims and pods are shown, "" for all.
+// onlyNamespace returns the namespace whose claims and pods are shown, "" for all.
 func (o *options) onlyNamespace() string {
 	if o.everywhere {
 		return ""
@@ -75,7 +75,7 @@ func (o *options) onlyNamespace() string {
 	return ptr.Deref(o.config.Namespace, "")
 }
 
-// namespace is where names without one are looked for, as kubectl does it.
+// namespace returns the default namespace for names without one, like kubectl.
 func (o *options) namespace() string {
 	if namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace(); err == nil && namespace != "" {
 		return namespace
@@ -83,7 +83,7 @@ func (o *options) namespace() string {
 	return "default"
 }
 
-// source returns where objects are read from the cluster.
+// source returns the source of the cluster's objects.
 func (o *options) source(ctx context.Context) (*whatif.Source, error) { return o.connect(ctx, o) }
 
 func connectByConfig(ctx context.Context, o *options) (*whatif.Source, error) {
@@ -103,7 +103,7 @@ func connectByConfig(ctx context.Context, o *options) (*whatif.Source, error) {
 	return source, nil
 }
 
-// objects reads all objects, from the cluster or from a dump. The command says what could not be read.
+// objects reads all objects, from the cluster or from a dump. The caller reports what could not be read.
 func (o *options) objects(ctx context.Context) (whatif.Objects, error) {
 	if o.from == "" {
 		source, err := o.source(ctx)
@@ -124,7 +124,7 @@ func (o *options) objects(ctx context.Context) (whatif.Objects, error) {
 	return whatif.ReadDump(file)
 }
 
-// snapshot is objects as a world to ask.
+// snapshot returns the objects as a whatif.Snapshot.
 func (o *options) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
 	objects, err := o.objects(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *options) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
 	return whatif.New(objects, whatif.Options{}), nil
 }
 
-// facts are what there is to see, once it was said what could not be read.
+// facts reports what could not be read, and returns the facts about everything else.
 func (o *options) facts(ctx context.Context) (*devicefacts.Facts, error) {
 	snapshot, err := o.snapshot(ctx)
 	if err != nil {

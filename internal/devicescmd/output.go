@@ -13,14 +13,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 )
 
-// outputVersion is the version of what -o json and -o yaml print.
+// outputVersion is the apiVersion of the output with -o json and -o yaml.
 const outputVersion = "quartermaster-dra.io/v1alpha1"
 
 func kindOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: outputVersion}
 }
 
-// structured reports whether output is for programs, and prints it then.
+// structured prints the value if the output format is JSON or YAML, and reports whether it is.
 func (o *options) structured(value any) (bool, error) {
 	var text []byte
 	var err error
@@ -30,7 +30,7 @@ func (o *options) structured(value any) (bool, error) {
 		text = append(text, '\n')
 	case "yaml":
 		if text, err = json.Marshal(value); err == nil {
-			text, err = yaml.JSONToYAML([]byte(screen.Clean(string(text)))) // It refuses control characters that are not escaped.
+			text, err = yaml.JSONToYAML([]byte(screen.Clean(string(text)))) // The converter refuses unescaped control characters.
 		}
 	default:
 		return false, nil
@@ -40,13 +40,13 @@ func (o *options) structured(value any) (bool, error) {
 	}
 	w := o.Out
 	if o.output == "yaml" && !o.screen.Terminal {
-		w = screen.Raw(w) // Data stays as it is. In JSON what is cleaned is escaped, which means the same.
+		w = screen.Raw(w) // Data stays as it is. In JSON, cleaning only escapes characters, which does not change the meaning.
 	}
 	_, err = w.Write(text)
 	return true, err
 }
 
-// age is how long ago something was, as kubectl writes it.
+// age returns the time since a timestamp, in kubectl's format.
 func (o *options) age(since *metav1.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -54,7 +54,7 @@ func (o *options) age(since *metav1.Time) string {
 	return duration.HumanDuration(o.now().Sub(since.Time).Truncate(time.Second))
 }
 
-// say prints a line. Line ends in texts of users begin none.
+// say prints a line. Line breaks in users' texts do not start a new one.
 func (o *options) say(format string, args ...any) { fmt.Fprintf(o.Out, format+"\n", inLine(args)...) }
 
 func inLine(args []any) []any {
@@ -70,12 +70,12 @@ func inLine(args []any) []any {
 	return clean
 }
 
-// heading prints a line that others belong to.
+// heading prints the heading of the following lines.
 func (o *options) heading(format string, args ...any) {
 	fmt.Fprintln(o.Out, o.screen.Paint(screen.Header, fmt.Sprintf(format, inLine(args)...)))
 }
 
-// plural is a number with a noun.
+// plural returns a number with a noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -83,7 +83,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// are is the verb for a number of things.
+// are returns the verb for a number of things.
 func are(n int) string {
 	if n == 1 {
 		return "is"

@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// overviewOutput is what -o json prints of the overview.
+// overviewOutput is the JSON of the overview.
 type overviewOutput struct {
 	metav1.TypeMeta      `json:",inline"`
 	devicefacts.Overview `json:",inline"`
@@ -21,7 +21,7 @@ type overviewOutput struct {
 	Missing              []whatif.Missing     `json:"missing,omitempty"`
 }
 
-// addOverview makes the overview what the root command does.
+// addOverview makes the overview the default of the root command.
 func addOverview(o *options, root *cobra.Command) {
 	var node string
 	root.Args = noCommand
@@ -81,7 +81,7 @@ func onNode(node string) string {
 	return " for node " + node
 }
 
-// checkNode fails for nodes that do not exist, if nodes are known.
+// checkNode fails for nodes that do not exist, if nodes could be read.
 func checkNode(facts *devicefacts.Facts, node string) error {
 	if node == "" || facts.Snapshot().Node(node) != nil {
 		return nil
@@ -94,7 +94,7 @@ func checkNode(facts *devicefacts.Facts, node string) error {
 	return fmt.Errorf("there is no node %s", node)
 }
 
-// printDriver prints a line that sums up, and a line for each node or for each group of nodes that look the same.
+// printDriver prints a summary line, and a line for each node or each group of nodes that look the same.
 func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefacts.Summary, limit int, each bool) error {
 	o.heading("%s: %s", driver.Name, inWords(driver))
 	table := screen.Table{Indent: 2, Columns: []screen.Column{
@@ -122,7 +122,7 @@ func (o *options) printDriver(driver *devicefacts.Driver, summaries []devicefact
 	return nil
 }
 
-// freeOf returns the cell with the number of free devices, "?" if that is not known.
+// freeOf returns the cell with the number of free devices, "?" if that is unknown.
 func freeOf(c *devicefacts.Counts) screen.Cell {
 	if c.NotKnown > 0 {
 		return screen.Cell{Text: fmt.Sprintf("? of %d", c.Devices), Style: screen.Faint}
@@ -137,7 +137,7 @@ func (o *options) barWidth() int {
 	return 16
 }
 
-// inWords is what there is of a driver, in one line.
+// inWords summarizes a driver's devices in one line.
 func inWords(d *devicefacts.Driver) string {
 	text := plural(d.Devices, "device")
 	if d.Nodes > 0 {
@@ -174,7 +174,7 @@ func freeStyle(c devicefacts.Counts) screen.Style {
 	return screen.Plain
 }
 
-// cells are the units of a bar.
+// cells returns the cells of a bar, one for each unit.
 func cells(units []devicefacts.Unit) []screen.Fill {
 	fills := make([]screen.Fill, len(units))
 	for i := range units {
@@ -200,7 +200,7 @@ func fill(u *devicefacts.Unit) screen.Fill {
 	return screen.Empty
 }
 
-// left says what is left of shares and partitions: of what least is left, unless there is room for all of it.
+// left returns what is left of the scarcest capacity or counter; with -o wide, of all.
 func (o *options) left(row *row) string {
 	var texts []string
 	var least *devicefacts.Room
@@ -228,10 +228,10 @@ func roomInWords(r *devicefacts.Room) string {
 	return fmt.Sprintf("%s %s of %s", name, r.Left.String(), r.Published.String())
 }
 
-// poolsShown is how many pools are named that are not complete.
+// poolsShown bounds the incomplete pools that are named.
 const poolsShown = 5
 
-// printPools prints the pools that are not complete, and why.
+// printPools prints the incomplete pools, and why they are incomplete.
 func (o *options) printPools(pools []devicefacts.Pool) {
 	shown, more := 0, 0
 	for i := range pools {
@@ -257,7 +257,7 @@ func (o *options) printPools(pools []devicefacts.Pool) {
 
 const completeState = "complete"
 
-// hintProblems says that something is wrong that another command shows.
+// hintProblems prints a hint if there are problems, and the command that lists them.
 func (o *options) hintProblems(p *devicefacts.Problems) error {
 	var found []string
 	if n := len(p.Twice); n > 0 {

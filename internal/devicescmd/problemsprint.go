@@ -8,10 +8,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 )
 
-// problemsShown is how many of each kind are named, unless the output is wide.
+// problemsShown bounds the problems of each kind that are named without -o wide.
 const problemsShown = 5
 
-// printProblems prints what should not be, with a blank line after it.
+// printProblems prints the problems, followed by a blank line.
 func (o *options) printProblems(p *devicefacts.Problems) error {
 	if p.Len() == 0 {
 		return nil
@@ -84,7 +84,7 @@ func holdersInWords(holders []devicefacts.Holder) []string {
 	return texts
 }
 
-// few names some of many.
+// few names the first of many names.
 func few(names []string) string {
 	const most = 4
 	if len(names) <= most {

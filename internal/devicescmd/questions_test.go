@@ -17,7 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// rack has four nodes with four GPUs each, in two NUMA nodes, of which some are in use, and pods that wait.
+// rack has four nodes with four GPUs each in two NUMA nodes, some of them in use, and waiting pods.
 func rack() whatif.Objects {
 	o := whatif.Objects{
 		Classes: []*resourceapi.DeviceClass{b.DriverClass(b.Driver)},
@@ -190,7 +190,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestBadQuestions says what is wrong, and what to do.
+// TestBadQuestions: errors say what is wrong, and how to fix it.
 func TestBadQuestions(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"no such pod":     {"explain nobody", "there is no pod default/nobody and no claim of that name"},

@@ -32,7 +32,7 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 
   # Who holds what, and what should not be?
   kubectl devices holders`,
-		Version:                    version.Get().String(), // that of the libraries with our commit, as the scheduler reports it
+		Version:                    version.Get().String(), // the libraries' version, with our commit
 		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
@@ -40,7 +40,8 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 		DisableAutoGenTag:          true,
 		PersistentPreRunE:          func(*cobra.Command, []string) error { return o.validate() },
 	}
-	// Not left to cobra: a program with Kubernetes' own flags has one of this name and another type, which cobra would take.
+	// Do not leave this flag to cobra: binaries with Kubernetes' own flags have a global one of this name with
+	// another type, which cobra would use.
 	root.Flags().Bool("version", false, "print the version of Kubernetes' libraries with the commit, as the scheduler's")
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
@@ -53,7 +54,7 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 	return root
 }
 
-// noCommand refuses what is no command, and suggests one.
+// noCommand refuses an unknown command, and suggests similar ones.
 func noCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -65,7 +66,7 @@ func noCommand(root *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q.%s See kubectl devices --help", args[0], root.DisplayName(), meant)
 }
 
-// commands are the commands in the order in which help has them.
+// commands lists the commands in the order of the help text.
 var commands = []func(*options) *cobra.Command{
 	newList,
 	newHolders,

@@ -15,10 +15,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// attributeInExpression matches attributes in expressions: device.attributes["domain"].name.
+// attributeInExpression matches attributes and capacities in CEL expressions: device.attributes["domain"].name.
 var attributeInExpression = regexp.MustCompile(`device\.(?:attributes|capacity)\["([^"]+)"\](?:\.([A-Za-z_][A-Za-z0-9_]*)|\["([^"]+)"\])`)
 
-// ruledOut says of requests that no device of a node matches what their selectors are, and which values there are.
+// ruledOut lists, for requests that no device of the node matches, the selectors and the existing values.
 func ruledOut(facts *devicefacts.Facts, pod *v1.Pod, full *allocator.Explanation) []string {
 	if full == nil {
 		return nil
@@ -60,7 +60,7 @@ func classSelectors(s *whatif.Snapshot, name string) []resourceapi.DeviceSelecto
 	return nil
 }
 
-// selectorsOf are those of a request of a claim that is open.
+// selectorsOf returns the selectors of a request of a claim without allocation.
 func selectorsOf(s *whatif.Snapshot, pod *v1.Pod, claim, request string) []resourceapi.DeviceSelector {
 	name, alternative, _ := strings.Cut(request, "/")
 	for _, open := range s.OpenClaims(pod) {
@@ -82,7 +82,7 @@ func selectorsOf(s *whatif.Snapshot, pod *v1.Pod, claim, request string) []resou
 	return nil
 }
 
-// valuesOf says which values devices of the cluster have of the attributes in an expression.
+// valuesOf lists the values that the cluster's devices have for the attributes in an expression.
 func valuesOf(facts *devicefacts.Facts, expression string) []string {
 	var texts []string
 	devices := facts.Devices()

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// outputTypes are what -o json prints, one for each command.
+// outputTypes are the types of -o json, one for each command.
 var outputTypes = []any{deviceList{}, fitOutput{}, holdersOutput{}, wasteOutput{}, explainOutput{}, overviewOutput{}}
 
 var camelCase = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 
-// TestSchema: each field of what -o json prints has a name of its own in camelCase, so that renaming a field in Go changes
-// nothing for programs that read it.
+// TestSchema: each field of -o json has an explicit name in camelCase, so that renaming a field in Go changes nothing
+// for programs that read it.
 func TestSchema(t *testing.T) {
 	for _, output := range outputTypes {
 		for _, wrong := range untagged(reflect.TypeOf(output), map[reflect.Type]bool{}) {

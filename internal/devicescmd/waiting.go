@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// groupsAtMost is how many groups of nodes are printed, unless all are asked for with -o wide.
+// groupsAtMost bounds the groups of nodes that are printed without -o wide.
 const groupsAtMost = 8
 
 // printWaiting prints why a pod waits.
@@ -42,7 +42,7 @@ func (o *options) printWaiting(s *whatif.Snapshot, e *whatif.Explanation, out *e
 	o.printNearest(s, out)
 }
 
-// printFits says where a pod fits, and what the answer rests on.
+// printFits prints the nodes on which a pod fits, and the assumptions of that answer.
 func (o *options) printFits(e *whatif.Explanation, out *explainOutput) {
 	if len(e.Fits) == 0 {
 		return
@@ -59,14 +59,14 @@ func (o *options) printFits(e *whatif.Explanation, out *explainOutput) {
 	}
 }
 
-// inFull is a node that is explained in full.
+// inFull is a node with its full explanation.
 type inFull struct {
 	node, text  string
 	explanation *allocator.Explanation
 }
 
-// nearestInFull is the node that lacks the least, or else the first of the largest group for which devices are in the way;
-// nil if they are in nobody's.
+// nearestInFull returns the nearest node, or else the first node of the largest group whose obstacle is devices; nil
+// if there is none.
 func nearestInFull(e *whatif.Explanation) *inFull {
 	if len(e.Nearest) > 0 {
 		near := &e.Nearest[0]
@@ -87,7 +87,7 @@ func uncheckedInWords(unchecked []string) string {
 	return "; not looked at: " + strings.Join(unchecked, ", ")
 }
 
-// printGroups prints nodes by what is in the way.
+// printGroups prints nodes by obstacle.
 func (o *options) printGroups(e *whatif.Explanation) {
 	if len(e.Groups) == 0 {
 		if len(e.Fits) == 0 {
@@ -112,7 +112,7 @@ func (o *options) printGroups(e *whatif.Explanation) {
 	}
 }
 
-// printNearest prints the nodes that lack the least, and who could go there.
+// printNearest prints the nodes that lack the least, and their pods that preemption could evict.
 func (o *options) printNearest(s *whatif.Snapshot, out *explainOutput) {
 	if len(out.Explanation.Nearest) == 0 {
 		return
@@ -153,10 +153,10 @@ func (o *options) indented(text string) {
 	}
 }
 
-// lineWidth is how wide texts are that are wrapped.
+// lineWidth is the width of wrapped text.
 const lineWidth = 80
 
-// wrapped prints a text in lines that fit.
+// wrapped prints a text in lines of at most lineWidth.
 func (o *options) wrapped(indent, text string) {
 	line := indent
 	for _, word := range strings.Fields(text) {

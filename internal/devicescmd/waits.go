@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// waitsFor is what a pod without a node waits for that is no device: then no node that would do is the end of it.
+// waitsFor lists what a pod without a node waits for other than devices: until then, a node that fits does not help.
 func waitsFor(s *whatif.Snapshot, pod *v1.Pod, a *around) []string {
 	var all []string
 	add := func(text string) {
@@ -49,7 +49,7 @@ func gates(pod *v1.Pod) string {
 	return fmt.Sprintf("its scheduling gates (%s) have to be removed; no scheduler looks at it before", strings.Join(names, ", "))
 }
 
-// noScheduler says that no scheduler has looked at a pod, and which one it names.
+// noScheduler says that no scheduler has tried a pod, and which scheduler it names.
 func noScheduler(s *whatif.Snapshot, pod *v1.Pod) string {
 	if pod.UID == "" || len(pod.Spec.SchedulingGates) > 0 {
 		return ""
@@ -74,11 +74,11 @@ func noScheduler(s *whatif.Snapshot, pod *v1.Pod) string {
 		few(slices.Sorted(maps.Keys(others))))
 }
 
-// failedCreation is the reason of the event of a claim that could not be made.
+// failedCreation is the reason of the event about a claim that could not be created.
 const failedCreation = "FailedResourceClaimCreation"
 
-// claimsNotMade says which claims of a pod's templates are not made, and why as far as that is known: the controller says
-// it in an event only.
+// claimsNotMade lists the claims that do not exist yet for a pod's templates, and why if that is known: the
+// controller reports it only in an event.
 func claimsNotMade(s *whatif.Snapshot, pod *v1.Pod, a *around) string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
@@ -111,7 +111,7 @@ func isMade(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s v1.PodResourceClaimStatus) bool { return s.Name == name })
 }
 
-// usedUp says which quotas on claims and devices are used up.
+// usedUp lists exhausted quotas on claims and devices.
 func usedUp(a *around) string {
 	quotas, whyNot := a.quotas.get()
 	if whyNot != "" {
@@ -134,7 +134,7 @@ func usedUp(a *around) string {
 	return ". " + strings.Join(texts, "; ")
 }
 
-// gang counts the pods of a pod's PodGroup, if they start together.
+// gang counts the existing pods of the pod's PodGroup, if they must start together.
 func gang(s *whatif.Snapshot, pod *v1.Pod, a *around) string {
 	group := pod.Spec.SchedulingGroup
 	if group == nil || group.PodGroupName == nil {

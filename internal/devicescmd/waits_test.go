@@ -102,7 +102,7 @@ func gangOfThree() *schedulingapi.PodGroup {
 	return group
 }
 
-// TestTenant: somebody with ClusterRole view in one namespace gets no false answer.
+// TestTenant: a user with ClusterRole view in one namespace gets no false answer.
 func TestTenant(t *testing.T) {
 	o := rack()
 	waiting(&o, "asks")
@@ -181,7 +181,7 @@ func TestSelectorsThatNothingMatches(t *testing.T) {
 	require.Contains(t, unwrapped(text), `request gpu wants device.attributes["gpu.example.com"].numa == 7; gpu.example.com/numa is 0 (8 devices), 1 (8 devices)`)
 }
 
-// TestPlaced says what a pod has that is not a device as a whole.
+// TestPlaced: the answer names shares, admin access and tolerated taints of a running pod.
 func TestPlaced(t *testing.T) {
 	o := zoo()
 	text, err := run(t, o, "explain", "fast")

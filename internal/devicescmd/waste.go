@@ -13,10 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// shapesAtMost is how many shapes of claims are counted, unless all are asked for with -o wide.
+// shapesAtMost bounds the shapes of claims that are counted without -o wide.
 const shapesAtMost = 10
 
-// wasteOutput is what -o json prints of waste.
+// wasteOutput is the JSON of waste.
 type wasteOutput struct {
 	metav1.TypeMeta `json:",inline"`
 	Classes         []waste.Shape    `json:"classes,omitempty"`
@@ -96,8 +96,8 @@ func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
 	return o.printShapes("LIKE", out.Shapes, true)
 }
 
-// countFree counts the free devices of classes: where more are free than fit, they are of no use there, or not all at
-// the same time.
+// countFree counts the free devices of classes. If more are free than fit, some free devices cannot be used there, or
+// not all at the same time.
 func countFree(ctx context.Context, s *whatif.Snapshot, classes []waste.Shape) error {
 	facts := devicefacts.Of(s)
 	for i, class := range s.Classes() {
@@ -137,7 +137,7 @@ func (o *options) printShapes(title string, shapes []waste.Shape, seen bool) err
 	return table.Write(o.Out, o.screen)
 }
 
-// rearrange says which pods would have to move to make room for another one.
+// rearrange prints which pods must move to make room for another pod.
 func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string) error {
 	asked, err := o.readManifest(file)
 	if err != nil {
@@ -198,7 +198,7 @@ func (o *options) printAdvice(out *wasteOutput) {
 	}
 }
 
-// moveText says where a pod goes. One that nothing controls has to be made anew by somebody.
+// moveText describes the move of a pod. Without a controller, the user must recreate the pod.
 func moveText(move *waste.Move) string {
 	text := fmt.Sprintf("  %s from %s to %s", move.Pod, move.From, move.To)
 	if move.From == move.To {

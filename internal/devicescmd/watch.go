@@ -21,14 +21,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd/screen"
 )
 
-// happening is what watch tells.
+// happening is one event that watch prints.
 type happening struct {
 	Time time.Time `json:"time"`
-	// What is Allocated, Released, Reserved or Unreserved.
+	// What is one of Allocated, Released, Reserved or Unreserved.
 	What    string   `json:"what"`
 	Claim   string   `json:"claim"`
 	Devices []string `json:"devices,omitempty"`
-	// For is who it was reserved for.
+	// For is the consumer of a reservation.
 	For string `json:"for,omitempty"`
 }
 
@@ -85,7 +85,7 @@ func (o *options) watch(ctx context.Context) error {
 	return nil
 }
 
-// watchable returns the namespace in which claims may be read: that of --namespace, all of them, or else the one of the
+// watchable returns the namespace in which claims may be read: the one of --namespace, all, or else the one of the
 // kubeconfig.
 func (o *options) watchable(ctx context.Context, client kubernetes.Interface, own string) (string, error) {
 	one := func(namespace string) error {
@@ -106,7 +106,7 @@ func (o *options) watchable(ctx context.Context, client kubernetes.Interface, ow
 	return namespace, nil
 }
 
-// watching prints what happens to claims.
+// watching prints changes of claims.
 type watching struct {
 	o     *options
 	mutex sync.Mutex
@@ -133,7 +133,7 @@ func (w *watching) handler() cache.ResourceEventHandlerDetailedFuncs {
 	}
 }
 
-// changed tells how two states of a claim differ: first what ended.
+// changed prints the differences between two states of a claim, beginning with what ended.
 func (w *watching) changed(before, after *resourceapi.ResourceClaim) {
 	if before.UID != after.UID && before.UID != "" { // Deleted and created again.
 		w.changed(before, &resourceapi.ResourceClaim{ObjectMeta: before.ObjectMeta})

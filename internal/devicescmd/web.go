@@ -43,7 +43,7 @@ writes nothing. See docs/webmap.md.`,
 
 // web serves the map until the context ends.
 func (o *options) web(ctx context.Context, port int, open bool) error {
-	// What the map is about is found out first: nobody wants an address that does not work.
+	// Connect first: an address that does not work helps no user.
 	show, name, err := o.mapSource(ctx)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (o *options) web(ctx context.Context, port int, open bool) error {
 	return group.Wait()
 }
 
-// mapSource returns what shows the cluster, or a dump, and its name for people.
+// mapSource returns a function that shows the cluster or a dump on a map, and its name for people.
 func (o *options) mapSource(ctx context.Context) (show func(context.Context, *webmap.Map) error, name string, err error) {
 	if o.from != "" {
 		snapshot, err := o.snapshot(ctx)
@@ -93,8 +93,8 @@ func (o *options) mapSource(ctx context.Context) (show func(context.Context, *we
 	}, name, nil
 }
 
-// openBrowser opens an address. Arguments of processes can be read by other users of the machine, so the browser gets
-// a file that only its user may read, and that leads to the address.
+// openBrowser opens an address. Other users of the machine can read process arguments, so the browser gets a file
+// that only its user may read and that redirects to the address.
 func openBrowser(address string) (remove func(), err error) {
 	remove = func() {}
 	file, err := os.CreateTemp("", "kubectl-devices-*.html") // with mode 0600

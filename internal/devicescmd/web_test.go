@@ -62,7 +62,7 @@ func TestWebPorts(t *testing.T) {
 	require.ErrorContains(t, command.ExecuteContext(context.Background()), "--port is 70000; it has to be from 0 to 65535")
 }
 
-// The file that leads a browser to the map has the token: nobody else may read it, and it goes.
+// The file that leads a browser to the map contains the token: only its owner may read it, and it is removed.
 func TestOpenBrowser(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

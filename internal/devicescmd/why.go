@@ -14,23 +14,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// whyOutput is what one request of a claim got, and why that.
+// whyOutput says which devices a request of a claim got, and why.
 type whyOutput struct {
 	Claim   string   `json:"claim"`
 	Request string   `json:"request"`
 	Class   string   `json:"class,omitempty"`
 	Devices []string `json:"devices"`
-	// Taken says of devices that the claim does not have as a whole what it has of them.
+	// Taken lists the capacity that the claim consumes of devices that it shares.
 	Taken []string `json:"taken,omitempty"`
-	// Tolerated are the taints of the devices, which the request tolerates.
+	// Tolerated lists taints of the devices that the request tolerates.
 	Tolerated []string `json:"tolerated,omitempty"`
-	// AdminAccess is set if the devices are taken from nobody (KEP-5018).
+	// AdminAccess is set if the devices stay available to other claims (KEP-5018).
 	AdminAccess bool `json:"adminAccess,omitempty"`
-	// Because says by which expressions and constraints these devices will do, and what was passed over.
+	// Because lists the expressions and constraints that these devices satisfy, and the alternatives that were passed
+	// over.
 	Because []string `json:"because,omitempty"`
 }
 
-// why says for each request of claims which devices it got.
+// why returns the devices of each request of the claims.
 func why(facts *devicefacts.Facts, claims []*resourceapi.ResourceClaim) []whyOutput {
 	var all []whyOutput
 	for _, claim := range claims {
@@ -72,7 +73,7 @@ func whyRequest(facts *devicefacts.Facts, claim *resourceapi.ResourceClaim, name
 	return w
 }
 
-// taken adds what the claim consumes of a device, and which taints that has.
+// taken adds the capacity that the claim consumes of a device, and the taints of the device.
 func (w *whyOutput) taken(facts *devicefacts.Facts, id string, consumed map[resourceapi.QualifiedName]resource.Quantity) {
 	for _, name := range slices.Sorted(maps.Keys(consumed)) {
 		amount := consumed[name]
@@ -89,7 +90,7 @@ func (w *whyOutput) taken(facts *devicefacts.Facts, id string, consumed map[reso
 	}
 }
 
-// because adds what a request asks for, and which alternatives before it were passed over.
+// because adds the terms of a request, and the alternatives before it that were passed over.
 func (w *whyOutput) because(facts *devicefacts.Facts, request *resourceapi.DeviceRequest, alternative string) {
 	var selectors []resourceapi.DeviceSelector
 	if exact := request.Exactly; exact != nil {
@@ -123,7 +124,7 @@ func (w *whyOutput) matching(who string, selectors []resourceapi.DeviceSelector)
 	}
 }
 
-// constrained adds on what the devices agree because of a constraint.
+// constrained adds the attribute values that satisfy a constraint.
 func (w *whyOutput) constrained(facts *devicefacts.Facts, c *resourceapi.DeviceConstraint, names ...string) {
 	concerns := len(c.Requests) == 0 || slices.ContainsFunc(c.Requests, func(r string) bool { return slices.Contains(names, r) })
 	if !concerns {
@@ -137,7 +138,7 @@ func (w *whyOutput) constrained(facts *devicefacts.Facts, c *resourceapi.DeviceC
 	}
 }
 
-// values are those that the devices have of an attribute, each once.
+// values returns the devices' values of an attribute, each once.
 func (w *whyOutput) values(facts *devicefacts.Facts, name string) string {
 	var values []string
 	for _, id := range w.Devices {

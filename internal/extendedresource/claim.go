@@ -17,21 +17,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The claim for a pod's extended resources is made by the scheduler, and belongs to the
-// pod. It exists in memory only until PreBind creates it: what it asks for depends on the
-// node.
+// The scheduler makes the claim for a pod's extended resources, and the pod owns it. It exists in
+// memory only until PreBind creates it, because its requests depend on the node.
 const (
-	// claimInfix stands between the name of the pod and what makes the name unique.
+	// claimInfix separates the name of the pod from the unique suffix.
 	claimInfix = "-extended-resources-"
-	// Names that the API server generates are as long at most.
+	// maxClaimName is the maximum length of names that the API server generates.
 	maxClaimName = 63
-	// uniqueBytes of a hash of the pod's UID make the name unique in its namespace.
+	// uniqueBytes is the number of bytes of a hash of the pod's UID that make the name unique in
+	// its namespace.
 	uniqueBytes = 5
 )
 
-// NewClaim makes the claim for a pod, without requests. Its name follows from the pod, so
-// that two processes which create it do not make two of it. The UID is not the final one.
-// It has the finalizer from the start, which saves a write when it gets allocated.
+// NewClaim makes the claim for a pod, without requests. The name depends only on the pod, so that
+// two processes cannot create two claims. The UID is not the final one. The claim has the finalizer
+// from the start, which saves a write when it is allocated.
 func NewClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 	hash := sha256.Sum256([]byte(pod.UID))
 	prefix, unique := pod.Name+claimInfix, hex.EncodeToString(hash[:uniqueBytes])
@@ -48,8 +48,8 @@ func NewClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 	}}
 }
 
-// OwnerOf returns the UID of the pod for whose extended resources the claim
-// was made, "" if it is another claim.
+// OwnerOf returns the UID of the pod whose extended resources the claim was made for, "" for other
+// claims.
 func OwnerOf(claim *resourceapi.ResourceClaim) types.UID {
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
 		return ""
@@ -62,10 +62,10 @@ func OwnerOf(claim *resourceapi.ResourceClaim) types.UID {
 	return ""
 }
 
-// byPod is the index of claims that were made for extended resources, by the UID of the pod.
+// byPod is the index of claims for extended resources by the UID of the pod.
 const byPod = "quartermasterExtendedClaimsByPod"
 
-// IndexClaims has the informer index claims for LeftOver.
+// IndexClaims makes the informer index claims for LeftOver.
 func IndexClaims(claims cache.SharedIndexInformer) error {
 	err := claims.AddIndexers(cache.Indexers{byPod: func(obj any) ([]string, error) {
 		if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
@@ -81,10 +81,10 @@ func IndexClaims(claims cache.SharedIndexInformer) error {
 	return nil
 }
 
-// LeftOver returns what earlier attempts have left of a pod, also those of another process or of
-// the in-tree plugin: usually nothing, or one claim. The one to go on with comes first: one that
-// is not being deleted, and allocated if possible. The claims are looked up in the informer's
-// store; latest returns what is known of one besides, nil if it does not exist.
+// LeftOver returns the claims that earlier attempts have left for a pod, including those of another
+// process or of the in-tree plugin: usually none or one. The claim to continue with comes first:
+// one that is not being deleted, and allocated if possible. It looks up claims in the informer's
+// store; latest returns the latest known state of a claim, nil if it does not exist.
 func LeftOver(pod *v1.Pod, claims cache.Indexer, latest func(namespace, name string) *resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, error) {
 	if claims.GetIndexers()[byPod] == nil {
 		return nil, nil // IndexClaims was not called: the feature is off.

@@ -13,54 +13,54 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Demand is what a pod asks of devices by extended resources, in one attempt to schedule it.
-// What has to be allocated depends on the node: devices back what no device plugin offers there.
-// VariantOn is safe for concurrent use.
+// Demand describes the devices that a pod needs for its extended resources, in one attempt to
+// schedule it. The allocation depends on the node: devices back the resources that no device plugin
+// offers there. VariantOn is safe for concurrent use.
 type Demand struct {
 	pod       *v1.Pod
 	resources []Resource
 	// template is the claim to create, without requests.
 	template *resourceapi.ResourceClaim
-	// found is a claim to go on with, obsolete are claims to delete; see NewDemand.
+	// found is the claim to continue with, obsolete are the claims to delete; see NewDemand.
 	found    *resourceapi.ResourceClaim
 	obsolete []*resourceapi.ResourceClaim
-	// planned is set if the claim to go on with does not exist yet; see Expect.
+	// planned is set if found does not exist yet; see Expect.
 	planned bool
-	// full is for nodes where no device plugin offers any of the resources.
+	// full is the variant for nodes where no device plugin offers any of the resources.
 	full *Variant
-	// open, prepare and recordable are those of Prepare.
+	// open, prepare and recordable are the arguments of Prepare.
 	open       []*resourceapi.ResourceClaim
 	prepare    func([]*resourceapi.ResourceClaim) *allocator.Task
 	recordable func() bool
 
-	// mutex protects what Filter writes for several nodes at once.
+	// mutex protects the fields that Filter writes for several nodes at once.
 	mutex sync.Mutex
-	// variants by which of the resources devices have to back, see kindOf.
+	// variants is keyed by the kind of node, see kindOf.
 	variants map[string]*Variant
-	// onNode has the variants of nodes that were filtered.
+	// onNode holds the variants of filtered nodes.
 	onNode map[string]*Variant
-	// chosen is the variant of the node that was chosen.
+	// chosen is the variant of the chosen node.
 	chosen *Variant
 }
 
-// Variant is what has to be allocated on nodes of one kind. Nodes that offer the same of
-// the pod's resources by device plugin share one, with its task.
+// Variant is the work of allocation for one kind of node. Nodes whose device plugins offer the same
+// of the pod's resources share one variant, with its task.
 type Variant struct {
-	// Claim is the one for extended resources; nil if the node offers all of them.
+	// Claim is the claim for extended resources; nil if the node offers all of them.
 	Claim *resourceapi.ResourceClaim
-	// Mappings say which requests of the claim the containers use, for the pod's status.
+	// Mappings says which requests of the claim the containers use, for the pod's status.
 	Mappings []v1.ContainerExtendedResourceRequest
-	// Claims are all of the pod without allocation, that for extended resources last, and
-	// Task allocates them; nil if there are none.
+	// Claims holds all of the pod's unallocated claims, with the one for extended resources last,
+	// and Task allocates them; nil if there are none.
 	Claims []*resourceapi.ResourceClaim
 	Task   *allocator.Task
-	// Unfit is why no node of this kind will do, nil if some may.
+	// Unfit is the reason why no node of this kind fits, nil if some may.
 	Unfit error
 }
 
-// NewDemand begins with a pod. Of what earlier attempts have left, ordered as by LeftOver, the
-// first claim is gone on with unless it is being deleted; the others are obsolete, and the pod
-// has to wait until they are gone.
+// NewDemand returns the demand of a pod. left holds the claims of earlier attempts in the order of
+// LeftOver. The first one is reused unless it is being deleted; the others are obsolete, and the
+// pod must wait until they are gone.
 func NewDemand(pod *v1.Pod, resources []Resource, left []*resourceapi.ResourceClaim) *Demand {
 	d := &Demand{
 		pod: pod, resources: resources, template: NewClaim(pod), obsolete: left,
@@ -72,26 +72,28 @@ func NewDemand(pod *v1.Pod, resources []Resource, left []*resourceapi.ResourceCl
 	return d
 }
 
-// Make has the claim made under the UID of another one, which a plan for the pod's group has been made with.
+// Make gives the new claim the UID of as, because a plan for the pod's group was made with that
+// UID.
 func (d *Demand) Make(as *resourceapi.ResourceClaim) { d.template.UID = as.UID }
 
-// Expect has the pod go on with a claim that does not exist yet, but for which there is an allocation already: nodes where
-// another one would be needed are none for the pod.
+// Expect makes the pod use a planned claim that does not exist yet but already has an allocation.
+// Nodes that would need another claim do not fit the pod.
 func (d *Demand) Expect(claim *resourceapi.ResourceClaim) { d.found, d.planned = claim, true }
 
-// Found returns the claim to go on with, of an earlier attempt or as expected, nil if there is none.
+// Found returns the claim to continue with, from an earlier attempt or from Expect, nil if there is
+// none.
 func (d *Demand) Found() *resourceapi.ResourceClaim { return d.found }
 
-// Obsolete returns the claims of earlier attempts that are only good for being deleted.
+// Obsolete returns the claims of earlier attempts that must be deleted.
 func (d *Demand) Obsolete() []*resourceapi.ResourceClaim { return d.obsolete }
 
 // Resources returns the extended resources of the pod, sorted by name.
 func (d *Demand) Resources() []Resource { return d.resources }
 
-// Prepare works out what most nodes have to give, all of them unless a device plugin offers
-// something somewhere. The open claims are those of the pod without allocation, Found among
-// them. prepare makes their tasks, nil if they are of no use, and recordable reports whether the API server may store
-// what tells the kubelet about the claim.
+// Prepare prepares the variant of most nodes: of all of them, unless a device plugin offers some of
+// the resources. open holds the pod's unallocated claims, including Found. prepare makes their
+// tasks; it is nil if tasks are not needed. recordable reports whether the API server can store the
+// field of the pod's status that tells the kubelet about the claim.
 func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*resourceapi.ResourceClaim) *allocator.Task, recordable func() bool) {
 	d.open, d.prepare, d.recordable = open, prepare, recordable
 	all := make([]byte, len(d.resources))
@@ -108,13 +110,14 @@ func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*reso
 // Full returns the variant of nodes where no device plugin offers any of the resources.
 func (d *Demand) Full() *Variant { return d.full }
 
-// The kind of a node, a text, has one of these for each of the pod's extended resources.
+// The kind of a node is a text with one of these characters for each of the pod's extended
+// resources.
 const (
 	offered = '-' // by a device plugin
-	lacking = 'd' // devices have to back it
+	lacking = 'd' // devices must back it
 )
 
-// kindOf appends the kind of a node. It fails if a resource is not to be had there.
+// kindOf appends the kind of a node. It fails if the node cannot provide a resource.
 func (d *Demand) kindOf(kind []byte, allocatable map[v1.ResourceName]int64) ([]byte, error) {
 	for _, resource := range d.resources {
 		amount, has := allocatable[resource.Name]
@@ -130,8 +133,8 @@ func (d *Demand) kindOf(kind []byte, allocatable map[v1.ResourceName]int64) ([]b
 	return kind, nil
 }
 
-// VariantOn returns the variant for a node with these allocatable scalar resources. It fails
-// if a resource is not to be had there, or if the variant is unfit.
+// VariantOn returns the variant for a node with these allocatable scalar resources. It fails if the
+// node cannot provide a resource, or if the variant is unfit.
 func (d *Demand) VariantOn(node string, allocatable map[v1.ResourceName]int64) (*Variant, error) {
 	v, _, err := d.On(allocatable)
 	if err != nil {
@@ -143,8 +146,9 @@ func (d *Demand) VariantOn(node string, allocatable map[v1.ResourceName]int64) (
 	return v, v.Unfit
 }
 
-// On returns the variant for nodes with these allocatable scalar resources, which may be unfit, and their kind. It fails if a
-// resource is not to be had there. The node cannot be chosen by that.
+// On returns the variant, possibly unfit, for nodes with these allocatable scalar resources, and
+// their kind. It fails if such nodes cannot provide a resource. Unlike VariantOn, it does not make
+// a node eligible for Choose.
 func (d *Demand) On(allocatable map[v1.ResourceName]int64) (v *Variant, kind string, err error) {
 	var buffer [16]byte
 	k, err := d.kindOf(buffer[:0], allocatable)
@@ -160,7 +164,7 @@ func (d *Demand) On(allocatable map[v1.ResourceName]int64) (v *Variant, kind str
 	return v, string(k), nil
 }
 
-// newVariant works out what has to be allocated on nodes of a kind.
+// newVariant makes the variant for nodes of a kind.
 func (d *Demand) newVariant(kind []byte) *Variant {
 	var missing []Resource
 	for i, resource := range d.resources {
@@ -185,7 +189,7 @@ func (d *Demand) newVariant(kind []byte) *Variant {
 	return v
 }
 
-// unfit returns why no node of a variant will do, nil if some may.
+// unfit returns why no node of a variant fits, nil if some may.
 func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	if err := requests.Err(); err != nil {
 		return err
@@ -201,7 +205,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) is not what the pod needs on this node",
 			klog.KObj(d.found))
 	}
-	// Otherwise the server would drop what tells the kubelet about the claim, and the pod
+	// Otherwise the server would drop the field that tells the kubelet about the claim, and the pod
 	// would run without its devices.
 	if v.Claim != nil && !d.recordable() {
 		return fmt.Errorf("devices would have to back the pod's extended resources on this node which the API server is too old for " +
@@ -210,12 +214,12 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	return nil
 }
 
-// asksForSame reports whether a claim that exists asks for what another one would.
+// asksForSame reports whether an existing claim has the same spec as the wanted one.
 func asksForSame(existing, wanted *resourceapi.ResourceClaim) bool {
 	return wanted != nil && amount.DeepEqual(&existing.Spec, &wanted.Spec)
 }
 
-// Choose makes a node's variant the one that is used. It fails if nobody has asked for that.
+// Choose selects the variant of a node. It fails if VariantOn was not called for the node.
 func (d *Demand) Choose(node string) (*Variant, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -225,10 +229,10 @@ func (d *Demand) Choose(node string) (*Variant, error) {
 	return d.chosen, nil
 }
 
-// Chosen returns the variant of the chosen node, nil if none is.
+// Chosen returns the variant of the chosen node, nil if no node is chosen.
 func (d *Demand) Chosen() *Variant { return d.chosen }
 
-// Leave is the opposite of Choose. It reports whether there was anything to leave.
+// Leave undoes Choose. It reports whether a variant was chosen.
 func (d *Demand) Leave() bool {
 	was := d.chosen != nil
 	d.chosen = nil

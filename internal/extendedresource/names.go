@@ -16,8 +16,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// ClassFor returns the class that stands for an extended resource, nil if there is none: the class after which the resource
-// is named, else of those with that extendedResourceName the one that was created last, and of these the first by name.
+// ClassFor returns the class behind an extended resource, nil if there is none: the class that the
+// resource is named after, otherwise, of the classes with that extendedResourceName, the one that
+// was created last, and of these the first by name.
 func ClassFor(resource v1.ResourceName, classes iter.Seq[*resourceapi.DeviceClass]) (found *resourceapi.DeviceClass) {
 	implicit, isImplicit := strings.CutPrefix(string(resource), resourceapi.ResourceDeviceClassPrefix)
 	for class := range classes {
@@ -32,12 +33,13 @@ func ClassFor(resource v1.ResourceName, classes iter.Seq[*resourceapi.DeviceClas
 	return found
 }
 
-// compareClasses is negative if a counts when both have the same extendedResourceName.
+// compareClasses returns a negative number if a has precedence over b, given the same
+// extendedResourceName.
 func compareClasses(a, b *resourceapi.DeviceClass) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// nameOf is the extendedResourceName of a class, "" if it has none.
+// nameOf returns the extendedResourceName of a class, "" if it has none.
 func nameOf(class *resourceapi.DeviceClass) v1.ResourceName {
 	if class == nil || class.Spec.ExtendedResourceName == nil {
 		return ""
@@ -45,24 +47,25 @@ func nameOf(class *resourceapi.DeviceClass) v1.ResourceName {
 	return v1.ResourceName(*class.Spec.ExtendedResourceName)
 }
 
-// Names keeps kube-scheduler's cache of extended resources right, which all plugins ask. By itself, that cache forgets a class
-// when another one takes over its extendedResourceName, and keeps a name that a class had before.
+// Names corrects kube-scheduler's cache of extended resources, which all plugins use. By itself,
+// that cache forgets a class when another one takes over its extendedResourceName, and keeps a
+// class's former name.
 //
-// The cache calls it after each event about a class, before the scheduling queue hears of the event. What is wrong by then,
-// it hands to the cache again, as an event that the queue hears of as well: pods that wait for the resource are woken.
-// Events come one after the other.
+// The cache calls Names after each event about a class, before the scheduling queue is told of the
+// event. Names corrects the cache with further events. The queue is told of them as well, so that
+// pods that wait for the resource are woken. Events come one after the other.
 type Names struct {
 	cache *extendedresourcecache.ExtendedResourceCache
-	// changed is called when names may stand for other classes.
+	// changed is called when names may refer to other classes.
 	changed func()
 	classes map[string]*resourceapi.DeviceClass // by name of the class
 	naming  map[v1.ResourceName][]*resourceapi.DeviceClass
-	// mending is set while the cache is handed something.
+	// mending is set during a correction of the cache.
 	mending bool
 }
 
-// FollowNames keeps the cache right from now on. It has to be called before the cache hears of events. Another kind of
-// resolver is left alone.
+// FollowNames corrects the cache from now on. It must be called before the cache receives events.
+// Resolvers of other types are ignored.
 func FollowNames(resolver fwk.DeviceClassResolver, changed func()) {
 	known, ok := resolver.(*extendedresourcecache.ExtendedResourceCache)
 	if !ok || known == nil {
@@ -85,7 +88,7 @@ func (n *Names) OnUpdate(oldObj, newObj any) { n.follow(oldObj, newObj) }
 // OnDelete implements cache.ResourceEventHandler.
 func (n *Names) OnDelete(obj any) { n.follow(obj, nil) }
 
-// follow takes over what became of a class, and mends all names that it has or had.
+// follow processes the change of a class, and corrects all names that it has or had.
 func (n *Names) follow(oldObj, newObj any) {
 	if n.mending {
 		return
@@ -108,7 +111,7 @@ func (n *Names) follow(oldObj, newObj any) {
 	n.changed()
 }
 
-// replace exchanges a class; before and after may be nil.
+// replace replaces a class; known and after may be nil.
 func (n *Names) replace(known, after *resourceapi.DeviceClass) {
 	if known != nil {
 		delete(n.classes, known.Name)
@@ -124,15 +127,15 @@ func (n *Names) replace(known, after *resourceapi.DeviceClass) {
 	}
 }
 
-// mend has the cache know which class stands for an extendedResourceName. Of a cached class only an earlier version may be
-// known: the name of the class does not change.
+// mend corrects the cache's class for an extendedResourceName. The cache may hold an earlier
+// version of the class: its name does not change.
 func (n *Names) mend(name v1.ResourceName) {
 	want, have := ClassFor(name, slices.Values(n.naming[name])), n.cache.GetDeviceClass(name)
 	if isSame(want, have) {
 		return
 	}
 	if have != nil {
-		// Without a name of its own it takes away nothing but this one.
+		// A class without a name only removes this extendedResourceName.
 		n.cache.OnDelete(&resourceapi.DeviceClass{Spec: resourceapi.DeviceClassSpec{ExtendedResourceName: (*string)(&name)}})
 	}
 	if want != nil {
@@ -140,7 +143,7 @@ func (n *Names) mend(name v1.ResourceName) {
 	}
 }
 
-// mendImplicit has the cache know the resource that is named after a class.
+// mendImplicit corrects the cache for the resource that is named after a class.
 func (n *Names) mendImplicit(class string) {
 	want, have := n.classes[class], n.cache.GetDeviceClass(v1.ResourceName(resourceapi.ResourceDeviceClassPrefix+class))
 	switch {
@@ -148,7 +151,8 @@ func (n *Names) mendImplicit(class string) {
 	case want == nil:
 		n.cache.OnDelete(&resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: class}})
 	default:
-		// With its extendedResourceName, the cache would leave out all of a class that another one with that name outranks.
+		// The cache would ignore a class with an extendedResourceName if another class takes
+		// precedence for that name.
 		alone := want.DeepCopy()
 		alone.Spec.ExtendedResourceName = nil
 		n.cache.OnAdd(alone, false)

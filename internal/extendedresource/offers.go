@@ -13,15 +13,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// Offers knows which nodes offer extended resources by device plugin. On all others, the
-// devices decide whether a pod that asks for them can run there. It is safe for concurrent use.
+// Offers tracks which nodes offer extended resources by device plugin. On all other nodes, devices
+// decide whether a pod that asks for the resources can run there. It is safe for concurrent use.
 type Offers struct {
 	mutex   sync.Mutex
 	nodes   map[v1.ResourceName]sets.Set[string]
 	offered map[string][]v1.ResourceName // by node, sorted
 }
 
-// FollowOffers makes one that is kept up to date.
+// FollowOffers returns Offers that are kept up to date.
 func FollowOffers(nodes cache.SharedIndexInformer) (*Offers, error) {
 	offers := NewOffers()
 	_, err := informer.AfterEvents(nodes, func(name string) {
@@ -33,13 +33,13 @@ func FollowOffers(nodes cache.SharedIndexInformer) (*Offers, error) {
 	return offers, nil
 }
 
-// NewOffers makes one that knows of no nodes.
+// NewOffers returns Offers without nodes.
 func NewOffers() *Offers {
 	return &Offers{nodes: make(map[v1.ResourceName]sets.Set[string]), offered: make(map[string][]v1.ResourceName)}
 }
 
-// Refresh takes over what the node of that name offers now. It reads the node, nil if there is
-// none, when no other call for it is under way, so that the last call always knows the latest.
+// Refresh updates the offers of the node of that name. read returns the node, nil if it does not
+// exist. It is called under a lock, so that the last call always applies the latest state.
 func (o *Offers) Refresh(name string, read func() *v1.Node) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -64,7 +64,8 @@ func (o *Offers) Refresh(name string, read func() *v1.Node) {
 	}
 }
 
-// offersOf returns the extended resources that a node has any of; none if it is nil.
+// offersOf returns the extended resources that a node has in a non-zero amount; none if the node is
+// nil.
 func offersOf(node *v1.Node) []v1.ResourceName {
 	if node == nil {
 		return nil
@@ -79,7 +80,7 @@ func offersOf(node *v1.Node) []v1.ResourceName {
 	return offered
 }
 
-// On returns the nodes that offer any of the resources for which there is a class.
+// On returns the nodes that offer any of those resources that have a class.
 func (o *Offers) On(resources []Resource) sets.Set[string] {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// InPodsWords says what a reason says in the words of the pod. Its user does not know of
+// InPodsWords rewords a reason in terms of the pod's extended resources. The user does not know of
 // the claim, which usually does not even exist.
 func (v *Variant) InPodsWords(reason string) string {
 	if v.Claim == nil {

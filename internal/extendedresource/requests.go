@@ -11,21 +11,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// Requests is how the extended resources of a pod's containers become requests of one claim.
+// Requests maps the extended resources of a pod's containers to requests of one claim.
 //
-// A container that runs along with others, which sidecars do, has a request of its own
-// for each resource. An init container ends before the containers after it begin, so it
-// uses the devices of theirs, and only what it lacks then is requested on top. Of the
-// init containers that lack something, at most one runs at a time: they share the largest
-// of these requests.
+// A container that runs at the same time as others, for example a sidecar, has a request of its own
+// for each resource. An init container ends before later containers begin, so it uses their
+// devices, and only the missing devices are requested in addition. Of the init containers with
+// missing devices, at most one runs at a time: they share the largest of these requests.
 type Requests struct {
-	// Devices are the requests of the claim, sorted by name.
+	// Devices holds the requests of the claim, sorted by name.
 	Devices []resourceapi.DeviceRequest
-	// Mappings say which requests a container uses for a resource, for the pod's status.
+	// Mappings says which requests a container uses for a resource, for the pod's status.
 	Mappings []v1.ContainerExtendedResourceRequest
 }
 
-// RequestsFor makes the requests for some of a pod's resources, each of which has a class.
+// RequestsFor makes the requests for some of a pod's resources, which must have a class.
 func RequestsFor(pod *v1.Pod, resources []Resource) Requests {
 	var result Requests
 	for _, resource := range resources {
@@ -37,8 +36,8 @@ func RequestsFor(pod *v1.Pod, resources []Resource) Requests {
 
 // add adds the requests for one resource.
 func (d *Requests) add(pod *v1.Pod, resource Resource) {
-	// lasting has the requests of containers that run along with others, in their order,
-	// and their places among all containers.
+	// lasting holds the requests of containers that run at the same time as others, in their order.
+	// places holds their positions among all containers.
 	var lasting []resourceapi.DeviceRequest
 	var places []int
 	var passing []int
@@ -80,8 +79,8 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 	d.Devices = append(d.Devices, lasting...)
 }
 
-// reuse lets an init container use requests of later containers, as many as it needs. It
-// returns how many devices it lacks then.
+// reuse makes an init container use as many requests of later containers as it needs. It returns
+// the number of devices that are still missing.
 func (d *Requests) reuse(container *v1.Container, resource Resource, requests []resourceapi.DeviceRequest) int64 {
 	lack := countOf(container, resource.Name)
 	for i := range requests {
@@ -100,10 +99,9 @@ func (d *Requests) uses(container *v1.Container, resource Resource, request stri
 	})
 }
 
-// newDeviceRequest makes a request for some devices of the class. Its name has the place
-// of the container among all containers, init containers first, and that of the resource
-// among all in the container's requests, sorted by name. The in-tree plugin's requests
-// are named like that as well.
+// newDeviceRequest makes a request for some devices of the class. Its name contains the position of
+// the container among all containers, init containers first, and the rank of the resource among
+// those in the container's requests, sorted by name. The in-tree plugin uses the same names.
 func newDeviceRequest(place int, container *v1.Container, resource Resource, count int64) resourceapi.DeviceRequest {
 	rank := 0
 	for name := range container.Resources.Requests {
@@ -121,8 +119,8 @@ func newDeviceRequest(place int, container *v1.Container, resource Resource, cou
 	}
 }
 
-// countOf returns how many devices a container wants for a resource. The API server lets
-// only whole numbers through.
+// countOf returns the number of devices that a container asks for by a resource. The API server
+// accepts only whole numbers.
 func countOf(container *v1.Container, resource v1.ResourceName) int64 {
 	quantity, ok := container.Resources.Requests[resource]
 	if !ok {
@@ -139,7 +137,7 @@ func restartsAlways(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// Err returns why the requests cannot be those of a claim, nil if they can.
+// Err returns why a claim cannot hold the requests, nil if it can.
 func (d *Requests) Err() error {
 	if len(d.Devices) <= resourceapi.DeviceRequestsMaxSize {
 		return nil

@@ -11,18 +11,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// Resource is an extended resource that a pod's containers ask for by name and that devices
-// may back: on a node where no device plugin offers it, if a device class stands for it.
-// NodeResourcesFit leaves those nodes to this scheduler's plugin.
+// Resource is an extended resource in the requests of a pod's containers. Devices may back it on a
+// node where no device plugin offers it, if there is a device class for it. NodeResourcesFit leaves
+// those nodes to this scheduler's plugin.
 type Resource struct {
 	Name v1.ResourceName
-	// Class stands for the resource, by its extendedResourceName or because the resource is
-	// named after it. nil if there is none.
+	// Class is the device class for the resource, by its extendedResourceName or because the
+	// resource is named after it; nil if there is none.
 	Class *resourceapi.DeviceClass
 }
 
-// Of returns the extended resources in the requests of a pod's containers, sorted by name. It
-// is nil for pods that ask for none.
+// Of returns the extended resources in the requests of a pod's containers, sorted by name, nil if
+// there are none.
 func Of(pod *v1.Pod, classes fwk.DeviceClassResolver) []Resource {
 	var result []Resource
 	for container := range containersOf(pod) {
@@ -37,7 +37,7 @@ func Of(pod *v1.Pod, classes fwk.DeviceClassResolver) []Resource {
 	return result
 }
 
-// containersOf yields the init containers of a pod, then the others.
+// containersOf yields the init containers of a pod, then the other containers.
 func containersOf(pod *v1.Pod) func(func(*v1.Container) bool) {
 	return func(yield func(*v1.Container) bool) {
 		for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -54,7 +54,7 @@ func has(resources []Resource, name v1.ResourceName) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Name == name })
 }
 
-// Backed returns the resources for which a class stands.
+// Backed returns the resources that have a class.
 func Backed(resources []Resource) []Resource {
 	var backed []Resource
 	for _, resource := range resources {
@@ -65,19 +65,19 @@ func Backed(resources []Resource) []Resource {
 	return backed
 }
 
-// AnyBacked reports whether a class stands for any of the resources.
+// AnyBacked reports whether any of the resources has a class.
 func AnyBacked(resources []Resource) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Class != nil })
 }
 
-// BackedBy returns what reports whether a class stands for a resource.
+// BackedBy returns a function that reports whether a resource has a class.
 func BackedBy(manager func() fwk.SharedDRAManager) func(v1.ResourceName) bool {
 	return func(name v1.ResourceName) bool {
 		return util.IsDRAExtendedResourceName(name) && manager().DeviceClassResolver().GetDeviceClass(name) != nil
 	}
 }
 
-// AsksFor reports whether a pod asks for an extended resource that the class stands for.
+// AsksFor reports whether a pod asks for an extended resource of the class.
 func AsksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
 	implicit := v1.ResourceName(resourceapi.ResourceDeviceClassPrefix + class.Name)
 	for container := range containersOf(pod) {
@@ -94,11 +94,11 @@ func AsksFor(pod *v1.Pod, class *resourceapi.DeviceClass) bool {
 	return false
 }
 
-// Unbacked are extended resources for which there was no class when an attempt began, so that
-// devices have nothing to do with them. It implements fwk.StateData.
+// Unbacked lists extended resources that had no class when an attempt began, so that no devices
+// back them. It implements fwk.StateData.
 type Unbacked []v1.ResourceName
 
-// NewUnbacked returns the names of resources none of which has a class.
+// NewUnbacked returns the names of resources without a class.
 func NewUnbacked(resources []Resource) Unbacked {
 	names := make(Unbacked, len(resources))
 	for i, resource := range resources {
@@ -110,8 +110,9 @@ func NewUnbacked(resources []Resource) Unbacked {
 // Clone implements fwk.StateData.
 func (u Unbacked) Clone() fwk.StateData { return u }
 
-// Check fails if there is a class for any of them by now. NodeResourcesFit may then have left
-// nodes to the plugin that it was not asked about, and the pod would run there without devices.
+// Check returns an error if any of them has a class by now. NodeResourcesFit may then have left
+// nodes to the plugin although the plugin did not check them, and the pod would run there without
+// devices.
 func (u Unbacked) Check(classes fwk.DeviceClassResolver) error {
 	for _, name := range u {
 		if class := classes.GetDeviceClass(name); class != nil {

@@ -21,9 +21,9 @@ import (
 // Maker makes claims for the extended resources of pods.
 type Maker struct{ Writer *claimwriter.Writer }
 
-// Create creates a claim of NewClaim that has got its requests. It returns the claim of the pod
-// that exists then, nil if there is none; with an error also one that an earlier attempt made
-// and that is not good for the pod.
+// Create creates a claim that NewClaim made, after its requests were added. It returns the pod's
+// claim that then exists, nil if there is none. An error may come with a claim that an earlier
+// attempt made and that does not suit the pod.
 func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	created, err := m.Writer.Create(ctx, wanted)
 	if err != nil {
@@ -41,8 +41,8 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 	return created, nil
 }
 
-// RemoveUncreated deletes a claim of which it is not known whether Create has created it. It
-// returns the claim if somebody else keeps it from going, else nil.
+// RemoveUncreated deletes a claim after a Create with unknown outcome. It returns the claim if
+// other finalizers keep it, otherwise nil.
 func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	claim, err := m.Writer.Find(ctx, wanted.Namespace, wanted.Name)
 	if err != nil || claim == nil || OwnerOf(claim) != pod.UID {
@@ -51,9 +51,9 @@ func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourc
 	return m.Writer.Remove(ctx, claim, pod.UID)
 }
 
-// Record writes into the pod's status which claim backs which of its extended resources. The
-// kubelet goes by that. It has to be the last thing that is written before the pod is bound,
-// because the API server does not let it be taken back.
+// Record writes into the pod's status which claim backs which of its extended resources, for the
+// kubelet. It must be the last write before the pod is bound, because the API server does not let
+// it be undone.
 func Record(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim *resourceapi.ResourceClaim, mappings []v1.ContainerExtendedResourceRequest) error {
 	status := &v1.PodExtendedResourceClaimStatus{RequestMappings: mappings, ResourceClaimName: claim.Name}
 	if err := patch(ctx, client, pod, status); err != nil {
@@ -62,7 +62,8 @@ func Record(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim
 	return nil
 }
 
-// patch writes the status whatever it was before: what is known of the pod may be older.
+// patch sets the status regardless of its previous value: the known state of the pod may be
+// outdated.
 func patch(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, status *v1.PodExtendedResourceClaimStatus) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
@@ -82,14 +83,14 @@ func patch(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, status
 	return checkRecorded(answer, status)
 }
 
-// mayGoAway reports whether a request that changes nothing when it is repeated had better
-// be sent again.
+// mayGoAway reports whether repeating a failed request may help. Only requests that are safe to
+// repeat may use it.
 func mayGoAway(err error) bool {
 	return claimwriter.IsTransient(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// checkRecorded looks whether the server has stored what was written into the pod's status.
-// One that does not know the field, or has the feature off, drops it without an error.
+// checkRecorded checks that the server has stored the new status of the pod. A server that does not
+// know the field, or has the feature off, drops it without an error.
 func checkRecorded(answer *v1.Pod, status *v1.PodExtendedResourceClaimStatus) error {
 	stored := answer.Status.ExtendedResourceClaimStatus
 	if stored != nil && stored.ResourceClaimName == status.ResourceClaimName && len(stored.RequestMappings) == len(status.RequestMappings) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// chain is the search where it matters on a node what was added to others: pods are placed one after the other, and
-// the last choice is changed first.
+// chain is the search for nodes that affect each other: it places pods one after the other, and revises the last
+// choice first.
 type chain struct {
 	Problem
 	ctx   context.Context
 	judge Judge
-	// steps are left, and stopped is set when there are none, or no time.
+	// steps is the rest of the budget. stopped is set when it is used up, or the context has ended.
 	steps   int
 	stopped bool
 	// unsure is set if the Judge could not answer.
@@ -44,8 +44,8 @@ func (c *chain) search() Result {
 	return Result{Most: c.most, GaveUp: gaveUp}
 }
 
-// countWithoutTurningBack finds out how many pods fit if none has to: a search for all of them ends with the first
-// class that does not fit.
+// countWithoutTurningBack counts how many pods fit without a minimum: place ends with the first class that does
+// not fit unless it may leave out pods.
 func (c *chain) countWithoutTurningBack() {
 	c.steps, c.stopped = max(c.Steps, c.pods()+len(c.Nodes)), false
 	c.place(0, 0, c.pods())
@@ -54,8 +54,8 @@ func (c *chain) countWithoutTurningBack() {
 	}
 }
 
-// place places the rest of the pods of a class, on nodes from some position of Nodes on, and then the classes after
-// that. So many pods may be left out. If that fails, all is as it was before.
+// place places the rest of a class on nodes from the given position of Nodes on, and then the classes after it. It
+// may leave out up to spare pods. If it fails, it restores the previous state.
 func (c *chain) place(class, from, spare int) bool {
 	if class == len(c.Classes) {
 		return true
@@ -82,9 +82,9 @@ func (c *chain) place(class, from, spare int) bool {
 	return spare >= rest && c.place(class+1, 0, spare-rest)
 }
 
-// positions returns those of the nodes to be tried after some pod of a class was placed. Which of several pods that are
-// alike is where makes no difference, so they go from left to right. Only where the order matters a node that is further to
-// the left may have room now: there each round is used up before the next one is begun.
+// positions returns the nodes to try for the next pod of a class, where the previous one is at from. Pods of a class
+// are interchangeable, so they go from left to right. If the class is Ordered, a node further to the left may have room
+// by now: then positions uses up the current round before other ones.
 func (c *chain) positions(class, from int) iter.Seq[int] {
 	start, end := 0, len(c.Nodes)
 	for _, begin := range c.Rounds {
@@ -135,8 +135,8 @@ func (c *chain) remove(class int) {
 	c.counts[class]--
 }
 
-// isTooLittle reports whether there is too little for the gang even if each class had each node to itself: then it
-// does not fit, although the search has stopped. It takes as many steps again.
+// isTooLittle reports whether the gang does not fit even if each class had each node to itself. Then the answer is
+// certain although the search has stopped. isTooLittle takes as many steps again.
 func (c *chain) isTooLittle() bool {
 	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered }) {
 		return false

@@ -5,36 +5,36 @@ import (
 	"slices"
 )
 
-// mostStates is how many ways to have placed pods on the nodes so far are kept, of which none is at least as good as
-// another in all classes. With one class there is one.
+// mostStates limits the states that are kept. Of these, none has at least as many pods as another one in all
+// classes. With one class there is only one state.
 const mostStates = 256
 
-// mostEffort bounds the time that is spent on combinations of classes on nodes, to half a second or so: to add a pod to a node
-// counts addingEffort, to compare two ways one. Then only the first combination of each node counts.
+// mostEffort limits the time for combinations of classes on nodes to about half a second: an Add costs addingEffort, a
+// comparison of two states costs one. After that, only the first combination of each node counts.
 const (
 	mostEffort   = 10_000_000
 	addingEffort = 500
 )
 
-// counting is the search where nodes have nothing to do with each other. It goes from node to node, finds out which
-// numbers of pods of each class fit there together, and adds these to what the nodes before have taken.
+// counting is the search for nodes that do not affect each other. Node by node, it finds out which numbers of pods
+// of each class fit there together, and adds these to what the previous nodes take.
 type counting struct {
 	Problem
 	ctx   context.Context
 	judge Judge
-	// states are the best ways so far.
+	// states are the best states so far.
 	states []*state
-	// effort is what is left of mostEffort.
+	// effort is the rest of mostEffort.
 	effort int
-	// unsure is set if a node may take more than is known.
+	// unsure is set if a node may take more than was found.
 	unsure bool
 }
 
-// state is one way to place pods on some nodes.
+// A state is one way to place pods on some nodes.
 type state struct {
-	// counts has how many pods of each class are placed, no more than there are.
+	// counts is the number of placed pods by class, at most Class.Pods.
 	counts []int
-	// before is the state to which took was added on the node; nil if nothing was placed.
+	// before is the state to which took was added on the node; nil in the empty state.
 	before *state
 	node   int
 	took   []int
@@ -69,7 +69,7 @@ func (c *counting) search() Result {
 	return result
 }
 
-// best returns the state in which the most pods are placed; of several the one found first.
+// best returns the state with the most pods; of several the one found first.
 func (c *counting) best() *state {
 	best := c.states[0]
 	for _, s := range c.states[1:] {
@@ -80,8 +80,8 @@ func (c *counting) best() *state {
 	return best
 }
 
-// options returns which numbers of pods of each class fit on a node together. Of those of which another one has at
-// least as many of each class there is none. The Judge has nothing on the node before and after.
+// options returns the combinations of numbers of pods, by class, that fit on a node together, without those that
+// another one covers. The Judge has no pods on the node before and after.
 func (c *counting) options(node int) [][]int {
 	left := make([]int, len(c.Classes))
 	for class := range left {
@@ -99,13 +99,13 @@ func (c *counting) options(node int) [][]int {
 type options struct {
 	*counting
 	node int
-	// left is how many pods of each class there still may be to place.
+	// left is the number of pods by class that may still have to be placed.
 	left  []int
 	took  []int
 	found [][]int
 }
 
-// from finds the options that have, of the classes before, what was taken already.
+// from finds the options that contain what was already taken of the classes before class.
 func (o *options) from(class int) {
 	if class == len(o.left) {
 		o.effort -= len(o.found)
@@ -139,7 +139,7 @@ func (o *options) from(class int) {
 	}
 }
 
-// covers reports whether a has at least as many as b of each class.
+// covers reports whether a is at least b in each class.
 func covers(a, b []int) bool {
 	for i := range a {
 		if a[i] < b[i] {
@@ -149,7 +149,7 @@ func covers(a, b []int) bool {
 	return true
 }
 
-// extend adds what the node takes to each of the states.
+// extend adds each of the node's options to each state.
 func (c *counting) extend(node int, options [][]int) {
 	if len(options) == 0 {
 		return
@@ -168,7 +168,7 @@ func (c *counting) extend(node int, options [][]int) {
 	c.states = c.withoutCovered(states)
 }
 
-// withoutCovered returns the states that no other one covers, the ones found first where they are equal.
+// withoutCovered removes states that another one covers; of equal states it keeps the one found first.
 func (c *counting) withoutCovered(states []*state) []*state {
 	var kept []*state
 	for _, s := range states {

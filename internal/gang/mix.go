@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// mix looks for a way to place enough pods in any order, where the order matters and placing one class after the other has
-// led nowhere. What a way leads to depends only on who is where, so ways that got nowhere are not gone again.
+// mix places enough pods in any order, after placing class by class has failed. The outcome depends only on how many
+// pods of each class are on which node, so mix does not repeat states that led nowhere.
 func (c *chain) mix(nowhere map[string]bool) bool {
 	if sum(c.counts) >= c.Need {
 		c.addMore()
@@ -17,7 +17,7 @@ func (c *chain) mix(nowhere map[string]bool) bool {
 	if nowhere[key] {
 		return false
 	}
-	for class := range slices.Backward(c.Classes) { // The order of the other search comes last.
+	for class := range slices.Backward(c.Classes) { // The order of place comes last.
 		if c.counts[class] == c.Classes[class].Pods {
 			continue
 		}
@@ -47,7 +47,7 @@ func (c *chain) addMore() {
 	}
 }
 
-// key says how many pods of each class are on which node.
+// key identifies how many pods of each class are on which node.
 func (c *chain) key() string {
 	seats := slices.Clone(c.seats)
 	slices.SortFunc(seats, func(a, b Seat) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Node, b.Node)) })

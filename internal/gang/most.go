@@ -1,7 +1,7 @@
 package gang
 
-// Most returns the largest number up to most that fits, 0 if not even 1 does. What is more than something that does not
-// fit does not fit either. A guess that is right is confirmed with two questions.
+// Most returns the largest number up to most that fits, 0 if not even 1 does. If a number does not fit, no larger one
+// may. A correct guess takes two calls of fits.
 func Most(guess, most int, fits func(int) bool) int {
 	fitting, tooMuch := 0, most+1
 	for n := max(guess, 1); fitting+1 < tooMuch; {

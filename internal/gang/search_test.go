@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSearchFindsWhatThereIs compares the search with trying everything: a gang fits if and only if enough of its pods
-// fit at the same time. What is said to fit does.
+// TestSearchFindsWhatThereIs compares Search with an exhaustive search: a gang fits if and only if enough of its pods
+// fit at the same time, and the result is valid.
 func TestSearchFindsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for name, ties := range map[string]bool{"nodes apart": false, "with ties": true} {
@@ -49,7 +49,7 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestAsManyAsPossible: more pods than are needed are placed where there is room.
+// TestAsManyAsPossible: more pods than needed are placed if there is room.
 func TestAsManyAsPossible(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []bool{true, false} {
@@ -59,8 +59,8 @@ func TestAsManyAsPossible(t *testing.T) {
 	}
 }
 
-// TestEachNodeOnce: a thousand pods on five thousand nodes are counted: no node is asked more often than it takes pods,
-// twice, and nodes are not asked when all pods are placed.
+// TestEachNodeOnce: a thousand pods on five thousand nodes are counted: each node is asked at most twice for each pod
+// that it takes, and not at all once all pods are placed.
 func TestEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	w := &world{shared: 1, needs: []need{{own: [2]int{1, 0}, beside: -1}}, at: [][]int{make([]int, 5000)}}
@@ -74,7 +74,7 @@ func TestEachNodeOnce(t *testing.T) {
 	require.LessOrEqual(t, w.asked, 1000*2+250)
 }
 
-// TestGivesUp: what could not be found out is not "no".
+// TestGivesUp: an unknown answer is not "no".
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -106,7 +106,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestTooLittleIsKnown: a search that is out of its budget still says no if nodes have too little even one by one.
+// TestTooLittleIsKnown: a search without budget still says no if the nodes have too little even one by one.
 func TestTooLittleIsKnown(t *testing.T) {
 	t.Parallel()
 	w := &world{shared: 99, needs: []need{{own: [2]int{1, 0}, shared: 1, beside: -1}}, at: [][]int{make([]int, 12)}}
@@ -120,8 +120,8 @@ func TestTooLittleIsKnown(t *testing.T) {
 	require.Empty(t, w.added)
 }
 
-// TestManyClasses: pods of which no two are alike are placed, although there are more combinations of them on a node than
-// anybody can try.
+// TestManyClasses: a gang in which no two pods are alike is placed, although a node has too many combinations of its
+// pods to try them all.
 func TestManyClasses(t *testing.T) {
 	t.Parallel()
 	const nodes, pods = 12, 80
@@ -139,7 +139,7 @@ func TestManyClasses(t *testing.T) {
 	require.Less(t, w.asked, 200_000)
 }
 
-// TestInAnyOrder: pods that others have to be beside may have to be placed between these.
+// TestInAnyOrder: pods of one class may have to be placed between pods of another class that must be beside them.
 func TestInAnyOrder(t *testing.T) {
 	t.Parallel()
 	// Each pod of class 0 needs one of class 1 on the node, which needs one of class 2 there, and these are the last.
@@ -159,7 +159,7 @@ func TestInAnyOrder(t *testing.T) {
 	require.Empty(t, w.added)
 }
 
-// TestRounds: where the order matters, a round is used up before the next one, and no node is asked in vain again and again.
+// TestRounds: if the order matters, a round is used up before the next one, and no node is asked repeatedly in vain.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	c := newChain(t.Context(), Problem{Classes: []Class{{Ordered: true}, {}}, Nodes: make([]int, 6), Rounds: []int{2, 4}}, nil)
@@ -176,7 +176,7 @@ type always Answer
 func (a always) Add(int, int) Answer { return Answer(a) }
 func (a always) Remove()             {}
 
-// TestCovers is what "at least as good" means.
+// TestCovers checks the order "at least as good".
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	require.True(t, covers([]int{2, 1}, []int{2, 0}))

@@ -2,24 +2,25 @@ package gang
 
 import "math/rand/v2"
 
-// world is a Judge of a few resources: two of nodes, and one that all nodes share. It is meant to be simple.
+// world is a simple Judge of a few resources: two of nodes, and one that all nodes share.
 type world struct {
-	// free has what is left: the two resources of each node.
+	// free holds the free amounts of each node's two resources.
 	free [][2]int
-	// shared is what is left of what all nodes share.
+	// shared is the free amount of the resource that all nodes share.
 	shared int
 	needs  []need
-	// at has how many pods of each class are on each node.
+	// at is the number of pods of each class on each node.
 	at    [][]int
 	added []Seat
 	asked int
 }
 
-// need is what a pod of a class takes.
+// need is the demand of a pod of a class.
 type need struct {
 	own    [2]int
 	shared int
-	// alone are pods of which no two may be on one node; beside is a class that has to be on the node already, -1 for none.
+	// alone is set for pods of which a node takes only one; beside is a class that must be on the node already, -1 for
+	// none.
 	alone  bool
 	beside int
 }
@@ -54,7 +55,7 @@ func (w *world) take(class, node, times int) {
 	w.at[class][node] += times
 }
 
-// mostByTrying is how many pods fit at most, found by trying everything.
+// mostByTrying returns the largest number of pods that fit, by an exhaustive search.
 func (w *world) mostByTrying(left []int) int {
 	most := 0
 	for class := range left {
@@ -73,7 +74,7 @@ func (w *world) mostByTrying(left []int) int {
 	return most
 }
 
-// randomWorld makes a small world and a gang. Without ties, nodes have nothing to do with each other.
+// randomWorld returns a small random world and a gang. Without ties, nodes do not affect each other.
 func randomWorld(r *rand.Rand, ties bool) (*world, Problem) {
 	w := &world{shared: 100}
 	nodes, classes := 1+r.IntN(4), 1+r.IntN(3)
@@ -98,7 +99,7 @@ func randomWorld(r *rand.Rand, ties bool) (*world, Problem) {
 		pods += c.Pods
 		p.Classes, w.needs, w.at = append(p.Classes, c), append(w.needs, n), append(w.at, make([]int, nodes))
 	}
-	for pods > 5 { // Trying everything has its limits.
+	for pods > 5 { // An exhaustive search is limited.
 		last := len(p.Classes) - 1
 		if p.Classes[last].Pods--; p.Classes[last].Pods == 0 {
 			p.Classes, w.needs, w.at = p.Classes[:last], w.needs[:last], w.at[:last]

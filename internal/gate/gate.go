@@ -51,7 +51,7 @@ type Reporter struct {
 
 	// pending are the pods that are going to be looked at. The scheduling queue may ask about
 	// a pod a thousand times before that, and the workqueue is expensive to ask. For each, it
-	// is known how many attempts had begun when it was kept out the last time.
+	// is known how many attempts had begun when it was kept out the last time, or that Turns holds it.
 	mutex   sync.Mutex
 	pending map[types.NamespacedName]int
 }
@@ -71,20 +71,34 @@ func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bo
 	}
 }
 
+// inTurn is noted in place of the number of attempts for pods that Turns holds. It has them tried, and again only when something
+// happens: of a pod without claims nobody knows how many attempts have begun.
+const inTurn = -1
+
 // Add remembers a pod that was kept out, to look at it again later.
-func (g *Reporter) Add(pod *v1.Pod) {
+func (g *Reporter) Add(pod *v1.Pod) { g.add(pod, g.begun(pod.UID)) }
+
+// AddHeld remembers a pod that Turns holds, to tell why if that lasts.
+func (g *Reporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
+
+func (g *Reporter) add(pod *v1.Pod, begun int) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	if !g.expect(key, g.begun(pod.UID)) {
+	g.mutex.Lock()
+	_, already := g.pending[key]
+	g.pending[key] = begun
+	g.mutex.Unlock()
+	if !already {
 		g.queue.AddAfter(key, Delay)
 	}
 }
 
-// expect notes that a pod is going to be looked at, and reports whether it was already.
+// expect notes that a pod is going to be looked at once more. What was noted meanwhile is newer. It reports whether anything was.
 func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	_, already = g.pending[key]
-	g.pending[key] = begun
+	if _, already = g.pending[key]; !already {
+		g.pending[key] = begun
+	}
 	return already
 }
 
@@ -122,7 +136,7 @@ func (g *Reporter) Run(ctx context.Context) {
 
 // report sets the pod's PodScheduled condition if a claim is still missing, and ends the pod's nomination: nobody knows when
 // it will use what is kept for it, and the scheduler does not try it before. If none is missing, the
-// pod is tried, unless that was done since it was kept out.
+// pod is tried, unless that was done since it was kept out, or Turns does it.
 func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
@@ -130,13 +144,15 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 	}
 	missing := g.check(pod)
 	if missing == nil {
-		if g.begun(pod.UID) == begun {
+		if begun != inTurn && g.begun(pod.UID) == begun {
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
 		}
 		return nil
 	}
 	if g.isEarly(missing, pod.CreationTimestamp.Time) {
-		g.Add(pod)
+		if !g.expect(key, begun) {
+			g.queue.AddAfter(key, Delay)
+		}
 		return nil
 	}
 	status := pod.Status.DeepCopy()

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// Seen ends the approval of a claim if the ledger knows a newer version of it, or that it is
-// gone. Whoever has told the ledger of a claim, by "namespace/name", calls it afterwards.
+// Seen ends the approval of a claim if the ledger knows a newer version of it, or knows that it is gone. Call it with
+// "namespace/name" after each change of the claim in the ledger.
 func (b *Book) Seen(claim string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -23,10 +23,9 @@ func (b *Book) Seen(claim string) {
 	}
 }
 
-// Fenced notes that an approved write has been ruled out: the server has the claim at the given
-// version, and so refuses whatever rests on an older one. The approval ends when the ledger
-// knows that version, because the write may have come before. Whether the server ever had the
-// version that was approved does not matter.
+// Fenced records that an approved write is ruled out: the server has the claim at the given version, and refuses
+// writes based on an older one. The approval ends when the ledger knows that version, because the write may have come
+// before the fence. It does not matter whether the server ever had the approved version.
 func (b *Book) Fenced(approval Approval, version string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -36,9 +35,9 @@ func (b *Book) Fenced(approval Approval, version string) {
 	}
 }
 
-// fenced notes the version that a claim has by which its approval is ruled out.
+// fenced records the version of a claim that rules out its approved write.
 func (b *Book) fenced(approval *Approval, version string) {
-	if approval.fenced == "" { // From then on only the watch is late.
+	if approval.fenced == "" { // From now on, only the watch is late.
 		b.count(approval)
 	}
 	approval.fenced = version
@@ -47,8 +46,8 @@ func (b *Book) fenced(approval *Approval, version string) {
 	}
 }
 
-// Stored notes that an approved write was carried out. The watch need not have shown that yet, and need not ever if the claim
-// was released meanwhile.
+// Stored records that an approved write was stored. The watch may not have shown that yet, and never does if the
+// claim was released meanwhile.
 func (b *Book) Stored(approval Approval) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -57,14 +56,14 @@ func (b *Book) Stored(approval Approval) {
 	}
 }
 
-// Outage notes that nothing could be fenced, whichever claim it was.
+// Outage records that the API server was unavailable for fences, whatever the claim.
 func (b *Book) Outage() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	b.outage = time.Now()
 }
 
-// Gone ends the approval of a claim that the server does not have any more.
+// Gone ends the approval of a claim that the server no longer has.
 func (b *Book) Gone(claim types.UID) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -73,8 +72,8 @@ func (b *Book) Gone(claim types.UID) {
 	}
 }
 
-// Expire ends an approval whose write cannot come any more, because it was too long ago, when the
-// ledger knows the version that the server has. It does nothing if the server has asked again since.
+// Expire ends an approval that is too old for its write to come, once the ledger knows the version that the server
+// has. It does nothing if the server has asked again since.
 func (b *Book) Expire(approval Approval, version string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -85,7 +84,7 @@ func (b *Book) Expire(approval Approval, version string) {
 	b.fenced(current, version)
 }
 
-// Approvals returns those that may be carried out yet.
+// Approvals returns the approvals that may still be stored.
 func (b *Book) Approvals() []Approval {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -97,8 +96,8 @@ func (b *Book) Approvals() []Approval {
 	return approvals
 }
 
-// exists reports whether the watch, or the approval of an earlier request, has shown that there is a
-// claim with that name and UID at that version.
+// exists reports whether the watch, or the approval of an earlier request, has shown a claim with that name and UID
+// at that version.
 func (b *Book) exists(r *Request) bool {
 	if state := b.ledger.State(r.Claim.UID); state.Version == r.Version && state.Ref == r.Claim {
 		return true
@@ -107,14 +106,14 @@ func (b *Book) exists(r *Request) bool {
 	return approval != nil && approval.Claim == r.Claim && approval.Version == r.Version
 }
 
-// isOver reports whether an approval cannot be carried out any more, or has been.
+// isOver reports whether an approved write was stored or cannot be stored any more.
 func (b *Book) isOver(approval *Approval) bool {
 	state := b.ledger.State(approval.Claim.UID)
 	return state.Gone || objectversion.Newer(state.Version, approval.Version) ||
 		approval.fenced != "" && objectversion.AtLeast(state.Version, approval.fenced)
 }
 
-// begin notes the approval of a request.
+// begin records the approval of a request.
 func (b *Book) begin(r *Request) {
 	b.approvals[r.Claim.UID] = &Approval{Claim: r.Claim, Version: r.Version, allocation: r.After, asked: 1, began: time.Now()}
 	name := r.Claim.String()
@@ -140,7 +139,8 @@ func (b *Book) end(claim types.UID) {
 	}
 }
 
-// count counts what an approval has kept for nothing. In an outage it is nobody's fault that nothing was stored.
+// count charges the namespace for an approval that blocked devices in vain. During an outage it charges nothing,
+// because the namespace is not the cause.
 func (b *Book) count(approval *Approval) {
 	if !approval.stored && approval.began.After(b.outage) {
 		b.unstored.add(approval.Claim.Namespace, approval.began, time.Now())

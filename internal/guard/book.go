@@ -18,115 +18,114 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Request is a change of a claim's status that somebody has asked the API server for.
+// Request is a requested change of a claim's status.
 type Request struct {
 	Claim ledger.ClaimRef
-	// Version is the resourceVersion of the claim that the change is for. The server stores
-	// it only if the claim has still that version then.
+	// Version is the resourceVersion of the claim that the change is based on. The server stores the change only if
+	// the claim still has that version.
 	Version string
 	// Before and After are the claim's allocations, nil if it has none.
 	Before, After *resourceapi.AllocationResult
-	// Requests are those of the claim's spec: as the API server has them if Stored, otherwise as the question
-	// says, which need not come from an API server.
+	// Requests are the requests of the claim's spec: from the API server if Stored is set, otherwise from the review,
+	// which may not come from an API server.
 	Requests []resourceapi.DeviceRequest
 	Stored   bool
-	// Unbounded is set for claims of v1alpha2, of which the requests are elsewhere.
+	// Unbounded is set for claims of v1alpha2, whose requests are in other objects.
 	Unbounded bool
-	// DryRun is set if the server is not going to store anything.
+	// DryRun is set if the server will not store anything.
 	DryRun bool
-	// Confirmed is set if the API server was asked and has the claim, with its UID and at Version.
+	// Confirmed is set if the API server has confirmed that the claim exists, with its UID and at Version.
 	Confirmed bool
 }
 
-// Allocates reports whether the claim would have other devices than before. Only such
-// requests are of interest.
+// Allocates reports whether the change gives the claim new devices. Only such requests need a decision.
 func (r *Request) Allocates() bool {
 	return r.After != nil && !amount.DeepEqual(r.Before, r.After)
 }
 
-// Kind says what an Answer is.
+// Kind is the kind of an Answer.
 type Kind int
 
 const (
 	// Allowed requests may be stored.
 	Allowed Kind = iota
-	// Denied requests must not be. The Answer says who has what was asked for.
+	// Denied requests must not be stored. The Answer names the holder of the requested devices.
 	Denied
-	// AwaitClaim: what is known of the claim is older than the request. It has to be asked
-	// again when that has changed.
+	// AwaitClaim means that the ledger's version of the claim is older than the request. Review must run again after
+	// the claim changes in the ledger.
 	AwaitClaim
-	// AwaitConfirmation: nothing shows that there is such a claim at that version. It has to be
-	// asked again when the watch has shown it, or with Confirmed.
+	// AwaitConfirmation means that nothing shows that the claim exists at that version. Review must run again after
+	// the watch has shown it, or with Confirmed.
 	AwaitConfirmation
-	// AwaitPool: the devices are not known (yet). It has to be asked again when the pool has
-	// changed, and if that does not happen, the request is to be denied.
+	// AwaitPool means that the devices are unknown so far. Review must run again after the pool changes; if it does
+	// not change, the request must be denied.
 	AwaitPool
-	// NotDeciding: this process does not decide (yet, or any more).
+	// NotDeciding means that this process does not decide at the moment.
 	NotDeciding
 )
 
-// Answer is what is to be done about a Request.
+// Answer is the decision about a Request.
 type Answer struct {
 	Kind Kind
-	// Reason is set unless the request is allowed: what was asked, what was found, what to do.
+	// Reason is set unless the request is allowed: what was asked, what was found, and how to fix it.
 	Reason string
-	// known is set if the request is allowed because it rests on something old, which the server refuses:
-	// the version of the claim that is known here.
+	// known is set if the request is allowed only because it is based on an old version, which the server refuses: it
+	// is the version of the claim in the ledger.
 	known string
 }
 
-// waits reports whether there has to be another answer.
+// waits reports whether Review must run again.
 func (a Answer) waits() bool {
 	return a.Kind == AwaitClaim || a.Kind == AwaitConfirmation || a.Kind == AwaitPool
 }
 
-// Approval is an allocation that may be stored any time.
+// Approval is an allocation that may be stored at any time.
 type Approval struct {
 	Claim ledger.ClaimRef
-	// Version is the newest one of the claim on which the write can rest.
+	// Version is the newest version of the claim that the write can be based on.
 	Version    string
 	allocation *resourceapi.AllocationResult
-	// fenced is the version that the claim has got to rule the write out, "" if none.
+	// fenced is the version of the claim that rules out the write, "" if there is none.
 	fenced string
-	// stored is set if the server has had an allocation of the claim since.
+	// stored is set if the server has had an allocation of the claim since the approval.
 	stored bool
-	// began is when it was approved.
+	// began is the time of the approval.
 	began time.Time
-	// asked is how often the server has asked, which it does again for a write that it repeats:
-	// each time begins anew how long the write may be under way.
+	// asked counts the reviews of this write. The server asks again if it repeats the write, and each review restarts
+	// the time for which the write may be under way.
 	asked int
 }
 
-// Book knows what is held and what was approved. It is safe for concurrent use.
+// Book tracks held and approved allocations. It is safe for concurrent use.
 type Book struct {
 	ledger *ledger.Ledger
 
 	mutex sync.Mutex
-	// tenure is the one in which this process decides, zero if it never did.
+	// tenure is the tenure in which this process decides, zero if it never did.
 	tenure    Tenure
 	approvals map[types.UID]*Approval
-	// named are the approvals' claims by "namespace/name". There is more than one of a name
-	// after a claim was deleted and made anew.
+	// named lists the approved claims by "namespace/name". A name has several claims after a claim was deleted and
+	// created again.
 	named map[string]sets.Set[types.UID]
-	// unstored is what approvals have kept for nothing.
+	// unstored tracks the time for which approvals blocked devices in vain.
 	unstored unstored
-	// outage is when nothing could be fenced for the last time, zero if never.
+	// outage is the time of the last outage, zero if there was none.
 	outage time.Time
-	// Ended is told of each approval that has ended, with what has become free. It is called under a
-	// lock, and must not call back. It may be nil, and must be set before use.
+	// Ended is called with each ended approval and the devices that it freed. It runs under a lock, and must not call
+	// back. It may be nil, and must be set before use.
 	Ended func(ledger.ClaimRef, ledger.Freed)
 }
 
-// NewBook makes a Book of what a ledger says, which must have Pools.
+// NewBook returns a Book on a ledger, which must have Pools.
 func NewBook(of *ledger.Ledger) *Book {
 	return &Book{ledger: of, approvals: make(map[types.UID]*Approval), named: make(map[string]sets.Set[types.UID])}
 }
 
-// Tenure is a time without a break for which a process has the Lease: since when. Between two of
-// them others may have decided, also if the process itself has not noticed that.
+// Tenure is the start of an unbroken period in which a process holds the Lease. Between two tenures other processes
+// may have decided, even if this process has not noticed it.
 type Tenure = time.Time
 
-// Decide has this process decide for a tenure, after the Takeover that was begun in it.
+// Decide makes this process decide for a tenure, after the Takeover of that tenure.
 func (b *Book) Decide(tenure Tenure) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -142,11 +141,11 @@ func (b *Book) DecidesIn(tenure Tenure) bool {
 	return !tenure.IsZero() && tenure.Equal(b.tenure)
 }
 
-// user is who has the approved allocation of a claim in flight in the ledger.
+// user returns the ledger's user of a claim's approved allocation.
 func user(claim types.UID) types.UID { return "guard-" + claim }
 
-// Review decides about a request, in a tenure that has to last until the answer is given. If that
-// is allowed and not only a dry run, its allocation is in flight from then on.
+// Review decides about a request, in a tenure that must last until the answer is sent. If it allows the request and
+// this is not a dry run, the allocation is in flight from then on.
 func (b *Book) Review(tenure Tenure, r *Request) Answer {
 	if !r.Allocates() {
 		return Answer{}
@@ -163,7 +162,7 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 		return answer
 	}
 	for {
-		// It is looked at again if the watch shows something between this and the end.
+		// AddReviewed fails with ErrChanged if the watch changes this state meanwhile.
 		state := b.ledger.State(r.Claim.UID)
 		if answer, done := b.known(r, state); done {
 			return answer
@@ -186,7 +185,7 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 			return Answer{Kind: Denied, Reason: err.Error()}
 		}
 		b.begin(r)
-		// The watch may have shown a newer version since.
+		// The watch may have shown a newer version meanwhile.
 		if r.DryRun || b.isOver(b.approvals[r.Claim.UID]) {
 			b.end(r.Claim.UID)
 		}
@@ -194,8 +193,8 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 	}
 }
 
-// unasked denies admin access that the claim's request does not ask for: it counts nothing, so that
-// two claims could have a device. That the namespace permits it, API servers look themselves.
+// unasked denies admin access that the claim's request does not ask for: admin access does not count as use, so two
+// claims could get a device. API servers check that the namespace permits admin access.
 func (r *Request) unasked() (answer Answer, done bool) {
 	for i := range r.After.Devices.Results {
 		result := &r.After.Devices.Results[i]
@@ -211,12 +210,12 @@ func (r *Request) unasked() (answer Answer, done bool) {
 	return Answer{}, false
 }
 
-// known answers a request by what is known of its claim.
+// known answers a request from the ledger's state of its claim.
 func (b *Book) known(r *Request, held ledger.ClaimState) (answer Answer, done bool) {
 	switch {
 	case held.Gone || objectversion.Newer(held.Version, r.Version):
-		// The server has decided on something old; it is going to find out when it stores that. It need
-		// not be denied: some writes are repeated by the server itself then, on what there is.
+		// The server has decided on an old version, and refuses the write when it stores it. There is no need to
+		// deny: the server itself repeats some writes on the current version.
 		return Answer{known: held.Version}, true
 	case held.Committed != nil:
 		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
@@ -231,15 +230,14 @@ func (b *Book) known(r *Request, held ledger.ClaimState) (answer Answer, done bo
 	}
 }
 
-// approved answers a request for a claim of which an allocation was approved already.
+// approved answers a request for a claim that already has an approved allocation.
 func (b *Book) approved(r *Request) (answer Answer, done bool) {
 	approval := b.approvals[r.Claim.UID]
 	switch {
 	case approval == nil:
 		return Answer{}, false
 	case approval.Claim == r.Claim && claimwriter.SameAllocation(approval.allocation, r.After):
-		// The server asks once more for a write that it repeats, and so may whoever has sent it, by
-		// then with another timestamp.
+		// The server asks again for a write that it repeats. The client may repeat it too, with another timestamp.
 		if !r.DryRun {
 			approval.asked++
 		}

@@ -22,7 +22,7 @@ type board struct {
 	*Book
 	t      *testing.T
 	slices *inventory.Store
-	// looked is called each time that somebody looks a pool up, nil if nobody wants to know.
+	// looked is called at each look at a pool; it may be nil.
 	looked func()
 	claims map[string]*resourceapi.ResourceClaim
 }
@@ -139,7 +139,7 @@ func TestFence(t *testing.T) {
 	w.watch("x", at(7, empty("x")))
 	w.requireAllowed(4, b.Claim("y").Allocated("a", "gpu-0"))
 
-	// A version that the claim never had: whoever asks may be anybody.
+	// A version that the claim never had: any client may ask.
 	w.requireAllowed(1000, b.Claim("x").Allocated("a", "gpu-1"))
 	approval := Approval{}
 	for _, a := range w.Approvals() {
@@ -335,7 +335,7 @@ func TestOwnPlan(t *testing.T) {
 	w.requireDenied("default/x holds it", 4, b.Claim("y").Allocated("a", "gpu-0"))
 }
 
-// TestEnded: whoever schedules in the same process hears of each approval that ends.
+// TestEnded: the scheduler in the same process is told of each approval that ends.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	w := newBoard(t, node())

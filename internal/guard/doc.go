@@ -1,29 +1,26 @@
-// Package guard decides whether an allocation of devices may be stored, whoever writes it.
+// Package guard decides whether an allocation of devices may be stored, by any scheduler.
 //
-// The API server asks before it stores a change of a claim's status (a validating admission
-// webhook), so it sees the allocations of all schedulers, one request each. What is held is in
-// a ledger, and an allocation that passes is put there at once, as one in flight: the next
-// one is judged by it, whether or not the first has arrived. That is what makes the decision
-// exact, and not any waiting.
+// The API server asks before it stores a change of a claim's status (a validating admission webhook), so the guard
+// sees the allocations of all schedulers, one request each. A ledger holds the current allocations. An approved
+// allocation enters the ledger at once, as in flight: the next request is judged with it, whether or not the first
+// one was stored. So the decision is exact without any waiting.
 //
-// # What becomes of an allocation that was approved
+// # The end of an approval
 //
-// The server stores an update only if the claim still has the version that it was decided on
-// (Request.Version): etcd compares. So whatever happens to the answer, the request or the
-// server, the write can be carried out only as long as nothing else was written to the claim. An approval
-// ends when the watch shows the claim at a newer version: either it is allocated then, and the
-// ledger has it from there, or it is not, and that write will never come. As long as the claim
-// stays as it is, nobody can know; then something is written to it (Fence): its version grows,
-// and whatever was on its way is refused.
+// The server stores an update only if the claim still has the version that the update is based on (Request.Version):
+// etcd compares. So whatever happens to the answer, the request or the server, the write can be stored only until
+// another write to the claim. An approval ends when the watch shows the claim at a newer version: either the claim is
+// allocated and the ledger has the allocation, or it is not and the approved write will never be stored. While the
+// claim does not change, the guard cannot know; then it writes to the claim itself (Fence): the version grows, and
+// the server refuses the approved write.
 //
-// # Who decides
+// # The deciding process
 //
-// One process, the holder of a Lease, and only after it has fenced every claim without
-// allocation that was there when it got the Lease: what its predecessor may have approved, or what
-// passed while nobody was there to ask, cannot be stored any more, however late it
-// comes. No clock is involved but for the Lease itself, see Tenure.
+// One process decides: the holder of a Lease, after it has fenced every claim that had no allocation when it got the
+// Lease. After that, an allocation that a predecessor approved, or that passed without a guard, cannot be stored any
+// more, however late it arrives. No clock is involved except for the Lease itself, see Tenure.
+// late it arrives. No clock is involved except for the Lease itself, see Tenure.
 //
-// Book is the decision, without clients and goroutines. Guard is what runs it. It looks at clocks for what it does not
-// owe to the devices that are held: how long to wait, and whether a namespace has used the time that it has for approvals of which
-// nothing comes.
+// Book makes the decisions, without clients and goroutines. Guard runs it. Guard uses clocks only where held devices
+// do not depend on them: for the time to wait, and for the limit on a namespace's approvals that are never stored.
 package guard

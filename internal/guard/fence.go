@@ -23,27 +23,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// fieldManager is the name under which fences are written. It is not the schedulers', who know by
-// theirs which allocations are their own.
+// fieldManager is the field manager of fences. It differs from that of the schedulers, which recognize their own
+// allocations by theirs.
 const fieldManager = "quartermaster-guard"
 
-// sweepInterval is how often to look for approvals that nothing has come of. Usually the write
-// follows its approval within milliseconds; one that is there for two looks is ruled out.
+// sweepInterval is the interval of the checks for approvals without a write. Usually the write follows its approval
+// within milliseconds; an approval that two checks have seen is ruled out.
 const sweepInterval = time.Second
 
-// Fencer writes to claims, so that their versions grow and nothing can be stored any more that
-// rests on an older one.
+// Fencer writes to claims, so that their versions grow and the server refuses writes that are based on an older
+// version.
 type Fencer struct {
 	Claims resourceclient.ResourceClaimsGetter
-	// RequestTimeout is how long the API servers keep a request (--request-timeout). It counts only
-	// for claims that cannot be written to: what was to be stored before that will not be.
+	// RequestTimeout is the API servers' --request-timeout. It matters only for claims that cannot be written to:
+	// after it, no earlier request can be stored any more.
 	RequestTimeout time.Duration
 }
 
-// Fence makes sure that the claim has a newer version than the given one, and returns the version
-// that it has; "" if it does not exist any more. Writes that rest on the given version, or on
-// older ones, are refused from then on. A claim that has no room for anything keeps its version: no
-// allocation has room there.
+// Fence makes sure that the claim has a newer version than the given one, and returns its version; "" if the claim is
+// gone. The server then refuses writes based on the given version or an older one. A claim that is too large for any
+// write keeps its version: an allocation does not fit either.
 func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string) (string, error) {
 	claim, err := f.fence(ctx, ref, version)
 	if err != nil || claim == nil {
@@ -52,7 +51,7 @@ func (f *Fencer) Fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	return claim.ResourceVersion, nil
 }
 
-// fence is Fence, and returns the claim as it is then; nil if it does not exist any more.
+// fence works like Fence, and returns the resulting claim; nil if it is gone.
 func (f *Fencer) fence(ctx context.Context, ref ledger.ClaimRef, version string) (*resourceapi.ResourceClaim, error) {
 	claim, err := f.get(ctx, ref)
 	switch {
@@ -61,7 +60,7 @@ func (f *Fencer) fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	case claim == nil || objectversion.Newer(claim.ResourceVersion, version):
 		return claim, nil
 	}
-	// A label is for claims whose annotations are full, or where a policy is against this one.
+	// Use a label if the annotations are full or a policy forbids this one.
 	fenced, err := f.write(ctx, claim, "annotations")
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.Is(err, errNoEffect) {
 		fenced, err = f.write(ctx, claim, "labels")
@@ -70,18 +69,18 @@ func (f *Fencer) fence(ctx context.Context, ref ledger.ClaimRef, version string)
 		fenced, err = f.shrink(ctx, claim)
 	}
 	switch {
-	case isTooLarge(err): // Then nothing that allocates can be stored either, which adds more.
+	case isTooLarge(err): // An allocation adds more, so it cannot be stored either.
 		return claim, nil
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case err != nil: // Also if something else was written meanwhile: the next look tells.
+	case err != nil: // This includes a concurrent write to the claim: the next check sees it.
 		return nil, fmt.Errorf("rule out a late write to claim %s: write to it: %w", ref, err)
 	default:
 		return fenced, nil
 	}
 }
 
-// errNoEffect is what comes of a write that the server has accepted without storing anything.
+// errNoEffect reports a write that the server has accepted without storing anything.
 var errNoEffect = errors.New("the server has accepted it and changed nothing; see which admission plugin drops it")
 
 // isOutage reports whether an error is not the API server's answer about this claim.
@@ -93,17 +92,17 @@ func isOutage(err error) bool {
 	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
 }
 
-// isTooLarge reports whether a claim has no room for anything. What etcd says has no code.
+// isTooLarge reports whether a claim is too large for any write. etcd's error has no code.
 func isTooLarge(err error) bool {
 	return err != nil && (apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"))
 }
 
-// smallest is an annotation that takes less room (14 bytes, as API servers store it) than the shortest allocation of a device
-// (18 bytes, if driver, pool, device and request had names of one letter).
+// smallest is an annotation that is smaller (14 bytes, as API servers store it) than the shortest allocation of a
+// device (18 bytes, if driver, pool, device and request have names of one letter).
 const smallest = "qm-fence"
 
-// shrink takes from a claim that has no room who has written which of its fields, and so makes room. If that is nothing, and
-// then nobody's writes are noted, it adds or takes the smallest annotation that there is.
+// shrink removes the managedFields of a claim that is too large for any write, which makes room. If the claim has
+// none, it adds or removes the smallest possible annotation.
 func (f *Fencer) shrink(ctx context.Context, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	fenced, err := f.patch(ctx, claim, "managedFields", []struct{}{{}})
 	if !errors.Is(err, errNoEffect) {
@@ -116,13 +115,13 @@ func (f *Fencer) shrink(ctx context.Context, claim *resourceapi.ResourceClaim) (
 	return f.patch(ctx, claim, "annotations", map[string]*string{smallest: value})
 }
 
-// write gives the claim something new among its annotations or labels.
+// write sets a new value among the claim's annotations or labels.
 func (f *Fencer) write(ctx context.Context, claim *resourceapi.ResourceClaim, among string) (*resourceapi.ResourceClaim, error) {
 	return f.patch(ctx, claim, among, map[string]string{claimwriter.FenceAnnotation: string(uuid.NewUUID())})
 }
 
-// patch changes one field of the claim's metadata, if it has still the same version. Nothing else of the claim
-// is written: not what this build does not know of it.
+// patch changes one field of the claim's metadata, if the claim still has the same version. It writes nothing else,
+// so fields that this build does not know survive.
 func (f *Fencer) patch(ctx context.Context, claim *resourceapi.ResourceClaim, field string, value any) (*resourceapi.ResourceClaim, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion, field: value}})
 	if err != nil {
@@ -146,24 +145,24 @@ func (g *Guard) Sweep(ctx context.Context, fencer *Fencer) {
 	}, sweepInterval)
 }
 
-// watchedWrite is a write that may come yet.
+// watchedWrite identifies a write that may still come.
 type watchedWrite struct {
 	claim   types.UID
 	version string
 }
 
-// watched is what a sweep has found of a write.
+// watched is the state of a write between two sweeps.
 type watched struct {
 	asked int
-	// since is when it was first known that the server has asked so often.
+	// since is the time when the sweep first saw this value of asked.
 	since time.Time
 	tries *tries
 }
 
-// newWatched begins to watch a write for which the server has asked so often.
+// newWatched begins to watch a write that the server has asked about asked times.
 func newWatched(asked int) watched { return watched{asked, time.Now(), &tries{}} }
 
-// sweep fences the approvals that were there the last time, and returns all that are there now.
+// sweep fences the approvals that the previous sweep already saw, and returns all current ones.
 func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWrite]watched) map[watchedWrite]watched {
 	now := make(map[watchedWrite]watched)
 	var late []Approval
@@ -208,8 +207,8 @@ func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, 
 	}
 }
 
-// expire ends an approval that is so old that its write cannot come any more. It may have come
-// before: that is so when the ledger knows what the server has now.
+// expire ends an approval that is too old for its write to come. The write may have come before: the approval ends
+// only when the ledger knows the server's version.
 func (g *Guard) expire(ctx context.Context, fencer *Fencer, approval Approval) {
 	bounded, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
@@ -227,7 +226,7 @@ func (g *Guard) expire(ctx context.Context, fencer *Fencer, approval Approval) {
 	}
 }
 
-// get returns the claim as the server has it, nil if it does not exist any more.
+// get returns the server's claim, nil if it is gone.
 func (f *Fencer) get(ctx context.Context, ref ledger.ClaimRef) (*resourceapi.ResourceClaim, error) {
 	claim, err := f.Claims.ResourceClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID {

@@ -73,7 +73,7 @@ func TestFenceForAClaimWithoutRoom(t *testing.T) {
 	require.Empty(t, s.claims["x"].Annotations)
 }
 
-// Nobody has written its fields, for all that the claim says, so that nothing can be taken.
+// The claim has no managedFields that could be removed.
 func TestFenceForAClaimWithLessRoom(t *testing.T) {
 	t.Parallel()
 	s := newClaimServer(empty("x"))
@@ -234,7 +234,7 @@ func TestFenceByLabel(t *testing.T) {
 	}
 }
 
-// once returns a function that does what another one does, once.
+// once returns a function that calls another one only the first time.
 func once(do func(string) error) func(string) error {
 	calls := 0
 	return func(name string) error {

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fences are those of sweeps that are under way: at most fencers, and no claim twice. One that takes
-// long keeps no others waiting. The zero value has none.
+// fences holds the running fences of sweeps: at most fencers, and at most one for each claim. A slow fence does not
+// delay the others. The zero value is empty.
 type fences struct {
 	once   sync.Once
 	slots  *semaphore.Weighted
 	claims sync.Map // of types.UID
 }
 
-// each calls a function for approvals, several at a time. It returns when all of that is done, and after
-// sweepInterval at the latest. What has begun then goes on; what has not is left to the next sweep.
+// each calls a function for approvals, several at a time. It returns when all calls have ended, and after
+// sweepInterval at the latest. Running calls then continue; the next sweep takes the rest.
 func (f *fences) each(ctx context.Context, approvals []Approval, fence func(Approval)) {
 	f.once.Do(func() { f.slots = semaphore.NewWeighted(fencers) })
 	bounded, cancel := context.WithTimeout(ctx, sweepInterval)
 	defer cancel()
-	for _, i := range rand.Perm(len(approvals)) { // None is always the last one.
+	for _, i := range rand.Perm(len(approvals)) { // A random order, so that no approval is always the last.
 		if !f.begin(bounded, approvals[i].Claim.UID) {
 			continue
 		}
@@ -37,7 +37,7 @@ func (f *fences) each(ctx context.Context, approvals []Approval, fence func(Appr
 	}
 }
 
-// begin reports whether a claim can be fenced now. It waits for a place.
+// begin reports whether a claim can be fenced now. It waits for a slot.
 func (f *fences) begin(ctx context.Context, claim types.UID) bool {
 	if _, busy := f.claims.LoadOrStore(claim, nil); busy {
 		return false
@@ -49,7 +49,7 @@ func (f *fences) begin(ctx context.Context, claim types.UID) bool {
 	return true
 }
 
-// end is the end of begin.
+// end ends what begin has begun.
 func (f *fences) end(claim types.UID) {
 	f.claims.Delete(claim)
 	f.slots.Release(1)

@@ -14,42 +14,41 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// patience is how long a request waits for what is not known here yet and usually comes within
-// milliseconds: a new version of its claim, or a slice. It is well below the time that the API
-// server gives the webhook.
+// patience limits the time that a request waits for facts that are unknown so far and usually arrive within
+// milliseconds: a new version of its claim, or a slice. It is well below the API server's timeout for the webhook.
 const patience = time.Second
 
-// Mode is what a guard does about allocations that must not be stored.
+// Mode says whether a guard denies allocations that must not be stored.
 type Mode string
 
 const (
 	// Enforce denies them.
 	Enforce Mode = "Enforce"
-	// Warn lets them pass, and only counts and reports them: to see what Enforce would do.
+	// Warn lets them pass, and only counts and reports them, to show the effect of Enforce.
 	Warn Mode = "Warn"
 )
 
-// Guard answers requests with what its Book says. It is safe for concurrent use.
+// Guard answers requests with the decisions of its Book. It is safe for concurrent use.
 type Guard struct {
 	Book *Book
-	// Lease says whether this process may decide, at the moment when it answers.
+	// Lease says whether this process may decide at the moment of the answer.
 	Lease *leadership.Lease
-	// Lookup finds out whether a claim exists that the watch has not shown.
+	// Lookup checks whether a claim exists that the watch has not shown.
 	Lookup *Lookup
-	// Warned is told what was let pass in mode Warn, nil otherwise.
+	// Warned is called with each request that mode Warn lets pass; it is nil in mode Enforce.
 	Warned func(r *Request, reason string)
-	// Stored returns a claim as the watch has shown it, by "namespace/name", nil if it has not. It is nil
-	// where questions come from nobody but API servers.
+	// Stored returns a claim as the watch has shown it, by "namespace/name", nil if it has not. It is nil where only
+	// API servers send requests.
 	Stored func(key string) *resourceapi.ResourceClaim
-	// History says whether what is known here was ever so.
+	// History says whether the API server's store went back to an earlier state.
 	History *informer.History
 
 	waiting waiting
 	fences  fences
 }
 
-// Review decides about a request. It waits as long as that may help, for patience at most. The
-// answer is Allowed, Denied or NotDeciding.
+// Review decides about a request. It waits while waiting may help, for at most patience. The answer is Allowed,
+// Denied or NotDeciding.
 func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 	if !r.Allocates() {
 		return Answer{}
@@ -60,7 +59,8 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 		g.Warned(r, answer.Reason)
 		answer = Answer{}
 	}
-	// Nobody else has decided meanwhile: this process has had the Lease all the time.
+	// These checks make sure that no other process has decided meanwhile: this process has held the Lease without a
+	// break.
 	if err := g.Lease.Leads(); err != nil {
 		return Answer{Kind: NotDeciding, Reason: err.Error()}
 	}
@@ -70,7 +70,7 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 	return answer
 }
 
-// reviewKnown is review for a store whose versions may have gone back.
+// reviewKnown works like review, for an API server whose store may have gone back to an earlier state.
 func (g *Guard) reviewKnown(ctx context.Context, tenure Tenure, r *Request) Answer {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -101,7 +101,8 @@ func (g *Guard) reviewKnown(ctx context.Context, tenure Tenure, r *Request) Answ
 	}
 }
 
-// withStored returns the request with what the claim's spec is known to request. Specs do not change.
+// withStored returns the request with the stored requests of the claim's spec, if they are known. Specs are
+// immutable.
 func (g *Guard) withStored(r *Request) *Request {
 	if g.Stored == nil {
 		return r
@@ -127,7 +128,7 @@ func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
 	klog.FromContext(ctx).V(4).Info("A request about an allocation waits", "claim", r.Claim, "reason", answer.Reason)
 	var looked <-chan lookup
 	for {
-		// It may have changed before anybody waited for that.
+		// The state may have changed before this request began to wait.
 		if answer = g.Book.Review(tenure, r); !answer.waits() {
 			return answer
 		}
@@ -151,8 +152,7 @@ func (g *Guard) review(ctx context.Context, tenure Tenure, r *Request) Answer {
 // Decides reports whether this process decides now.
 func (g *Guard) Decides() bool { return g.Book.DecidesIn(g.Lease.Since()) && g.Lease.Leads() == nil }
 
-// ClaimChanged tells the guard that the ledger may know a newer state of a claim, by
-// "namespace/name".
+// ClaimChanged tells the guard that the ledger may have a newer state of a claim ("namespace/name").
 func (g *Guard) ClaimChanged(claim string) {
 	g.Book.Seen(claim)
 	g.waiting.claimChanged(claim)

@@ -68,7 +68,7 @@ func TestReviewGivesUp(t *testing.T) {
 	require.Zero(t, d.waiters())
 }
 
-// Whoever asks for what never comes cannot keep others from waiting for what does.
+// Requests that wait in vain cannot keep others from waiting for changes that do come.
 func TestOldestGivesUpIfTooManyWait(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)

@@ -17,27 +17,26 @@ import (
 )
 
 const (
-	// lookupTimeout is how long the API server may take to say what it has of a claim.
+	// lookupTimeout limits the time of one lookup in the API server.
 	lookupTimeout = 500 * time.Millisecond
-	// maxLookups is how many claims it is asked about at a time: who invents claims sends it no more
-	// than that. All others wait for the watch meanwhile, which usually is behind by milliseconds.
+	// maxLookups bounds the concurrent lookups, and so the load that requests about invented claims can cause. All
+	// others meanwhile wait for the watch, which usually lags by milliseconds.
 	maxLookups = 16
 )
 
-// Lookup asks the API server about claims that nothing else here shows. Make it with NewLookup.
+// Lookup asks the API server about claims that are otherwise unknown. Create it with NewLookup.
 type Lookup struct {
 	claims resourceclient.ResourceClaimsGetter
 	slots  *semaphore.Weighted
 }
 
-// NewLookup returns a Lookup by a client, which should have a rate limit of its own: what is looked
-// up must not keep fences waiting.
+// NewLookup returns a Lookup on a client, which should have its own rate limit: lookups must not delay fences.
 func NewLookup(claims resourceclient.ResourceClaimsGetter) *Lookup {
 	return &Lookup{claims: claims, slots: semaphore.NewWeighted(maxLookups)}
 }
 
-// find returns what the API server has of a claim. It does not ask the server's cache, which may be behind the
-// one that has sent a request.
+// find returns the API server's state of a claim. It bypasses the server's cache, which may lag behind the server
+// that sent the request.
 func (l *Lookup) find(ctx context.Context, ref ledger.ClaimRef) lookup {
 	if err := l.slots.Acquire(ctx, 1); err != nil {
 		return lookup{err: fmt.Errorf("too many claims are looked up at the same time: %w", err)}
@@ -56,25 +55,24 @@ func (l *Lookup) find(ctx context.Context, ref ledger.ClaimRef) lookup {
 	}
 }
 
-// lookup is what the API server says of a claim: its version, "" if there is none with that UID, and what it
-// requests.
+// lookup is the API server's state of a claim: its version, "" if no claim has that UID, and its requests.
 type lookup struct {
 	version  string
 	requests []resourceapi.DeviceRequest
 	err      error
 }
 
-// begin looks a claim up. The channel gets the result.
+// begin starts a lookup. The channel receives the result.
 func (l *Lookup) begin(ctx context.Context, ref ledger.ClaimRef) <-chan lookup {
 	result := make(chan lookup, 1)
 	go func() { result <- l.find(ctx, ref) }()
 	return result
 }
 
-// judge answers a request about the claim, or returns the request with what was found out.
+// judge answers a request about the claim, or returns the request with the results of the lookup.
 func (l lookup) judge(ctx context.Context, r *Request) (next *Request, answer Answer, done bool) {
 	switch {
-	case l.err != nil: // The watch may show the claim yet.
+	case l.err != nil: // The watch may still show the claim.
 		klog.FromContext(ctx).V(2).Info("It is not known whether a claim exists, for which an allocation was asked", "claim", r.Claim, "reason", l.err)
 		return r, Answer{}, false
 	case l.version == "":
@@ -85,7 +83,7 @@ func (l lookup) judge(ctx context.Context, r *Request) (next *Request, answer An
 		confirmed.Confirmed, confirmed.Stored, confirmed.Requests = true, true, l.requests
 		return &confirmed, Answer{}, false
 	case objectversion.Newer(l.version, r.Version):
-		return r, Answer{}, true // As in Book: the server refuses what rests on an old version.
+		return r, Answer{}, true // As in Book: the server refuses writes based on an old version.
 	default:
 		return r, Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s with UID %s has version %s on the API server; nothing can be stored on version %s, which it never had",
 			r.Claim, r.Claim.UID, l.version, r.Version)}, true

@@ -17,7 +17,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// claimReader is an API server of which claims are read, several at a time.
+// claimReader is an API server that serves concurrent reads of claims.
 type claimReader struct {
 	resourceclient.ResourceClaimInterface
 	get func(ctx context.Context, name string) (*resourceapi.ResourceClaim, error)
@@ -43,7 +43,7 @@ func (d *deputy) requireDenies(reason string, version int, claim *resourceapi.Re
 	require.Empty(d.t, d.Approvals())
 }
 
-// Whoever reaches the port can ask about anything; of what does not exist no device is in use.
+// Any client that reaches the port can ask about invented claims; these block no devices.
 func TestInventedClaims(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)
@@ -73,7 +73,7 @@ func TestInventedVersionOfAnApprovedClaim(t *testing.T) {
 	require.Equal(t, "3", d.Approvals()[0].Version)
 }
 
-// What is known, or approved already, is not looked up, and neither is what holds nothing.
+// Known claims, approved claims and requests without devices need no lookup.
 func TestNoLookup(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)
@@ -100,8 +100,8 @@ func TestWatchIsFasterThanTheLookup(t *testing.T) {
 	d.requireDenies("is not known here at version 3", 3, b.Claim("x").Allocated("a", "gpu-0"))
 }
 
-// Who invents claims sends the API server no more requests at a time than that, and keeps nobody waiting whose
-// claim is known.
+// Requests about invented claims cause at most this number of concurrent lookups, and do not delay requests about
+// known claims.
 func TestLookupsAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,10 +22,10 @@ import (
 
 var histories = flag.Int("guard.histories", 10000, "how many random histories of the guard to look at")
 
-// world is a cluster with two guards, of which one has the Lease, and API servers that ask
-// either of them. Anything may happen at any time and take any time: requests are late, watches are
-// behind, a guard is paused between its decision and its answer, or has lost its Lease and does
-// not know. Only what each API server does with one write is in order: ask, get an answer, store.
+// world is a cluster with two guards, one of them with the Lease, and API servers that ask either of them. Anything
+// may happen at any time and take any time: requests are late, watches lag, a guard is paused between its decision
+// and its answer, or has lost its Lease without knowing it. Only the steps of one write on its API server are in
+// order: ask, get an answer, store.
 //
 // It steps the Book, the Takeover and the Fence that run in the product.
 type world struct {
@@ -47,11 +47,11 @@ type stored struct {
 	version int
 	device  string // "" if it is not allocated
 	gone    bool
-	// policy is what becomes of fences.
+	// policy is the server's treatment of fences.
 	policy fencePolicy
 }
 
-// pending is a write that somebody has asked for.
+// pending is a requested write.
 type pending struct {
 	on     stored // the claim that it rests on
 	device string
@@ -69,7 +69,7 @@ type process struct {
 	ledger *ledger.Ledger
 	seen   int // how much of the history its watch has delivered
 	known  map[string]stored
-	// leads is what its clock and its Lease say.
+	// leads is this process's belief, by its clock and its Lease.
 	leads       bool
 	tenure      Tenure
 	takeover    *Takeover
@@ -163,7 +163,7 @@ func (w *world) step() {
 	steps[w.weights[w.rng.Intn(len(w.weights))]]()
 }
 
-// change makes, deallocates or deletes a claim: nobody is asked about that.
+// change creates, deallocates or deletes a claim: servers ask no guard about that.
 func (w *world) change() {
 	name := fmt.Sprintf("claim-%d", w.rng.Intn(modelClaims))
 	c := w.claims[name]
@@ -212,7 +212,7 @@ func (w *world) drop(p *pending) {
 	w.writes = slices.DeleteFunc(w.writes, func(other *pending) bool { return other == p })
 }
 
-// review has a guard decide, of which only itself knows so far.
+// review makes a guard decide; no other process sees the decision yet.
 func (w *world) review() {
 	p := w.anyWrite(func(p *pending) bool { return p.by == nil })
 	if p == nil {
@@ -278,8 +278,8 @@ func (w *world) watch() {
 	g.book.Seen("default/" + c.name)
 }
 
-// lease has the Lease end or somebody get it. Who loses it learns of that at once or later; his
-// clock tells him in any case that it is over.
+// lease ends the Lease or gives it to a guard. A guard that loses it learns of that at once or later; in any case its
+// clock tells it when the Lease is over.
 func (w *world) lease() {
 	for _, g := range w.guards {
 		if g.leads {

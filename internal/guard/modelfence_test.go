@@ -13,7 +13,7 @@ import (
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 )
 
-// fencePolicy says what a server does with fences of a claim.
+// fencePolicy is a server's treatment of fences of a claim.
 type fencePolicy int
 
 const (
@@ -73,8 +73,8 @@ func (m *modelClaimClient) Patch(_ context.Context, name string, _ types.PatchTy
 	return m.claims[name].object(), nil
 }
 
-// observation is what a sweep has found of an approval: how often the server had asked, and which writes
-// there were then. When they all have come or are never going to, longer has passed than requests take.
+// observation is the state of an approval in a sweep: the number of reviews, and the writes under way then. When all
+// of these have come or never will, more time has passed than requests take.
 type observation struct {
 	asked    int
 	underWay []*pending

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// A question that rests on something old is allowed, for the server refuses the write. Where etcd was restored
-// from a backup, that is what the server has, and the write would be stored.
+// A request based on an old version is allowed, because the server refuses the write. After a restore of etcd from a
+// backup, that version is the server's, and the write would be stored.
 func TestClaimWentBack(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)

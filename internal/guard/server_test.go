@@ -38,9 +38,9 @@ type claimServer struct {
 	// beforeUpdate is called before a claim is written. What it returns is the answer; nil lets
 	// the write happen.
 	beforeUpdate func(name string) error
-	// stored is told of each write, in order; nil if nobody watches.
+	// stored is called with each write, in order; it may be nil.
 	stored func(*resourceapi.ResourceClaim)
-	// drops are what an admission plugin drops of each patch: "annotations", "labels".
+	// drops are the fields that an admission plugin drops from each patch: "annotations", "labels".
 	drops []string
 	// full is set if a claim has no room for annotations.
 	full bool
@@ -148,7 +148,7 @@ func (s *claimServer) patch(name string, data []byte) (runtime.Object, error) {
 	return s.put(claim).DeepCopy(), nil
 }
 
-// added is how many bytes annotations and labels take.
+// added returns the bytes that annotations and labels take.
 func added(all ...map[string]string) (bytes int) {
 	for _, texts := range all {
 		for key, value := range texts {
@@ -169,7 +169,7 @@ func (s *claimServer) put(claim *resourceapi.ResourceClaim) *resourceapi.Resourc
 	return claim
 }
 
-// arrives is a write by somebody else.
+// arrives stores a write by another client.
 func (s *claimServer) arrives(claim *resourceapi.ResourceClaim) string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -242,7 +242,7 @@ func (d *deputy) acquire() {
 	require.NoError(d.t, d.followed.Update(d.t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: us}))
 }
 
-// lose has the guard see that somebody else has it.
+// lose shows the guard that another process has the Lease.
 func (d *deputy) lose() {
 	d.t.Helper()
 	d.lock.holder = them

@@ -10,29 +10,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Listed is what matters of a claim that was listed after this process had got the Lease.
+// Listed is the relevant state of a claim that was listed after this process got the Lease.
 type Listed struct {
 	ledger.ClaimRef
 	Version   string
 	Allocated bool
 }
 
-// Takeover is what has to happen before a process that got the Lease may decide.
+// Takeover tracks the steps before a process that got the Lease may decide.
 //
-// What a predecessor has approved, and what was let pass while nobody could be asked, rests on a
-// version that its claim had before. So the claims are listed, as they are now; those without an
-// allocation are fenced; and when the ledger knows each of them at the version of its fence, and
-// the others as they were listed, then it knows all allocations that there are or can be, but for
-// those that this process approves from then on. Claims that are made later were not there to be
-// approved by anybody else.
+// Allocations that a predecessor approved, or that passed without a guard, are based on a version that their claim
+// had before. So the new holder lists the claims, and fences those without an allocation. When the ledger knows each
+// of these at the version of its fence, and the others at the listed version, it knows all existing and possible
+// allocations, except for those that this process approves from then on. No other process could have approved
+// allocations of claims that are created later.
 type Takeover struct {
-	// toFence are the claims that are to be fenced, and awaited the versions that the ledger
-	// has to know.
+	// toFence lists the claims to fence, and awaited the versions that the ledger must know.
 	toFence map[types.UID]Listed
 	awaited map[types.UID]string
 }
 
-// NewTakeover begins with all claims there are.
+// NewTakeover begins a takeover with all existing claims.
 func NewTakeover(claims []Listed) *Takeover {
 	t := &Takeover{toFence: make(map[types.UID]Listed), awaited: make(map[types.UID]string)}
 	for _, claim := range claims {
@@ -45,7 +43,7 @@ func NewTakeover(claims []Listed) *Takeover {
 	return t
 }
 
-// ToFence returns the claims that have to be fenced, see Fencer.
+// ToFence returns the claims that must be fenced, see Fencer.
 func (t *Takeover) ToFence() []Listed {
 	claims := make([]Listed, 0, len(t.toFence))
 	for _, claim := range t.toFence {
@@ -55,8 +53,8 @@ func (t *Takeover) ToFence() []Listed {
 	return claims
 }
 
-// Fenced notes that the server has a claim at the given version, which is newer than the listed
-// one; or, with "", that the claim is gone.
+// Fenced records that the server has a claim at the given version, which is newer than the listed one; "" means that
+// the claim is gone.
 func (t *Takeover) Fenced(claim types.UID, version string) {
 	delete(t.toFence, claim)
 	if version != "" {
@@ -64,11 +62,11 @@ func (t *Takeover) Fenced(claim types.UID, version string) {
 	}
 }
 
-// Gone notes that the server does not have a claim any more.
+// Gone records that the server no longer has a claim.
 func (t *Takeover) Gone(claim types.UID) { delete(t.awaited, claim) }
 
-// Missing returns the claims that the ledger does not know well enough. If all were fenced and
-// there are none, the process may decide.
+// Missing returns the claims whose awaited version the ledger does not know. If all claims were fenced and none are
+// missing, the process may decide.
 func (t *Takeover) Missing(of *ledger.Ledger) []types.UID {
 	var missing []types.UID
 	for claim, version := range t.awaited {

@@ -19,22 +19,20 @@ import (
 )
 
 const (
-	// catchUpInterval is how often to look whether the ledger has caught up. After catchUpLooks
-	// looks, the server is asked whether the claims are still there.
+	// catchUpInterval is the interval of the checks whether the ledger has caught up. After each catchUpLooks checks,
+	// the guard asks the server whether the claims still exist.
 	catchUpInterval = 10 * time.Millisecond
 	catchUpLooks    = 100
-	// retryInterval is how long to wait after a request that failed.
+	// retryInterval is the pause after a failed request.
 	retryInterval = time.Second
-	// fencers is how many claims are fenced at a time.
+	// fencers is the number of claims that are fenced at a time.
 	fencers = 16
-	// fenceTimeout is how long the API server may take for one of them: requests that hang must not
-	// keep the others from being fenced.
+	// fenceTimeout limits each of their requests, so that a hanging request does not delay other fences.
 	fenceTimeout = 5 * time.Second
 )
 
-// TakeOver makes sure that nothing can be stored any more which this process does not know, and
-// then has it decide in a tenure, see Takeover. It is called when the process has got the Lease,
-// and returns with an error only if the context ends.
+// TakeOver makes sure that no allocation unknown to this process can be stored any more, and then makes it decide in
+// a tenure, see Takeover. Call it when the process has got the Lease. It returns an error only if the context ends.
 func (g *Guard) TakeOver(ctx context.Context, tenure Tenure, fencer *Fencer, of *ledger.Ledger) error {
 	began := time.Now()
 	claims, err := fencer.list(ctx)
@@ -57,7 +55,7 @@ func (g *Guard) TakeOver(ctx context.Context, tenure Tenure, fencer *Fencer, of 
 	return nil
 }
 
-// list returns all claims as they are now: it does not ask the API server's cache.
+// list returns all current claims: it bypasses the API server's cache.
 func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
 	page := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return f.Claims.ResourceClaims(metav1.NamespaceAll).List(ctx, options)
@@ -74,18 +72,17 @@ func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
 	return claims, err
 }
 
-// fenceAll fences all claims that have to be. What was approved before can arrive until the API
-// servers' request timeout is over: so long is tried to fence claims that cannot be written to (a
-// policy may be against that).
+// fenceAll fences all claims that need it. Approved writes can arrive until the API servers' request timeout ends;
+// until then, it keeps trying to fence claims that cannot be written to (a policy may forbid it).
 func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
 	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
 	return f.fenceWithin(ctx, bounded, t)
 }
 
-// fenceWithin is fenceAll with the bounded context for the timeout. Claims that cannot be fenced come
-// again when all others have had their turn, after a pause. When the time is over, whatever was on its way
-// has arrived or never will: the rest has to be known as it is after that.
+// fenceWithin works like fenceAll, with the bounded context for the timeout. It retries failed claims after all
+// others, after a pause. When the time is over, every earlier request has arrived or never will: then it is enough
+// that the ledger knows the remaining claims at their current version.
 func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Takeover) error {
 	for pause := retryInterval; ; pause = min(2*pause, maxPause) {
 		err := f.each(bounded, t, func(ctx context.Context, claim Listed) (string, error) {
@@ -109,11 +106,11 @@ func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Takeover) error {
 	return again(ctx, "read the claims that cannot be fenced", func(ctx context.Context) error { return f.each(ctx, t, f.version) })
 }
 
-// each calls a function for all claims that have to be fenced, some at a time. Those for which it
-// succeeds are fenced at the version that it returns. Its error is one of those that it returned.
+// each calls a function for all claims that must be fenced, several at a time. If the call succeeds, the claim counts
+// as fenced at the returned version. each returns one of the errors.
 func (f *Fencer) each(ctx context.Context, t *Takeover, fence func(context.Context, Listed) (string, error)) error {
 	var mutex sync.Mutex
-	var group errgroup.Group // One that fails does not keep others from theirs.
+	var group errgroup.Group // A failed call does not cancel the others.
 	group.SetLimit(fencers)
 	for _, claim := range t.ToFence() {
 		group.Go(func() error {
@@ -129,7 +126,7 @@ func (f *Fencer) each(ctx context.Context, t *Takeover, fence func(context.Conte
 	return group.Wait()
 }
 
-// version returns which version the server has of a claim, "" if it is gone.
+// version returns the server's version of a claim, "" if it is gone.
 func (f *Fencer) version(ctx context.Context, claim Listed) (string, error) {
 	found, err := f.get(ctx, claim.ClaimRef)
 	if err != nil || found == nil {
@@ -138,14 +135,14 @@ func (f *Fencer) version(ctx context.Context, claim Listed) (string, error) {
 	return found.ResourceVersion, nil
 }
 
-// catchUp waits until the ledger knows all that it has to.
+// catchUp waits until the ledger knows all awaited versions.
 func (f *Fencer) catchUp(ctx context.Context, t *Takeover, of *ledger.Ledger, claims map[types.UID]Listed) error {
 	for looks := 1; ; looks++ {
 		missing := t.Missing(of)
 		if len(missing) == 0 {
 			return nil
 		}
-		if looks%catchUpLooks == 0 { // Their deletion may have been all there was to see.
+		if looks%catchUpLooks == 0 { // The missing claims may have been deleted.
 			for _, claim := range missing {
 				if found, err := f.get(ctx, claims[claim].ClaimRef); err == nil && found == nil {
 					t.Gone(claim)
@@ -160,7 +157,7 @@ func (f *Fencer) catchUp(ctx context.Context, t *Takeover, of *ledger.Ledger, cl
 	}
 }
 
-// again calls a function until it succeeds or the context ends.
+// again retries a function until it succeeds or the context ends.
 func again(ctx context.Context, what string, try func(context.Context) error) error {
 	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		err := try(ctx)

@@ -7,14 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxPause is how long it takes at most until something that has failed is tried again.
+// maxPause is the longest pause between two attempts.
 const maxPause = 30 * time.Second
 
-// tries are the attempts to fence a claim for one approval. The zero value is before the first one. It is
-// safe for concurrent use.
+// tries tracks the attempts to fence a claim for one approval. The zero value means that none was made. It is safe
+// for concurrent use.
 type tries struct {
 	mutex sync.Mutex
-	// again is when to try again, after pause; both are zero if nothing has failed.
+	// again is the time of the next attempt, after pause; both are zero unless an attempt failed.
 	again time.Time
 	pause time.Duration
 }
@@ -26,8 +26,8 @@ func (t *tries) due() bool {
 	return !time.Now().Before(t.again)
 }
 
-// failed notes that an attempt has failed: whatever is against it probably is so the next time as
-// well, and others wait for their turn. Another write to the claim is not, and ends the approval.
+// failed records a failed attempt: its cause probably persists, and other claims wait. A conflict does not count: it
+// shows another write to the claim, which ends the approval.
 func (t *tries) failed(err error) {
 	if apierrors.IsConflict(err) {
 		return

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// An approval of which nothing comes keeps devices from everybody until the claim is fenced. API servers store what they
-// ask about within milliseconds. Where another webhook refuses it, and where somebody asks who is no API server, that goes on
-// and on. So all claims of a namespace together have a share of the time for it.
+// An approval that is never stored blocks devices until its claim is fenced. API servers store reviewed writes within
+// milliseconds. But if another webhook refuses the write, or if the client of the guard is not an API server, this
+// can repeat endlessly. So the approvals of each namespace may block devices only for a share of the time.
 const (
-	// unstoredShare is how many times as long it takes to earn time as to use it.
+	// unstoredShare is the time, as a multiple of the blocked time, that earns it back.
 	unstoredShare = 10
-	// unstoredAtOnce is how much a namespace has that has not used any for long.
+	// unstoredAtOnce is the blocked time that a namespace may use after a long time without any.
 	unstoredAtOnce = 5 * time.Second
-	// longestPause is what a namespace has to wait at most when it has used more. That is as long as a claim keeps devices that
-	// cannot be fenced, with the default of --request-timeout.
+	// longestPause limits the pause of a namespace that has used more. It equals the longest time that a claim that
+	// cannot be fenced blocks devices, with the default of --request-timeout.
 	longestPause = time.Minute
-	// manyNamespaces are so many that those with nothing to earn back are forgotten.
+	// manyNamespaces is the number of namespaces from which on those with nothing to earn back are forgotten.
 	manyNamespaces = 1000
 )
 
-// unstored is how long approvals have kept devices for nothing, by namespace. The zero value has none. It is safe for
-// concurrent use.
+// unstored tracks for how long approvals have blocked devices in vain, by namespace. The zero value is empty. It is
+// safe for concurrent use.
 type unstored struct {
 	mutex       sync.Mutex
 	byNamespace map[string]used
 }
 
-// used is what a namespace has used.
+// used is the blocked time of a namespace.
 type used struct {
-	// counted is until when it was counted: what is kept by several approvals at the same time counts once.
+	// counted is the end of the counted time: concurrent approvals count once.
 	counted time.Time
-	// earned is when all of it is earned back.
+	// earned is the time when all blocked time is earned back.
 	earned time.Time
 }
 
-// add counts an approval of which nothing came.
+// add counts an approval that was never stored.
 func (u *unstored) add(namespace string, from, to time.Time) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -64,14 +64,14 @@ func (u *unstored) add(namespace string, from, to time.Time) {
 	u.byNamespace[namespace] = of
 }
 
-// pause is how long nothing is to be approved for a namespace.
+// pause returns the time until the guard approves requests of a namespace again.
 func (u *unstored) pause(namespace string, now time.Time) time.Duration {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	return max(0, u.byNamespace[namespace].earned.Add(-unstoredShare*unstoredAtOnce).Sub(now))
 }
 
-// overused denies what is asked for a namespace that has used its share.
+// overused denies requests of a namespace that has used up its share.
 func (b *Book) overused(r *Request) (answer Answer, done bool) {
 	pause := b.unstored.pause(r.Claim.Namespace, time.Now())
 	if pause == 0 {

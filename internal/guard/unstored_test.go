@@ -36,7 +36,8 @@ func TestUnstoredShare(t *testing.T) {
 	require.LessOrEqual(t, len(u.byNamespace), manyNamespaces, "who owes nothing is forgotten")
 }
 
-// Who has devices kept again and again, and nothing stored, keeps them for a tenth of the time. What is stored costs nothing.
+// A namespace whose approvals are never stored blocks devices for at most a tenth of the time. Stored approvals cost
+// nothing.
 func TestNothingIsApprovedForWhoStoresNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,8 +68,8 @@ func TestNothingIsApprovedForWhoStoresNothing(t *testing.T) {
 	})
 }
 
-// In an outage the API server asks and can store nothing, and the guard can fence nothing. That costs nobody anything afterwards;
-// it does where the API server refuses only this claim.
+// In an outage the API server asks but cannot store anything, and the guard cannot fence anything. That costs the
+// namespace nothing afterwards; a refusal of only this claim does.
 func TestOutageCostsNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -113,8 +114,8 @@ func TestOutageCostsNothing(t *testing.T) {
 	}
 }
 
-// The watch is behind. Meanwhile an allocation is stored and released, of which nothing is ever seen; another one is fenced, and
-// keeps its devices for no longer than the watch is behind.
+// The watch lags. Meanwhile an allocation is stored and released, and the watch never shows it; another one is
+// fenced, and blocks its devices only until the watch has caught up.
 func TestLateWatchCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// unwanted denies devices that the claim's spec cannot want: for requests that it does not have, for two
-// alternatives of one request, or more than a request's count. No scheduler writes that. A question need not
-// come from an API server, and its devices are kept for as long as a write may take.
+// unwanted denies devices that the claim's spec cannot ask for: for unknown requests, for two alternatives of one
+// request, or more than a request's count. No scheduler writes that, but a client that is not an API server could
+// block these devices for as long as a write may take.
 func (r *Request) unwanted() (answer Answer, done bool) {
 	if !r.Stored || r.Unbounded {
 		return Answer{}, false
@@ -34,8 +34,8 @@ func (r *Request) unwanted() (answer Answer, done bool) {
 	return Answer{}, false
 }
 
-// most returns how many devices a request may get, by its name in an allocation: that of an alternative has the
-// name of its request before it.
+// most returns the largest number of devices for a request, by its name in an allocation: for an alternative,
+// request/alternative.
 func (r *Request) most(name string) (most int64, found bool) {
 	for i := range r.Requests {
 		request := &r.Requests[i]

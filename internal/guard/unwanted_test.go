@@ -46,7 +46,7 @@ func TestUnwantedDevicesAreDenied(t *testing.T) {
 	require.False(t, denied, "v1alpha2 has no such requests")
 }
 
-// What a question says of the claim's spec counts only where nobody knows better.
+// The spec in a review counts only if the stored spec is unknown.
 func TestTheSpecIsTheStoredOne(t *testing.T) {
 	t.Parallel()
 	stored, forged := at(3, b.Claim("x", b.Request("gpu", "gpu")).Obj()), at(3, b.Claim("x", b.Request("gpu", "gpu").Count(2)).Allocated("a", "gpu-0", "gpu-1"))

@@ -5,28 +5,27 @@ import (
 	"sync"
 )
 
-// maxWaiting is how many requests may wait. Where there are more, the one that has waited longest
-// has to give up: what it waits for usually comes within milliseconds, or never.
+// maxWaiting bounds the waiting requests. Beyond it, the oldest one must give up: the awaited change usually comes
+// within milliseconds, or never.
 const maxWaiting = 256
 
-// waiting are the requests that wait for something to change. The zero value has none. It is safe
-// for concurrent use.
+// waiting holds the requests that wait for a change. The zero value is empty. It is safe for concurrent use.
 type waiting struct {
 	mutex   sync.Mutex
 	byClaim map[string]map[*waiter]struct{}
 	byAge   list.List // of *waiter, the oldest one first
 }
 
-// waiter is a request that waits.
+// waiter is a waiting request.
 type waiter struct {
 	claim  string
 	place  *list.Element
 	giveUp func()
-	// changed gets a value when the request is to be looked at again.
+	// changed receives a value when the request must be reviewed again.
 	changed chan struct{}
 }
 
-// join adds a request about a claim, by "namespace/name". giveUp is called if there are too many.
+// join adds a request about a claim ("namespace/name"). giveUp is called if there are too many.
 func (l *waiting) join(claim string, giveUp func()) *waiter {
 	w := &waiter{claim: claim, giveUp: giveUp, changed: make(chan struct{}, 1)}
 	l.mutex.Lock()
@@ -47,14 +46,14 @@ func (l *waiting) join(claim string, giveUp func()) *waiter {
 	return w
 }
 
-// leave is the end of join.
+// leave removes a waiting request.
 func (l *waiting) leave(w *waiter) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.remove(w)
 }
 
-// remove does nothing if the request was removed before.
+// remove does nothing if the request was already removed.
 func (l *waiting) remove(w *waiter) {
 	if w.place == nil {
 		return
@@ -66,7 +65,7 @@ func (l *waiting) remove(w *waiter) {
 	}
 }
 
-// claimChanged wakes those who have asked about a claim.
+// claimChanged wakes the requests about a claim.
 func (l *waiting) claimChanged(claim string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -75,7 +74,7 @@ func (l *waiting) claimChanged(claim string) {
 	}
 }
 
-// allChanged wakes everybody.
+// allChanged wakes all requests.
 func (l *waiting) allChanged() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -87,6 +86,6 @@ func (l *waiting) allChanged() {
 func (w *waiter) wake() {
 	select {
 	case w.changed <- struct{}{}:
-	default: // It is going to look anyway.
+	default: // A wake-up is already pending.
 	}
 }

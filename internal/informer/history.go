@@ -14,34 +14,34 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// ErrWentBack says that resourceVersions went back, which they do only when etcd was restored from a backup.
-// What a process knows may then never have happened, and a watch that goes on from a newer version shows
-// nothing until the store gets there. The process has to start over.
+// ErrWentBack means that resourceVersions went back, which happens only when etcd was restored from a backup. The
+// state of this process may then never have happened, and a watch that continues from a newer version shows nothing
+// until the store reaches that version. The process must start over.
 var ErrWentBack = errors.New("resourceVersions went back, as after etcd was restored from a backup; " +
 	"what this process knows may not be so any more, and it has to be started again")
 
 const (
-	// lookInterval is how often History.Run looks.
+	// lookInterval is the interval of looks in History.Run.
 	lookInterval = time.Second
-	// lookTimeout is how long one look may take.
+	// lookTimeout limits the time of one look.
 	lookTimeout = 5 * time.Second
 )
 
-// History notices that the versions of a store went back. It is safe for concurrent use.
+// History detects that the versions of the API server's store went back. It is safe for concurrent use.
 type History struct {
-	// Now returns the version that the store has now. No cache may answer that is behind an earlier answer.
+	// Now returns the current version of the store. It must bypass caches, which may lag behind an earlier answer.
 	Now func(context.Context) (string, error)
 
-	// looking is held during a look, so that answers come in the order of the questions.
+	// looking is held during a look, so that answers arrive in the order of requests.
 	looking sync.Mutex
 
 	mutex  sync.Mutex
 	newest string
-	// failed is set while it is not known whether the versions went back.
+	// failed is set while it is unknown whether the versions went back.
 	failed error
 }
 
-// NewHistory returns the History of the store that has the claims.
+// NewHistory returns the History of the store of claims.
 func NewHistory(claims resourceclient.ResourceClaimsGetter) *History {
 	return &History{Now: func(ctx context.Context) (string, error) {
 		list, err := claims.ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
@@ -52,7 +52,7 @@ func NewHistory(claims resourceclient.ResourceClaimsGetter) *History {
 	}}
 }
 
-// Run looks again and again. It returns nil when the context ends, and ErrWentBack when that is so.
+// Run looks regularly. It returns nil when the context ends, and ErrWentBack when versions went back.
 func (h *History) Run(ctx context.Context) error {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
@@ -70,7 +70,7 @@ func (h *History) Run(ctx context.Context) error {
 	}
 }
 
-// Look looks once. It returns ErrWentBack also if an earlier look has found that.
+// Look looks once. It also returns ErrWentBack if an earlier look has found it.
 func (h *History) Look(ctx context.Context) error {
 	h.looking.Lock()
 	defer h.looking.Unlock()
@@ -86,22 +86,22 @@ func (h *History) Look(ctx context.Context) error {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	switch {
-	case errors.Is(h.failed, ErrWentBack): // Somebody has reported it meanwhile.
+	case errors.Is(h.failed, ErrWentBack): // Report was called meanwhile.
 	case err != nil:
 		h.failed = err
 	case objectversion.Newer(h.newest, version):
 		h.failed = fmt.Errorf("the version of the store was %s, and is %s: %w", h.newest, version, ErrWentBack)
 	default:
 		h.failed = nil
-		if objectversion.AtLeast(version, version) { // Others tell nothing.
+		if objectversion.AtLeast(version, version) { // Other versions cannot be compared.
 			h.newest = version
 		}
 	}
 	return h.failed
 }
 
-// Known returns nil if the newest look has shown that versions did not go back. If it failed, as it does
-// while a server is down, Known looks once more.
+// Known returns nil if the latest look has shown that versions did not go back. If that look failed, for example
+// because the server was down, Known looks again.
 func (h *History) Known(ctx context.Context) error {
 	h.mutex.Lock()
 	failed := h.failed
@@ -112,7 +112,7 @@ func (h *History) Known(ctx context.Context) error {
 	return h.Look(ctx)
 }
 
-// Report notes what somebody else has seen: ErrWentBack, for which later looks need not have an occasion.
+// Report records an ErrWentBack that another component has found, because later looks may not notice it.
 func (h *History) Report(err error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

@@ -1,5 +1,5 @@
-// Package informer has what all need who keep something in step with an informer: an event
-// only says which object to look at, and what counts is the informer's store at that moment.
+// Package informer helps components to follow an informer: an event only names the changed object, and its state is
+// read from the informer's store.
 package informer
 
 import "k8s.io/client-go/tools/cache"
@@ -14,8 +14,7 @@ func Object[T any](store cache.Store, key string) *T {
 	return typed
 }
 
-// AfterEvents has an object refreshed, by its key in the informer's store, after each event
-// about it.
+// AfterEvents calls refresh after each event about an object, with the object's key in the informer's store.
 func AfterEvents(informer cache.SharedInformer, refresh func(key string)) (cache.ResourceEventHandlerRegistration, error) {
 	handle := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
@@ -29,7 +28,8 @@ func AfterEvents(informer cache.SharedInformer, refresh func(key string)) (cache
 	})
 }
 
-// Handler returns what is told of the object before and after each event; nil if there was none.
+// Handler returns an event handler that calls changed with the object before and after each event; nil if there was
+// none.
 func Handler[T any](changed func(before, after *T)) cache.ResourceEventHandler {
 	told := func(oldObj, newObj any) { changed(Versions[T](oldObj, newObj)) }
 	return cache.ResourceEventHandlerFuncs{

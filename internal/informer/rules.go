@@ -12,13 +12,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// SurvivingRules returns the factory with one difference: a handler of DeviceTaintRules that panics is called once more,
-// until it does not.
+// SurvivingRules returns the factory with one difference: a handler of DeviceTaintRules that panics is called again
+// until it succeeds.
 //
-// kube-scheduler's tracker of ResourceSlices compares, when a rule changes, the devices of a slice in the informer's store
-// with those of the last slice event that it has handled. A driver that adds devices at the same moment makes the first
-// list longer than the second one, and an index out of range ends the process (resourceslice/tracker.syncSlice in
-// Kubernetes 1.37). The event of the slice is handled by another goroutine, so a moment later the same call succeeds.
+// When a rule changes, kube-scheduler's tracker of ResourceSlices compares the devices of a slice in the informer's
+// store with those of the last slice event that it has handled. If a driver adds devices at the same moment, the
+// first list is longer than the second one, and an index out of range ends the process
+// (resourceslice/tracker.syncSlice in Kubernetes 1.37). Another goroutine handles the event of the slice, so the same
+// call succeeds a moment later.
 func SurvivingRules(factory informers.SharedInformerFactory) informers.SharedInformerFactory {
 	return survivingFactory{factory}
 }
@@ -111,7 +112,7 @@ func survive(handle func()) {
 	handle()
 }
 
-// recovered calls the handler, and returns with what it panicked.
+// recovered calls the handler, and returns its panic as an error.
 func recovered(handle func()) (failed error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,12 +1,11 @@
-// Package leadership knows whether this process leads, of several replicas of a scheduler.
+// Package leadership tracks whether this process is the leader among the replicas of a scheduler.
 //
-// kube-scheduler's plugins run in every replica: their informers start, and bring events, before
-// anybody has been elected. And a process that was stopped for a while (SIGSTOP, a paused
-// machine) goes on where it was, as the leader that it is not any more, until its next attempt
-// to renew the lease. So whoever writes on the strength of being the leader has to ask, and ask
-// the clock.
+// kube-scheduler's plugins run in every replica: their informers start, and bring events, before any replica is
+// elected. And a process that was stopped for a while (SIGSTOP, a paused machine) continues as if it still led, until
+// its next attempt to renew the lease. So code that may write only as the leader has to check the lease, against the
+// clock.
 //
-// What is known comes from the lock of the election itself, which Follow wraps.
+// The information comes from the lock of the election itself, which Follow wraps.
 package leadership
 
 import (
@@ -19,33 +18,34 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// ErrNotLeading is why something must not be done (any more).
+// ErrNotLeading is the reason why a process must not act (any more).
 var ErrNotLeading = errors.New("this process is not the leader")
 
-// Lease is what a process knows of its own lease. The zero value is that of a process without
-// election. It is safe for concurrent use.
+// A Lease holds the state of this process's own lease. The zero value belongs to a process without election. It is safe
+// for concurrent use.
 type Lease struct {
-	// now is time.Now unless a test has its own.
+	// now is time.Now, except in tests.
 	now func() time.Time
 
 	mutex    sync.Mutex
 	followed bool
 	duration time.Duration
-	// since is when the process got the lease that it holds or held last, renewed when others
-	// began to count, as early as that can be, see shown. Both are zero if it never held one.
+	// since is the time when the process got the lease that it holds or held last. renewed is the earliest time from
+	// which other replicas may count the lease's duration; see shown. Both are zero if the process never held the
+	// lease.
 	since, renewed time.Time
-	// lost is set if the lease is known to be somebody else's.
+	// lost is set if another replica is known to hold the lease.
 	lost bool
 }
 
 type contextKey struct{}
 
-// NewContext returns a context from which Of returns the lease: the one of a scheduler, for its plugins.
+// NewContext returns a context with the lease of a scheduler, for its plugins.
 func NewContext(ctx context.Context, lease *Lease) context.Context {
 	return context.WithValue(ctx, contextKey{}, lease)
 }
 
-// Of returns the lease of the scheduler whose context this is, or that of a process without election.
+// Of returns the lease of the scheduler whose context this is, or a Lease without election.
 func Of(ctx context.Context) *Lease {
 	if lease, ok := ctx.Value(contextKey{}).(*Lease); ok {
 		return lease
@@ -53,8 +53,8 @@ func Of(ctx context.Context) *Lease {
 	return new(Lease)
 }
 
-// Follow returns a lock to be used in place of the given one. duration is that of the lease, of which
-// others see the whole seconds.
+// Follow returns a lock to use in place of the given one. duration is the lease's duration; other replicas see only its
+// whole seconds.
 func (l *Lease) Follow(lock resourcelock.Interface, duration time.Duration) resourcelock.Interface {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -69,9 +69,9 @@ func (l *Lease) Followed() bool {
 	return l.followed
 }
 
-// Leads returns nil if this process leads, or if there is no election; otherwise an error that
-// is ErrNotLeading. It leads as long as nobody else can have got the lease: until the lease has
-// expired, counted from the earliest time from which others may count, see shown.
+// Leads returns nil if this process leads, or if there is no election; otherwise an error that wraps ErrNotLeading. The
+// process leads as long as no other replica can have the lease: until the duration has passed since the earliest time
+// from which others may count (see shown).
 func (l *Lease) Leads() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -86,8 +86,8 @@ func (l *Lease) Leads() error {
 	}
 }
 
-// Since returns when this process began to lead: before that, another one may have sent
-// requests. It is zero if it never led.
+// Since returns the time when this process began to lead: before that, another one may have sent requests. It is zero
+// if the process never led.
 func (l *Lease) Since() time.Time {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -105,15 +105,14 @@ func (l *Lease) isValid(now time.Time) bool {
 	return !l.renewed.IsZero() && !l.lost && Elapsed(l.renewed, now) < l.duration
 }
 
-// Elapsed is the time between two moments, by the clock that shows more: one of them may stop
-// while a machine is paused, the other may be set back. It is for those whose right ends some time after
-// the first one.
+// Elapsed returns the time between two moments, by the clock that shows more: the monotonic clock may stop while a
+// machine is paused, and the wall clock may be set back. Use it for rights that end some time after from.
 func Elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// held notes who has the lease, as of a request that was sent at the given time. If that has renewed
-// it, it lasts from shown on.
+// held updates the lease after a request that was sent at the given time. byUs says whether this process has the lease.
+// If the request renewed it, its duration counts from shown.
 func (l *Lease) held(byUs, renewed bool, sent, shown time.Time) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -128,10 +127,10 @@ func (l *Lease) held(byUs, renewed bool, sent, shown time.Time) {
 	}
 }
 
-// shown is when others may have begun to count for a record that is written at the given time. They
-// count from when they first see it, and to them, records differ only by the whole seconds of their
-// renewal: one that has been written before in the same second (which may have been stored
-// although the answer was an error), or that was made earlier than it is sent, is nothing new.
+// shown returns the earliest time from which other replicas may count the duration of a record written at the given
+// time. They count from when they first see it. To them, records differ only by the whole seconds of RenewTime. So a
+// record looks unchanged if an earlier one has the same second (it may have been stored although the answer was an
+// error), or if RenewTime is earlier than the time of sending.
 func shown(record resourcelock.LeaderElectionRecord, sent time.Time) time.Time {
 	if made := record.RenewTime.Time; !made.IsZero() && made.Before(sent) {
 		sent = made
@@ -139,7 +138,7 @@ func shown(record resourcelock.LeaderElectionRecord, sent time.Time) time.Time {
 	return sent.Add(-time.Duration(sent.Nanosecond())) // Truncate would drop the monotonic clock.
 }
 
-// followedLock tells a Lease what becomes of it.
+// A followedLock updates a Lease with the results of the lock.
 type followedLock struct {
 	resourcelock.Interface
 	lease *Lease
@@ -156,8 +155,8 @@ func (f *followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 
 // Create implements resourcelock.Interface.
 //
-// That there is nothing to update says that somebody has deleted the lease. Others may have had
-// it since, and may have deleted it as well: what this process has had is over.
+// The leader election calls it if the lease does not exist, so it was deleted. Other replicas may have held and deleted
+// it since: this process has lost its lease.
 func (f *followedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	f.lease.held(false, false, time.Time{}, time.Time{})
 	return f.write(ctx, record, f.Interface.Create)
@@ -171,8 +170,8 @@ func (f *followedLock) Update(ctx context.Context, record resourcelock.LeaderEle
 func (f *followedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	byUs, sent := record.HolderIdentity == f.Identity(), f.lease.clock()
 	if !byUs {
-		// Somebody else may get a lease that is given back before the answer is here, or if it
-		// never comes.
+		// This process gives the lease back: another replica may get it before the answer arrives, or even if no answer
+		// arrives.
 		f.lease.held(false, false, time.Time{}, time.Time{})
 	}
 	err := write(ctx, record)

@@ -18,7 +18,7 @@ type fakeLock struct {
 	resourcelock.Interface
 	holder string
 	err    error
-	// takes is how long a request is under way.
+	// takes is the time that a request takes.
 	takes func()
 }
 
@@ -80,7 +80,7 @@ func TestStandbyDoesNotLead(t *testing.T) {
 	require.ErrorIs(t, w.Leads(), ErrNotLeading)
 }
 
-// A process that was stopped finds out before it has heard of anything.
+// A process that was stopped notices without any request that its lease has expired.
 func TestLeaseExpires(t *testing.T) {
 	w := newWorld()
 	began := w.time
@@ -121,8 +121,8 @@ func TestLeaseIsReleasedOrLost(t *testing.T) {
 	}
 }
 
-// Who gives a lease back does not know when somebody else gets it: before the answer arrives, or
-// although none does.
+// A process that gives its lease back does not know when another one gets it: before the answer arrives, or if no
+// answer arrives.
 func TestLeaseIsGivenBack(t *testing.T) {
 	w := newWorld()
 	require.NoError(t, w.renew())
@@ -139,8 +139,8 @@ func TestLeaseIsGivenBack(t *testing.T) {
 	require.NotEqual(t, began, w.Since(), "somebody else may have led in between")
 }
 
-// Who finds no lease any more does not know who had one meanwhile: what it had before is over, also
-// if the answer to its own attempt gets lost.
+// A process that finds no lease does not know who held one meanwhile: its own lease is over, even if the answer to its
+// request is lost.
 func TestLeaseIsDeleted(t *testing.T) {
 	w := newWorld()
 	require.NoError(t, w.renew())
@@ -162,7 +162,7 @@ func TestLeaseIsDeleted(t *testing.T) {
 	require.Equal(t, began.Add(2*time.Second), w.Since())
 }
 
-// Others see of a record only in which second it was made, and count from when they saw that first.
+// Other replicas see only the second of a record's renewal, and count from when they first see it.
 func TestLeaseLastsFromTheSecondShown(t *testing.T) {
 	w := newWorld()
 	renew := func(made time.Time) {
@@ -186,7 +186,7 @@ func TestLeaseLastsFromTheSecondShown(t *testing.T) {
 	w.pass(duration - 5*time.Second)
 	require.ErrorIs(t, w.Leads(), ErrNotLeading)
 
-	// Two tenures in the same second are not the same one.
+	// Two tenures of one process in the same second are distinct.
 	renew(w.time)
 	before := w.Since()
 	w.pass(100 * time.Millisecond)

@@ -1,4 +1,5 @@
-// Package learning takes into account what pods ask for, so that it is known what is likely to be asked for.
+// Package learning feeds the requests of scheduled and rejected pods to the demand learner, which predicts future
+// requests.
 package learning
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Learner learns from pods. It is safe for concurrent use.
+// A Learner learns from pods. It is safe for concurrent use.
 type Learner struct {
 	Demand    *demand.Learner
 	Inventory *inventory.Store
@@ -32,22 +33,21 @@ type Learner struct {
 	Solver    *allocator.Solver
 }
 
-// Chose takes what a pod asks for into account. The node is the one that was chosen for it.
+// Chose records the requests of a pod for which the given node was chosen.
 func (l *Learner) Chose(ctx context.Context, pod *v1.Pod, task *allocator.Task, node string) {
 	l.Demand.Saw(pod, task.Asks(ctx, l.poolsOf(node)))
 }
 
-// Rejected is Chose for a pod that fits no node. What it asks for is wanted all the same, unless there is no
-// node of that size: such a pod will not come either, and a single one that asks for a million cores would outweigh
-// what all others take besides devices.
-// The nodes are those that were looked at, nil for all.
+// Rejected records the requests of a pod that fits no node: they are still wanted. But if no node has that size, the
+// pod does not count: such a pod cannot come either, and a single pod that requests a million cores would outweigh what
+// all others take besides devices. nodes are the nodes that were tried, nil for all.
 func (l *Learner) Rejected(ctx context.Context, pod *v1.Pod, takes noderoom.Room, task *allocator.Task, nodes sets.Set[string]) {
 	if l.isNodeSized(takes) {
 		l.Demand.Saw(pod, task.Asks(ctx, l.poolsLike(ctx, nodes, task)))
 	}
 }
 
-// isNodeSized reports whether a pod could take that much of a node if nobody else was there.
+// isNodeSized reports whether any node is large enough for the pod without other pods.
 func (l *Learner) isNodeSized(takes noderoom.Room) bool {
 	nodes, err := l.Nodes.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(nodes, func(node *v1.Node) bool {
@@ -56,11 +56,11 @@ func (l *Learner) isNodeSized(takes noderoom.Room) bool {
 	})
 }
 
-// mostAlike is how many nodes are looked at to find one that has what a pod asks for.
+// mostAlike limits the nodes that poolsLike looks at.
 const mostAlike = 512
 
-// poolsLike returns the pools of the node, the first by name, that could satisfy most requests of a task if nobody
-// held its devices: what the amounts that the pod asks for mean, only matching devices can tell.
+// poolsLike returns the pools of the first node by name that could satisfy the most requests of a task if all its
+// devices were free. Only matching devices tell what the requested amounts mean.
 func (l *Learner) poolsLike(ctx context.Context, among sets.Set[string], task *allocator.Task) (best []*inventory.NodePool) {
 	nodes := sets.List(among)
 	if len(nodes) == 0 {
@@ -80,7 +80,7 @@ func (l *Learner) poolsLike(ctx context.Context, among sets.Set[string], task *a
 	return best
 }
 
-// poolsOf returns what a node sees, nil if it is not known or has nothing.
+// poolsOf returns the pools of a node, nil if the node is unknown or has none.
 func (l *Learner) poolsOf(name string) []*inventory.NodePool {
 	node, err := l.Nodes.Get(name)
 	if err != nil {
@@ -89,11 +89,11 @@ func (l *Learner) poolsOf(name string) []*inventory.NodePool {
 	return l.Inventory.OnNode(node)
 }
 
-// seedTime is how long the first attempt may take to learn from the pods that are there: nobody is scheduled
-// meanwhile, and users choose the expressions of their claims. Pods that it does not suffice for are left out.
+// seedTime limits how long the first attempt may learn from existing pods: no pod is scheduled meanwhile, and users
+// choose the expressions of their claims. Pods beyond that are left out.
 const seedTime = 2 * time.Second
 
-// Seed has the pods count that are on nodes when the scheduler starts.
+// Seed records the pods that are on nodes when the scheduler starts.
 func (l *Learner) Seed(ctx context.Context) {
 	l.Demand.Seed(func(found func(*v1.Pod, []placement.Ask)) {
 		pods, err := l.Pods.List(labels.Everything())

@@ -1,4 +1,4 @@
-// Package leftover ends what attempts to schedule pods have left behind and nobody goes on with: allocations of claims that
-// only pods of a gang use which does not fit with them, and claims that were made for a pod's extended resources (KEP-5004)
-// and are not what the pod needs.
+// Package leftover removes what failed attempts to schedule pods left behind: allocations of claims that only waiting
+// pods of a gang use, if the gang does not fit with them; and claims made for a pod's extended resources (KEP-5004)
+// that the pod cannot use.
 package leftover

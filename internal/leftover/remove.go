@@ -14,25 +14,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// Remover ends what is left. It is safe for concurrent use.
+// A Remover removes what attempts left behind. It is safe for concurrent use.
 type Remover struct {
-	// Claims returns the claims of a pod, and Made those that were made for its extended resources, see
+	// Claims returns the claims of a pod, and Made the claims made for its extended resources; see
 	// extendedresource.LeftOver.
 	Claims, Made func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	Writer       *claimwriter.Writer
-	// Split and FreeOne are about claims that controllers of drivers allocate, see legacy.Mode.
+	// Split and FreeOne handle claims that controllers of drivers allocate; see legacy.Mode.
 	Split   func(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
 	FreeOne func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error)
-	// Observe takes over a claim that the server has returned.
+	// Observe receives a claim that the server has returned.
 	Observe func(context.Context, *resourceapi.ResourceClaim)
 	// IsBound asks the server whether a pod is on a node.
 	IsBound func(context.Context, *v1.Pod) (bool, error)
-	// Keeps reports whether a claim of a pod is left alone for the time being.
+	// Keeps reports whether a claim of a pod must not be changed yet.
 	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
 }
 
-// RemoveMade deletes claims that were made for a pod's extended resources, unless the pod is bound. It returns whether there
-// was anything to delete.
+// RemoveMade deletes claims made for a pod's extended resources, unless the pod is bound. It returns whether it deleted
+// any.
 func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (bool, error) {
 	if len(claims) == 0 {
 		return false, nil
@@ -57,7 +57,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 	return true, nil
 }
 
-// RemoveObsolete is RemoveMade for claims that the pod cannot go on with, wherever it goes.
+// RemoveObsolete does the same as RemoveMade for the claims that the pod cannot use on any node.
 func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
 	made, err := r.Made(pod)
 	if err != nil {
@@ -66,12 +66,12 @@ func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error)
 	return r.RemoveMade(ctx, pod, extendedresource.NewDemand(pod, nil, made).Obsolete())
 }
 
-// Release ends what is left of a pod of a gang that does not fit with it: claims that nobody uses but pods of the gang that
-// wait are released. It returns which.
+// Release removes what attempts left for a pod of a gang that does not fit with it: it releases claims that only
+// waiting pods of the gang use. It returns the names of the removed and released claims.
 func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[types.UID]*v1.Pod) (released []string, err error) {
 	claims, err := r.Claims(pod)
 	if err != nil {
-		return nil, nil // Nothing can be said about one whose claims are gone.
+		return nil, nil // Without its claims the pod cannot be judged.
 	}
 	ours, _, err := r.Split(pod, claims)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	return append(released, klog.KObj(made[0]).String()), nil
 }
 
-// isReservedFor reports whether a claim is reserved for some of the pods and nobody else.
+// isReservedFor reports whether a claim has no consumers other than the given pods.
 func isReservedFor(claim *resourceapi.ResourceClaim, pods map[types.UID]*v1.Pod) bool {
 	return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 		return pods[consumer.UID] == nil

@@ -12,19 +12,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate.
-// Check may be called concurrently, everything else comes before or after. It is nil for pods
-// without such claims.
+// Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate. Check may be called
+// concurrently, the other methods before or after it. It is nil for pods without such claims.
 type Attempt struct {
 	mode    *Mode
 	pod     *v1.Pod
 	classic classic.Attempt
-	// touched is set before claims begin to get reserved.
+	// touched is set before the first reservation.
 	touched bool
 }
 
-// Split takes the claims that controllers allocate out of those of the pod, and
-// returns the others. The status says why no node will do for the moment.
+// Split separates the pod's claims that controllers allocate, and returns the other claims. The status says why no
+// node is possible at the moment.
 func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *Attempt, *fwk.Status) {
 	if !m.negotiates() {
 		return claims, nil, nil
@@ -57,8 +56,8 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 	return others, attempt, nil
 }
 
-// Divide is Split for one that only wants to know: the function says on which nodes the claims that controllers allocate can be
-// used, or may be had; it is nil if there are none.
+// Divide works like Split, without an attempt: others reports whether the claims that controllers allocate can be
+// used on a node, or may be allocated there; it is nil if there are none.
 func (m *Mode) Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error) {
 	ours, attempt, status := m.Split(pod, claims)
 	if attempt != nil {
@@ -67,8 +66,8 @@ func (m *Mode) Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []
 	return ours, others, status.AsError()
 }
 
-// FreeOne is Free for a pod whose group does not fit: the driver of a claim that nobody else uses is asked to deallocate it. It
-// returns the name of the claim, "" if there is none.
+// FreeOne works like Free, for a pod whose group does not fit: it asks the driver of a claim without other consumers
+// to deallocate the claim. It returns the name of the claim, "" if there is none.
 func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string, error) {
 	_, attempt, status := m.Split(pod, claims)
 	if attempt == nil {
@@ -83,7 +82,7 @@ func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string
 	return "", nil
 }
 
-// unschedulable is the status of a pod that cannot be scheduled until some event changes that.
+// unschedulable returns the status of a pod that cannot be scheduled until an event changes that.
 func unschedulable(reason error) *fwk.Status {
 	return podstatus.Of(fwk.UnschedulableAndUnresolvable, reason)
 }
@@ -96,7 +95,7 @@ func (a *Attempt) Check(node *v1.Node) error {
 	return a.classic.Check(node)
 }
 
-// SetFeasible notes for which nodes controllers are to be asked: all that would do otherwise.
+// SetFeasible sets the nodes to ask controllers about: the nodes that pass all other filters.
 func (a *Attempt) SetFeasible(nodes []fwk.NodeInfo) {
 	if a == nil {
 		return
@@ -108,9 +107,8 @@ func (a *Attempt) SetFeasible(nodes []fwk.NodeInfo) {
 	a.classic.SetFeasible(names)
 }
 
-// Negotiate tells the controllers about the node that was chosen, as long as there are
-// claims without allocation. The pod has to wait then, as the status says. structured is set if
-// the pod has other claims to be allocated.
+// Negotiate tells the controllers about the chosen node, while claims without allocation remain. Then the pod must
+// wait, as the status says. structured is set if the pod has other claims without allocation.
 func (a *Attempt) Negotiate(node string, structured bool) *fwk.Status {
 	if a == nil {
 		return nil
@@ -118,15 +116,14 @@ func (a *Attempt) Negotiate(node string, structured bool) *fwk.Status {
 	a.classic.Structured = structured
 	spec, proceed := a.classic.Select(node)
 	if proceed {
-		a.mode.negotiator.Withdraw(a.pod) // An earlier attempt may have wanted a claim to be freed.
+		a.mode.negotiator.Withdraw(a.pod) // An earlier attempt may have asked to free a claim.
 		return nil
 	}
 	a.mode.negotiator.Ask(a.pod, spec)
 	return podstatus.New(fwk.Pending, a.classic.Waiting(spec))
 }
 
-// Reserve makes sure that the claims which controllers have allocated are reserved
-// for the pod.
+// Reserve makes sure that the claims that controllers have allocated are reserved for the pod.
 func (a *Attempt) Reserve(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -140,8 +137,8 @@ func (a *Attempt) Reserve(ctx context.Context) error {
 	return nil
 }
 
-// Unreserve undoes Reserve, unless the pod is bound. It is tried once: the
-// next attempt needs the reservation anyway, and with the pod it ends.
+// Unreserve undoes Reserve, unless the pod is bound. It tries only once: the next attempt needs the reservation
+// anyway, and the reservation ends with the pod.
 func (a *Attempt) Unreserve(ctx context.Context) {
 	if a == nil || !a.touched {
 		return
@@ -159,16 +156,16 @@ func (a *Attempt) Unreserve(ctx context.Context) {
 	}
 }
 
-// End ends the negotiation: the pod is bound.
+// End ends the negotiation after the pod is bound.
 func (a *Attempt) End() {
 	if a != nil {
 		a.mode.negotiator.End(a.pod)
 	}
 }
 
-// Free asks the driver of a claim that keeps the pod from all nodes to free it, and says so;
-// the status is nil if there is none. What has been allocated for another pod a moment ago is
-// that pod's: two pods that cannot run on the same node would go on like that for ever.
+// Free asks the driver of a claim that keeps the pod from all nodes to deallocate it, and says so in the status; the
+// status is nil if there is no such claim. It spares claims that were just allocated for another pod: otherwise two
+// pods that cannot run on the same node would take the claim from each other forever.
 func (a *Attempt) Free() *fwk.Status {
 	if a == nil {
 		return nil
@@ -181,13 +178,12 @@ func (a *Attempt) Free() *fwk.Status {
 	return podstatus.Newf(fwk.Success, "the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object))
 }
 
-// isForAnother reports whether a claim is allocated for the node that is selected for
-// another pod. Of pods with the same node, the claim is the oldest one's: if each left it
-// to the others, nobody would ever free it.
+// isForAnother reports whether a claim is allocated for the selected node of another pod. Among pods with the same
+// node, the claim belongs to the oldest one: if each pod left it to the others, it would never be freed.
 func (m *Mode) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
 	users, err := m.scheduler.Claims.Users(claim.Object.Namespace, claim.Object.Name)
 	if err != nil {
-		return false // There is no such index; IndexPods makes it.
+		return false // The index is missing; IndexPods creates it.
 	}
 	ours := m.isFor(claim, pod)
 	for _, user := range users {
@@ -201,7 +197,7 @@ func (m *Mode) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
 	return false
 }
 
-// isFor reports whether a claim is allocated for the node that is selected for a pod.
+// isFor reports whether a claim is allocated for the selected node of a pod.
 func (m *Mode) isFor(claim *classic.Claim, pod *v1.Pod) bool {
 	context := m.negotiator.Context(pod)
 	if context == nil || context.Spec.SelectedNode == "" {
@@ -211,7 +207,7 @@ func (m *Mode) isFor(claim *classic.Claim, pod *v1.Pod) bool {
 	return err == nil && claim.AllocatedFor(node)
 }
 
-// isOlderPod is a total order of pods.
+// isOlderPod defines a total order of pods.
 func isOlderPod(a, b *v1.Pod) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)

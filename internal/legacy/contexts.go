@@ -8,8 +8,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
 
-// contextChanged wakes the pods that a change of a context may help: its own, and if that
-// has ended before it was bound, those that left its claims to it.
+// contextChanged wakes the pods that a change of a context may help: its own pod or, if the context was deleted
+// before that was bound, the pods that left claims to it.
 func (m *Mode) contextChanged(before, after *apiversions.PodSchedulingContext) {
 	if after == nil {
 		m.contextEnded(before)
@@ -25,11 +25,11 @@ func (m *Mode) contextChanged(before, after *apiversions.PodSchedulingContext) {
 	}
 	pod := entry.Latest()
 	if pod == nil {
-		return // Its first attempt is about to begin, and will find the context as it is.
+		return // Its first attempt is about to begin, and will read the current context.
 	}
 	pending, known := m.pendingReferences(pod)
 	if !known {
-		return // The claim that is missing wakes the pod.
+		return // The missing claim will wake the pod.
 	}
 	switch helps, atOnce := classic.Progress(before, after, pending); {
 	case helps && atOnce:
@@ -39,8 +39,7 @@ func (m *Mode) contextChanged(before, after *apiversions.PodSchedulingContext) {
 	}
 }
 
-// contextEnded wakes pods of the namespace unless the pod of the context was bound, which is
-// how most contexts end.
+// contextEnded wakes pods of the namespace, unless the context's pod was bound, the usual reason for its end.
 func (m *Mode) contextEnded(context *apiversions.PodSchedulingContext) {
 	pod := m.scheduler.Claims.Pod(context.Namespace, context.Name)
 	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
@@ -53,8 +52,8 @@ func (m *Mode) contextEnded(context *apiversions.PodSchedulingContext) {
 	}
 }
 
-// pendingReferences are the names under which the pod has claims that controllers have not
-// allocated yet. It is not known if not all claims are there.
+// pendingReferences returns the pod's references to claims that controllers have not allocated yet. known is false if
+// a claim is missing.
 func (m *Mode) pendingReferences(pod *v1.Pod) (pending []string, known bool) {
 	claims, err := m.scheduler.Claims.Of(pod)
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// errDeallocationRequested is why a claim cannot have new consumers although it is
-// allocated (v1alpha2 and v1alpha3, status.deallocationRequested).
+// errDeallocationRequested means that an allocated claim cannot have new consumers (v1alpha2 and v1alpha3,
+// status.deallocationRequested).
 var errDeallocationRequested = errors.New("deallocation requested")
 
-// DeallocationRequested says that nobody may begin to use the claim's devices, nil if
-// nobody has asked for their deallocation. Whoever allocates has to deallocate: here that
-// is the scheduler, so PostFilter does it as soon as a pod wants the claim and nobody has
-// it. In Kubernetes 1.31, pods would wait for somebody to do it by hand. It is for claims that
-// the scheduler allocates: the others are those of an Attempt.
+// DeallocationRequested returns an error if deallocation of the claim was requested, so that no pod may begin to use
+// its devices. The allocating side must deallocate. Here that is the scheduler: PostFilter deallocates as soon as a
+// pod wants the claim and no pod uses it. In Kubernetes 1.31, pods would wait for a manual deallocation. It is for
+// claims that the scheduler allocates; an Attempt covers the others.
 func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !hub.AlphaClaimOf(claim).DeallocationRequested {
 		return nil

@@ -16,31 +16,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
-// Scheduler is what has to be known of one profile of the scheduler.
+// Scheduler gives access to one profile of the scheduler.
 type Scheduler struct {
 	Claims  *podclaims.Claims
 	Classes classic.ClassLister
 	Nodes   corelisters.NodeLister
-	// Waiting are the pods that it has rejected, Waker has them tried again.
+	// Waiting holds the pods that it has rejected, and Waker moves them back to the queue.
 	Waiting *requeue.Pods
 	Waker   *requeue.Waker
-	// IsBound asks the server whether a pod is on a node.
+	// IsBound asks the server whether a pod has a node.
 	IsBound func(context.Context, *v1.Pod) (bool, error)
 }
 
-// Mode is how one profile of the scheduler deals with claims of older servers. It is safe for
-// concurrent use.
+// Mode handles claims of older servers for one profile of the scheduler. It is safe for concurrent use.
 type Mode struct {
 	scheduler Scheduler
 	// negotiator and writer are nil if no controller allocates claims.
 	negotiator *classic.Negotiator
 	writer     *classic.Writer
-	// resolver is nil if claims say themselves what they ask for.
+	// resolver is nil if claims contain their requests.
 	resolver Resolver
 }
 
-// For returns the mode for the server behind a client set, nil if the server has everything
-// in v1. What it starts ends with the context.
+// For returns the mode for the server behind a client set, nil if the server has v1 of everything. Its goroutines end
+// with the context.
 func For(ctx context.Context, client kubernetes.Interface, scheduler Scheduler) (*Mode, error) {
 	api, resolver := apiversions.ClassicOf(client), apiversions.ResolverOf(client)
 	if api == nil && resolver == nil {
@@ -59,7 +58,7 @@ func For(ctx context.Context, client kubernetes.Interface, scheduler Scheduler) 
 	return mode, err
 }
 
-// NewNegotiating returns the mode for servers whose claims controllers may allocate.
+// NewNegotiating returns the mode for servers with claims that controllers may allocate.
 func NewNegotiating(ctx context.Context, scheduler Scheduler, api classic.API, claims func(namespace string) classic.ClaimClient) (*Mode, error) {
 	mode := &Mode{scheduler: scheduler}
 	return mode, mode.negotiate(ctx, api, claims)
@@ -77,8 +76,8 @@ func (m *Mode) negotiate(ctx context.Context, api classic.API, claims func(names
 // negotiates reports whether controllers may allocate claims.
 func (m *Mode) negotiates() bool { return m != nil && m.negotiator != nil }
 
-// DependsOnController reports whether any of the claims may be one that a controller has
-// to allocate yet. Which nodes would do for it is not known here.
+// DependsOnController reports whether a controller may still have to allocate one of the claims. The scheduler does
+// not know which nodes suit it.
 func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {
 	if !m.negotiates() {
 		return false
@@ -91,8 +90,7 @@ func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {
 	return false
 }
 
-// DependsOnClass reports whether a change of a class matters to a pod for reasons that v1 does
-// not have.
+// DependsOnClass reports whether a change of a class matters to a pod because of a controller's claim.
 func (m *Mode) DependsOnClass(pod *v1.Pod, class string) bool {
 	if !m.negotiates() {
 		return false
@@ -109,8 +107,7 @@ func (m *Mode) DependsOnClass(pod *v1.Pod, class string) bool {
 	return false
 }
 
-// referenceTo returns the name under which the pod has a claim; the first one, if it has
-// it under several.
+// referenceTo returns the pod's first reference to a claim.
 func referenceTo(pod *v1.Pod, claim string) string {
 	for i := range pod.Spec.ResourceClaims {
 		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil && *name == claim {

@@ -11,16 +11,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
-// Resolver finds out what claims ask for that do not say so themselves, because class
-// and parameters do (v1alpha2). See apiversions.Resolver.
+// Resolver finds the requests of claims that do not contain them, because class and parameters do (v1alpha2). See
+// apiversions.Resolver.
 type Resolver interface {
 	Resolve(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	SuitableNodes(*resourceapi.ResourceClaim) *v1.NodeSelector
 	OnChange(func(concerns func(*resourceapi.ResourceClaim) bool))
 }
 
-// NewResolving returns the mode for servers that may have such claims. Pods that wait for
-// class or parameters are woken when these come.
+// NewResolving returns the mode for servers that may have such claims. It wakes pods that wait for a class or
+// parameters when these arrive.
 func NewResolving(scheduler Scheduler, resolver Resolver) *Mode {
 	resolver.OnChange(func(concerns func(*resourceapi.ResourceClaim) bool) {
 		for _, entry := range scheduler.Waiting.All() {
@@ -35,15 +35,15 @@ func NewResolving(scheduler Scheduler, resolver Resolver) *Mode {
 	return &Mode{scheduler: scheduler, resolver: resolver}
 }
 
-// Resolves reports whether there may be claims that do not say themselves what they ask for.
+// Resolves reports whether some claims may not contain their requests.
 func (m *Mode) Resolves() bool { return m != nil && m.resolver != nil }
 
-// Resolve returns a claim with its requests. It is for those who asked Resolves.
+// Resolve returns a claim with its requests. Call it only if Resolves is true.
 func (m *Mode) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	return m.resolver.Resolve(claim)
 }
 
-// Resolved returns claims with what they ask for; those of which that cannot be said as they are.
+// Resolved returns claims with their requests; it returns a claim unchanged if these are unknown.
 func (m *Mode) Resolved(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	if !m.Resolves() {
 		return claims
@@ -57,8 +57,8 @@ func (m *Mode) Resolved(claims []*resourceapi.ResourceClaim) []*resourceapi.Reso
 	return resolved
 }
 
-// SuitableNodes returns the nodes to which the class of a claim without allocation confines it,
-// nil if it does not.
+// SuitableNodes returns the nodes to which its class restricts a claim without allocation, nil if there is no
+// restriction.
 func (m *Mode) SuitableNodes(claim *resourceapi.ResourceClaim) (*nodeaffinity.NodeSelector, error) {
 	if !m.Resolves() {
 		return nil, nil

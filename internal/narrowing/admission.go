@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DependsOnPods reports whether it depends on other pods on which nodes the pod may be.
+// DependsOnPods reports whether the nodes that admit the pod depend on other pods.
 func DependsOnPods(pod *v1.Pod) bool {
 	affinity := pod.Spec.Affinity
 	return affinity != nil && (affinity.PodAffinity != nil && len(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
@@ -23,8 +23,8 @@ func DependsOnPods(pod *v1.Pod) bool {
 		})
 }
 
-// Admission returns a function that reports whether a node is one that the pod may be on, as far
-// as the pod itself and the node say so: node selector, node affinity, taints.
+// Admission returns a function that reports whether a node admits the pod by the data of the two
+// alone: node selector, node affinity, taints.
 func Admission(logger klog.Logger, pod *v1.Pod) func(*v1.Node) bool {
 	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	return func(node *v1.Node) bool {
@@ -37,11 +37,11 @@ func Admission(logger klog.Logger, pod *v1.Pod) func(*v1.Node) bool {
 			}
 		}
 		match, err := required.Match(node)
-		return match || err != nil // Which is for NodeAffinity to judge.
+		return match || err != nil // The NodeAffinity plugin judges errors.
 	}
 }
 
-// Accepts is Admission by the name of the node, for nodes that something else admits as well.
+// Accepts is Admission by the name of the node, with an additional condition.
 func Accepts(logger klog.Logger, pod *v1.Pod, nodes corelisters.NodeLister, also func(*v1.Node) bool) func(name string) bool {
 	admits := Admission(logger, pod)
 	return func(name string) bool {
@@ -50,7 +50,7 @@ func Accepts(logger klog.Logger, pod *v1.Pod, nodes corelisters.NodeLister, also
 	}
 }
 
-// unschedulable is the taint that stands for spec.unschedulable.
+// unschedulable is the taint that is equivalent to spec.unschedulable.
 var unschedulable = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
 func keepsAway(taint *v1.Taint) bool {

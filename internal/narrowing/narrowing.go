@@ -1,12 +1,11 @@
-// Package narrowing lets PreFilter name the nodes that can have the devices for a pod, so that
-// in a cluster that is nearly full no plugin looks at the others.
+// Package narrowing lets PreFilter name the nodes that can have the devices for a pod, so that in a
+// cluster that is nearly full no plugin looks at the others.
 //
-// It costs a pod nothing. Other nodes are those on which Filter would say no. Should
-// none of the named nodes do, then PostFilter, before preemption has its turn, lets all
-// plugins judge the other nodes as well: the pod gets their reasons, and preemption
-// their verdicts. What changes meanwhile is an event like any other for a pod that this
-// plugin has rejected. If one of the other nodes would do after all, the next attempt is
-// not narrowed: whatever the reason was, it cannot come about twice in a row.
+// No pod is at a disadvantage. The other nodes are those that Filter would reject. If none of the
+// named nodes fits, PostFilter makes all plugins judge the other nodes as well, before preemption
+// runs: the pod gets their reasons, and preemption their verdicts. A change meanwhile is an event
+// like any other for a pod that this plugin has rejected. If one of the other nodes fits after all,
+// the next attempt is not narrowed, so this cannot happen twice in a row.
 package narrowing
 
 import (
@@ -22,17 +21,17 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Narrowing is that of one plugin in a profile. It is safe for concurrent use.
+// Narrowing narrows the nodes for one plugin in a profile. It is safe for concurrent use.
 type Narrowing struct {
-	// IsFirst reports whether the plugin's PostFilter gets its turn before all other plugins'.
-	// Otherwise no nodes may be named.
+	// IsFirst reports whether the plugin's PostFilter runs before those of all other plugins.
+	// Otherwise the plugin must not name nodes.
 	IsFirst func() bool
 
 	handle fwk.Handle
 	plugin string
 }
 
-// New makes a Narrowing for the plugin of that name.
+// New returns a Narrowing for the plugin of that name.
 func New(handle fwk.Handle, plugin string) *Narrowing {
 	return &Narrowing{
 		IsFirst: sync.OnceValue(func() bool {
@@ -48,16 +47,15 @@ func New(handle fwk.Handle, plugin string) *Narrowing {
 	}
 }
 
-// OthersName reports whether other plugins may name nodes for the pod as well. If
-// theirs and ours had none in common, the scheduler would not get to PostFilter with
-// anything to say.
+// OthersName reports whether other plugins may name nodes for the pod as well. If their nodes and
+// ours had none in common, the scheduler would reach PostFilter without verdicts on nodes.
 func OthersName(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
 		pod.Spec.SchedulingGroup != nil ||
 		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil && namesNodes(pod.Spec.Affinity.NodeAffinity)
 }
 
-// namesNodes reports whether NodeAffinity may name nodes: it does so by their names only.
+// namesNodes reports whether NodeAffinity may name nodes: it only does so for selectors by name.
 func namesNodes(affinity *v1.NodeAffinity) bool {
 	required := affinity.RequiredDuringSchedulingIgnoredDuringExecution
 	return required != nil && slices.ContainsFunc(required.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool { return len(term.MatchFields) > 0 })
@@ -67,8 +65,8 @@ func claimsVolume(volume v1.Volume) bool {
 	return volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil
 }
 
-// OnlyNode returns the only node that all selectors match, nil if they do not fix it to one
-// node by name. A selector that is nil matches all nodes.
+// OnlyNode returns the only node that all selectors match, nil if they do not select one node by
+// name. A nil selector matches all nodes.
 func OnlyNode(selectors ...*v1.NodeSelector) sets.Set[string] {
 	var names sets.Set[string]
 	for _, selector := range selectors {
@@ -78,13 +76,13 @@ func OnlyNode(selectors ...*v1.NodeSelector) sets.Set[string] {
 		case names == nil:
 			names = sets.New(name)
 		case !names.Has(name):
-			return nil // On two nodes: no node will do, and all can say so.
+			return nil // Two different nodes: no node fits, and Filter says so for all.
 		}
 	}
 	return names
 }
 
-// nameIn returns the name of the node that a selector is for, if it is for one.
+// nameIn returns the name of the only node that a selector selects by name.
 func nameIn(selector *v1.NodeSelector) (string, bool) {
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
 		return "", false
@@ -100,15 +98,15 @@ func nameIn(selector *v1.NodeSelector) (string, bool) {
 	return field.Values[0], true
 }
 
-// statusWriter is what is needed of the scheduler to add verdicts.
+// statusWriter is the part of the scheduler's NodeToStatus that adds verdicts.
 type statusWriter interface {
 	Set(nodeName string, status *fwk.Status)
 }
 
 var _ statusWriter = &framework.NodeToStatus{}
 
-// JudgeOthers lets all plugins judge the nodes that were not named. It reports whether
-// one of them would do after all, because something changed since PreFilter.
+// JudgeOthers makes all plugins judge the nodes that were not named. It reports whether one of them
+// fits after all, because something changed since PreFilter.
 func (n *Narrowing) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, named sets.Set[string], statuses fwk.NodeToStatusReader) bool {
 	writer, ok := statuses.(statusWriter)
 	nodes, err := n.handle.SnapshotSharedLister().NodeInfos().List()

@@ -1,7 +1,7 @@
-// Package nodeallocatable refuses devices that stand for, or need, resources of the node (KEP-5517, gate
-// DRANodeAllocatableResources), see docs/node-allocatable.md: what they take is part of what a pod takes in the
-// scheduler's cache, and the scheduler asks only the in-tree plugin for that, by the type of its state. With the gate
-// off these fields mean nothing, as for the in-tree plugin.
+// Package nodeallocatable rejects devices that stand for, or need, resources of the node (KEP-5517, feature gate
+// DRANodeAllocatableResources); see docs/node-allocatable.md. Their amounts belong to the pod's usage in the
+// scheduler's cache, but for these the scheduler asks only the in-tree plugin, by the type of its state. With the gate
+// off these fields have no effect, as in the in-tree plugin.
 package nodeallocatable
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Warn tells at the start what is not going to be scheduled.
+// Warn logs at the start which devices and pods are not scheduled.
 func Warn(logger klog.Logger, gates feature.Features, plugin string) {
 	if gates.EnableDRANodeAllocatableResources {
 		logger.Info("Devices with nodeAllocatableResources are not allocated, and pods whose claims have such devices are not scheduled: "+
@@ -29,9 +29,8 @@ func Warn(logger klog.Logger, gates feature.Features, plugin string) {
 	}
 }
 
-// Check refuses a claim that somebody else has allocated such a device for.
-// Of devices that are not published any more nobody knows whether they are; the in-tree
-// plugin leaves them out as well.
+// Check rejects a claim if another scheduler has allocated it such a device. For devices that are no longer published
+// it is unknown whether they are such devices; Check ignores them, as the in-tree plugin does.
 func Check(claim *resourceapi.ResourceClaim, pools ledger.Pools) error {
 	for i := range claim.Status.Allocation.Devices.Results {
 		result := &claim.Status.Allocation.Devices.Results[i]

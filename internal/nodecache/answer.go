@@ -10,69 +10,71 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Answer is what is known about a question. It is safe for concurrent use and stays of use
-// when the index moves on: it then says what is known by that time.
+// Answer is the known answer to a question. It is safe for concurrent use. It remains usable when
+// the index moves on, and then shows the newer state.
 type Answer struct {
 	index *Index
 	key   key
 	bytes int // as accounted for by the index
-	// names says what the numbers of nodes are; nil before anything was looked at.
+	// names maps nodes to their numbers; nil before any node was looked at.
 	names *directory
-	// places has what is known, by number of the node: nodes that are not in there were never looked at. having is how many
-	// of them may have devices.
+	// places holds the results of nodes that were looked at, by number of the node. having counts
+	// those that may have devices.
 	places map[int32]place
 	having int
-	// complete is set if all nodes were looked at since something changed there.
+	// complete is set if all nodes were looked at since their last change.
 	complete bool
-	// ranking are the nodes that are rated, the cheapest first, and by number if they cost the same.
+	// ranking holds the rated nodes, cheapest first, and sorted by number if they cost the same.
 	ranking []ranked
-	// changed are those that are to be looked at again because something changed there. stale are those that were rated with
-	// an earlier version, the cheapest first: costs of different versions cannot be compared, and so they are not in the
-	// ranking until they are rated again. What place.queue says otherwise of is not in a queue any more.
+	// changed lists the nodes to look at again because they changed. stale lists the nodes that
+	// were rated with an earlier version, cheapest first: costs of different versions cannot be
+	// compared, so these nodes are not in ranking until they are rated again. An entry only counts
+	// if place.queue names its list.
 	changed, stale []int32
 	version        uint64
-	// position is the one in the log of the index up to which the answer is right.
+	// position is the position in the log of the index that the answer is up to date with.
 	position uint64
-	// cursor is from where nodes are looked for that are not known.
+	// cursor is the number at which the search for unknown nodes continues.
 	cursor int
-	// turn is from where equals are named, see Best.
+	// turn is the offset at which Best begins among nodes of equal cost.
 	turn int
-	// tied is set for a task that could use devices which several nodes reach, instead of places and all that belongs to them.
+	// tied is set, instead of places and the fields that belong to it, if the task could use
+	// devices that several nodes reach.
 	tied *tied
 }
 
-// IsTied reports whether the task could use devices which several nodes reach, or whether that is not known because there is no
-// answer. What devices cost is not known then.
+// IsTied reports whether the task could use devices that several nodes reach, or whether that is
+// unknown because there is no answer. The costs of devices are unknown then.
 func (a *Answer) IsTied() bool { return a == nil || a.tied != nil }
 
-// place is what a node has for a task.
+// place is the result of a node for a task.
 type place struct {
 	value allocator.Value
-	seen  uint64 // when it was looked at, by the clock of the directory
+	seen  uint64 // time of the look, by the clock of the directory
 	state state
-	rated bool // it has devices and room for the pod, and value is what they cost
+	rated bool // the node has devices and room for the pod, and value is their cost
 	queue queue
 }
 
-// What an answer takes without any places, and what a place takes in places and ranking.
+// Memory of an answer without places, and of a place in places and ranking.
 const (
 	answerBytes = 512
 	placeBytes  = 112
 )
 
-// state is what is known of the devices on a node.
+// state is the known state of the devices on a node.
 type state uint8
 
 const (
-	unknown   state = iota // something changed since it was looked at
-	lacking                // there was no solution at a moment during Find
-	certain                // it has devices
-	uncertain              // that cannot be said
+	unknown   state = iota // the node changed since it was looked at
+	lacking                // there was no solution at some moment during Find
+	certain                // the node has devices
+	uncertain              // it is unknown whether the node has devices
 )
 
 func (s state) mayHave() bool { return s == certain || s == uncertain }
 
-// queue is where a node waits to be looked at again.
+// queue names the list in which a node waits to be looked at again.
 type queue uint8
 
 const (
@@ -83,8 +85,7 @@ const (
 
 func newAnswer(x *Index, of key) *Answer { return &Answer{index: x, key: of} }
 
-// Has reports whether a node is known to have devices. False may mean that this cannot
-// be said.
+// Has reports whether a node is known to have devices. False may mean that this is unknown.
 func (a *Answer) Has(node string) bool {
 	if a.tied != nil {
 		return a.hasTied(node)
@@ -104,7 +105,7 @@ func (a *Answer) hasTied(node string) bool {
 	return g != nil && g.state == certain
 }
 
-// Value returns what the devices cost on a node, and whether that is known.
+// Value returns the cost of the devices on a node, and whether it is known.
 func (a *Answer) Value(node string) (allocator.Value, bool) {
 	place, known := a.at(node)
 	return place.value, known && place.rated
@@ -121,8 +122,9 @@ func (a *Answer) at(node string) (place, bool) {
 	return p, known
 }
 
-// Names returns the nodes that have devices, or might have, unless they are more than
-// some number, or not all nodes were looked at. On all other nodes there was no solution at a moment during Find.
+// Names returns the nodes that have devices, or might have. It fails if they are more than most, or
+// if not all nodes were looked at. On all other nodes there was no solution at some moment during
+// Find.
 func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 	a.index.mutex.RLock()
 	defer a.index.mutex.RUnlock()
@@ -145,19 +147,19 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 	return names, true
 }
 
-// Best returns the cheapest of the nodes that are known to have devices and room for the pod, and that the
-// caller accepts: enough of them and all that cost the same, but no more than some number. Of too
-// many equals it names others each time.
+// Best returns the cheapest of the nodes that are known to have devices and room for the pod, and
+// that the caller accepts. It returns at least enough of them if possible, with all nodes of equal
+// cost, but no more than most. If too many cost the same, it returns different ones each time.
 func (a *Answer) Best(enough, most int, accept func(node string) bool) sets.Set[string] {
 	return a.best(enough, most, accept, func(allocator.Value) bool { return true })
 }
 
-// BestReady is Best of the nodes where the pod would not have to wait for its devices to get ready.
+// BestReady is Best for the nodes where the pod need not wait for its devices to get ready.
 func (a *Answer) BestReady(enough, most int, accept func(node string) bool) sets.Set[string] {
 	return a.best(enough, most, accept, func(value allocator.Value) bool { return value.NotReady == 0 })
 }
 
-// best is Best of the nodes up to the first one whose value is not good.
+// best implements Best for the nodes up to the first one whose value is not good.
 func (a *Answer) best(enough, most int, accept func(node string) bool, good func(allocator.Value) bool) sets.Set[string] {
 	a.index.mutex.Lock()
 	defer a.index.mutex.Unlock()

@@ -6,25 +6,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// directory gives nodes numbers, so that what is known of them takes little memory. Answers
-// keep theirs until they begin anew.
+// directory numbers nodes, so that results for them take little memory. Answers keep their
+// directory until they are reset.
 type directory struct {
 	ids   map[string]int32
 	names []string
-	// isLocal has, by number, the nodes that have pools for themselves, and local is how many these are.
+	// isLocal says, by number, which nodes have pools for themselves, and local counts them.
 	isLocal []bool
 	local   int
-	// changed has, by number, when something changed that matters to devices, resized when there was another amount of
-	// room: by the clock, which moves on with each change.
+	// changed holds, by number, the time of the last change that matters to devices, and resized
+	// the time of the last change of the room. Times are those of clock, which advances with each
+	// change.
 	changed, resized []uint64
 	clock            uint64
 }
 
-// change is what happened on a node, or to who holds devices of a pool that is not for one node alone.
+// change is a change of a node, or of the holders of devices of a pool that is not for one node
+// alone.
 type change struct {
 	id   int32
-	pool inventory.PoolID // zero if it is a node
-	// resized is set if there is another amount of room, and nothing else.
+	pool inventory.PoolID // zero for a change of a node
+	// resized is set if only the amount of room changed.
 	resized bool
 }
 
@@ -49,10 +51,11 @@ func (d *directory) setLocal(id int32, is bool) {
 	}
 }
 
-// goneAtMost is how many nodes that are gone have numbers in any case.
+// goneAtMost is the number of deleted nodes that may always keep their numbers.
 const goneAtMost = 1000
 
-// follow brings names and log up to date with what others say has changed.
+// follow updates names and log with the changes in the inventory, the ledger, the nodes and the
+// rooms.
 func (x *Index) follow() {
 	published, inventoryEnd, complete := x.inventory.Changed.Since(x.position.inventory)
 	pools, ledgerEnd, alsoComplete := x.ledger.Changed.Since(x.position.ledger)
@@ -88,7 +91,7 @@ func (x *Index) follow() {
 		id, known := x.names.ids[name]
 		switch {
 		case !known:
-			x.names.id(name) // It is new.
+			x.names.id(name) // The node is new.
 		case x.names.isLocal[id]:
 			x.names.clock++
 			x.names.resized[id] = x.names.clock
@@ -97,7 +100,7 @@ func (x *Index) follow() {
 	}
 }
 
-// begin has all answers begin anew.
+// begin resets all answers.
 func (x *Index) begin() {
 	x.names = newDirectory()
 	for name := range x.inventory.LocalNodes() {
@@ -108,7 +111,7 @@ func (x *Index) begin() {
 	}
 }
 
-// nodeChanged notes that something changed on a node.
+// nodeChanged records a change of a node.
 func (x *Index) nodeChanged(name string) {
 	id := x.names.id(name)
 	x.names.setLocal(id, x.inventory.IsLocal(name))

@@ -1,4 +1,4 @@
 package nodecache
 
-// AnswerBytes is what an answer takes without its places.
+// AnswerBytes is the memory of an answer without its places.
 const AnswerBytes = answerBytes

@@ -43,7 +43,7 @@ func TestBitByBit(t *testing.T) {
 	}
 }
 
-// TestLooksOn: where few nodes will do, all are looked at for the first pod.
+// TestLooksOn: if few nodes fit, all nodes are looked at for the first pod.
 func TestLooksOn(t *testing.T) {
 	const nodes = 100
 	p := newPriced(nodes)
@@ -97,7 +97,8 @@ func TestAllNodes(t *testing.T) {
 	require.NotNil(t, few.index.Find(t.Context(), q))
 }
 
-// TestLongAgo: an answer that nobody asked for while more happened than is remembered is right again at once.
+// TestLongAgo: an answer is right again at once, even if more has happened since its last use than
+// the log remembers.
 func TestLongAgo(t *testing.T) {
 	p := newPriced(12)
 	p.ask(t, 1, 1)

@@ -1,8 +1,7 @@
-// Package nodecache knows which nodes have devices for tasks that come again and
-// again, such as those of pods from one template, and what it would cost to take them there.
-// It follows what changes instead of looking at each node for each pod, and gets to know the nodes of a
-// large cluster bit by bit: a pod is looked for until there is a choice of nodes for it, and the next one
-// of its kind adds some more.
+// Package nodecache caches which nodes have devices for recurring tasks, for example of pods from
+// one template, and the cost of the devices. It follows changes instead of looking at each node for
+// each pod. It gets to know the nodes of a large cluster step by step: for one pod it looks at
+// nodes until there is a choice, and for the next pod of its kind it looks at some more.
 package nodecache
 
 import (
@@ -20,44 +19,46 @@ import (
 )
 
 const (
-	// enough is the default of Index.Enough: with fewer nodes kube-scheduler would not be content either.
+	// enough is the default of Index.Enough: kube-scheduler also looks for at least that many
+	// feasible nodes.
 	enough = 100
 	// atOnce and growth are the defaults of Index.AtOnce and Index.Growth.
 	atOnce, growth = 64, 16
-	// bound is how many bytes all answers take, those asked last.
+	// bound limits the memory of all answers, in bytes; the least recently used are dropped.
 	bound = 48 << 20
 )
 
-// Question is what is asked about nodes.
+// Question is a question about nodes.
 type Question struct {
 	Task *allocator.Task
-	// Pod is what the pod takes of the node besides devices.
+	// Pod is the room that the pod takes of the node, apart from devices.
 	Pod noderoom.Room
-	// Rate looks whether a node with some room has devices, and what taking them costs. It has to
-	// be safe for concurrent use. nil if nobody wants to know what they cost.
+	// Rate determines whether a node with some room has devices, and what they cost. It must be
+	// safe for concurrent use. It is nil if costs do not matter.
 	Rate func(ctx context.Context, site allocator.Site, room noderoom.Room) (Verdict, error)
-	// By tells apart what costs are measured by, and Version how: with another version costs
-	// change a little, on all nodes.
+	// By identifies the measure of costs, and Version its parameters: with another version costs
+	// change slightly, on all nodes.
 	By      string
 	Version uint64
-	// Accepts reports whether the pod may run on a node, as far as devices and room do not decide: nodes with
-	// devices are looked for until there are enough of these. nil if all nodes are as good.
+	// Accepts reports whether the pod may run on a node, apart from devices and room: the search
+	// continues until enough accepted nodes have devices. nil accepts all nodes.
 	Accepts func(node string) bool
-	// All has all nodes be looked at, if the question comes again.
+	// All makes the index look at all nodes if the question is repeated.
 	All bool
 	// Own leaves out devices that several nodes reach.
 	Own bool
 }
 
-// Verdict is what was found on a node.
+// Verdict is the result of a look at a node.
 type Verdict struct {
 	Fits   bool
-	GaveUp bool // nobody knows whether it fits
+	GaveUp bool // it is unknown whether it fits
 	// Value of the devices, if it fits: smaller is better.
 	Value allocator.Value
 }
 
-// key is the same for questions that have the same answers: a digest, because users choose how long the expressions in it are.
+// key returns the same value for questions with the same answer. It is a digest, because users
+// choose the length of the expressions.
 func (q *Question) key() key {
 	b := q.Task.AppendKey(nil)
 	if q.Own {
@@ -66,13 +67,14 @@ func (q *Question) key() key {
 	return sha256.Sum256(appendPod(append(append(b, 0), q.By...), q.Pod))
 }
 
-// key stands for a question.
+// key identifies a question.
 type key [sha256.Size]byte
 
-// Index finds nodes that can do for a task. It is safe for concurrent use.
+// Index finds nodes that may fit a task. It is safe for concurrent use.
 type Index struct {
-	// Enough is with how many nodes that a pod could have the index is content for the moment, and Growth how many more it
-	// looks at for each pod after that until it knows all nodes. AtOnce is how many it looks at at a time, at most.
+	// Enough is the number of possible nodes for a pod at which the index stops looking. Growth is
+	// the number of further nodes that it looks at for each later pod until it knows all. AtOnce
+	// limits the nodes that it looks at in one step.
 	Enough, Growth, AtOnce int
 
 	inventory *inventory.Store
@@ -80,20 +82,20 @@ type Index struct {
 	rooms     *noderoom.Rooms
 	// node returns a node, nil if it is not known (yet).
 	node func(name string) *v1.Node
-	// nodesChanged has the nodes of which something changed that can matter.
+	// nodesChanged records nodes with a relevant change.
 	nodesChanged inventory.Changes[string]
 
-	// mutex is held for reading while an answer is looked up, otherwise for writing.
+	// mutex is held for reading while an answer is read, otherwise for writing.
 	mutex sync.RWMutex
 	known *lru.Cache // *Answer, by key of the question
-	// bytes is what all answers in known take, and bound how much that may be.
+	// bytes is the memory of all answers in known, and bound its limit.
 	bytes, bound int
 	names        *directory
-	// Positions in the logs up to which names and log are right.
+	// Positions in the logs that names and log are up to date with.
 	position struct{ inventory, ledger, nodes, rooms uint64 }
-	// published is how often a pool changed that is not for one node alone.
+	// published counts the changes of pools that are not for one node alone.
 	published uint64
-	// log has what changed on which nodes, by their numbers in names.
+	// log records the changes of nodes, by their numbers in names.
 	log inventory.Changes[change]
 }
 
@@ -104,30 +106,31 @@ func New(store *inventory.Store, usage *ledger.Ledger, rooms *noderoom.Rooms, no
 	return x
 }
 
-// maxAnswers is more than there is memory for: lru.Cache needs a number.
+// maxAnswers exceeds the number that fits in memory: lru.Cache needs a limit.
 const maxAnswers = bound / answerBytes
 
-// NodeChanged must be called for each node that is new or gone, or has other labels or
-// features, after the function given to New returns the new state.
+// NodeChanged must be called for each node that is new or deleted, or has other labels or features,
+// after the function given to New returns the new state.
 func (x *Index) NodeChanged(name string) { x.nodesChanged.Add(name) }
 
-// SetBound changes how many bytes all answers take, those asked last.
+// SetBound sets the limit of memory for all answers, in bytes; the least recently used are dropped.
 func (x *Index) SetBound(bytes int) {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	x.bound = bytes
 }
 
-// Bytes returns how many bytes they take.
+// Bytes returns the memory of all answers, in bytes.
 func (x *Index) Bytes() int {
 	x.mutex.RLock()
 	defer x.mutex.RUnlock()
 	return x.bytes
 }
 
-// Find brings the answer to a question up to date, as far as there is to be a choice of nodes. It returns nil if
-// nothing is known: if the task needs no devices, so that nodes without pools would do as well; and for who wants to know all nodes
-// of a large cluster the first time that anybody asks, because looking at all of them pays off only for tasks that come again.
+// Find updates the answer to a question until there is a choice of nodes. It returns nil in two
+// cases. If the task needs no devices, nodes without pools fit as well. For a question with All in
+// a large cluster, the first call returns nil, because looking at all nodes pays off only for tasks
+// that recur.
 func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	if !q.Task.NeedsDevices() {
 		return nil
@@ -137,7 +140,7 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	defer x.mutex.Unlock()
 	x.follow()
 	a, known := x.answer(q)
-	if isTied != (a.tied != nil) { // Pools came or went.
+	if isTied != (a.tied != nil) { // Pools appeared or disappeared.
 		a.begin(x.names)
 		a.tied = nil
 		if isTied {
@@ -161,8 +164,9 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	return a
 }
 
-// SharedGetReady reports whether of the pools that could matter to a task, all that are not for one node alone have devices
-// that have to be made ready first (KEP-5007): a node that needs none of these is better.
+// SharedGetReady reports whether all pools that could matter to a task and are not for one node
+// alone have devices with binding conditions, which must get ready first (KEP-5007): a node that
+// needs none of these is better.
 func (x *Index) SharedGetReady(ctx context.Context, task *allocator.Task) bool {
 	for _, id := range x.inventory.SharedPools() {
 		if pool := x.inventory.Pool(id); pool != nil {
@@ -174,7 +178,7 @@ func (x *Index) SharedGetReady(ctx context.Context, task *allocator.Task) bool {
 	return true
 }
 
-// MayShare reports whether pools could matter to a task that are not for one node alone.
+// MayShare reports whether pools that are not for one node alone could matter to a task.
 func (x *Index) MayShare(ctx context.Context, task *allocator.Task) bool {
 	for _, id := range x.inventory.SharedPools() {
 		if pool := x.inventory.Pool(id); pool != nil && task.Interested(ctx, pool.Everywhere()) {
@@ -195,7 +199,7 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 	return a, false
 }
 
-// account notes how much memory an answer takes now, and forgets others if that is too much.
+// account updates the memory of an answer, and drops other answers if the total is too high.
 func (x *Index) account(a *Answer) {
 	x.bytes -= a.bytes
 	a.bytes = answerBytes + placeBytes*len(a.places)
@@ -208,10 +212,10 @@ func (x *Index) account(a *Answer) {
 	}
 }
 
-// forget has the answer be found anew the next time.
+// forget drops the answer, so that the next Find starts from scratch.
 func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
 
-// update looks at nodes until there are enough of them, and at some more that are not known yet or not any more.
+// update looks at nodes until there are enough, and at some more that are unknown or changed.
 func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	a.follow(q)
 	var undecided []int32
@@ -230,13 +234,13 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 			ids = a.more(ids, x.AtOnce, q.Accepts)
 		}
 		last := len(ids) == 0
-		if last { // Of those that the pod may run on, there are no more: the next pod may run elsewhere.
+		if last { // No more nodes accept this pod, but the next pod may run elsewhere.
 			ids = a.more(ids, x.growth(), nil)
 		}
 		pending := a.take(x.look(ctx, a, q, ids))
 		undecided = append(undecided, pending...)
 		if last || len(pending) == len(ids) || ctx.Err() != nil {
-			break // If all are pending, expressions take long: nobody knows more about the others.
+			break // If all are pending, expressions take long, and other nodes would be pending, too.
 		}
 	}
 	a.complete = len(a.changed) == 0 && a.knowsAll()
@@ -247,8 +251,8 @@ func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 
 func (x *Index) growth() int { return min(x.Growth, x.AtOnce) }
 
-// hasEnough reports whether there is a choice of nodes. Nodes where the pod would wait for devices to get ready are none as
-// long as others may have some that are ready.
+// hasEnough reports whether there is a choice of nodes. Nodes where the pod would wait for devices
+// to get ready do not count as long as other nodes may have ready devices.
 func (x *Index) hasEnough(a *Answer, q *Question) bool {
 	switch {
 	case q.All:

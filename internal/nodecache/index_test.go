@@ -37,7 +37,7 @@ func (c classes) List() ([]*resourceapi.DeviceClass, error) {
 	return slices.Collect(maps.Values(c)), nil
 }
 
-// cluster is what an index follows.
+// cluster holds the sources that an index follows.
 type cluster struct {
 	store  *inventory.Store
 	ledger *ledger.Ledger
@@ -165,8 +165,8 @@ func TestPoolOfSeveralNodes(t *testing.T) {
 	require.Equal(t, []string{"n0"}, c.found(t, 2))
 }
 
-// TestTasksWithoutRequests: what needs no devices can go to nodes that have none, of which
-// the index does not know.
+// TestTasksWithoutRequests: tasks that need no devices can go to nodes without devices, which the
+// index does not know.
 func TestTasksWithoutRequests(t *testing.T) {
 	c := newCluster(2, 1)
 	nothing, gpu := b.Claim("nothing").Obj(), b.Claim("gpu", b.Request("gpu", "gpu")).Obj()

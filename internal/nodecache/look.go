@@ -12,17 +12,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// workers look at nodes at the same time if there are many.
+// workers is the number of goroutines that look at nodes if there are many.
 const workers = 16
 
-// look is what was found on a node.
+// look is the result of a look at a node.
 type look struct {
 	id      int32
 	place   place
 	pending bool
 }
 
-// look looks at nodes.
+// look looks at the given nodes.
 func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) []look {
 	looks, now := make([]look, len(ids)), a.names.clock
 	one := func(i int) {
@@ -39,8 +39,8 @@ func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) [
 	return looks
 }
 
-// lookAt looks whether a node has devices in some pools, and what they cost. Whatever keeps the question
-// from being answered is for the scheduler to meet on that node.
+// lookAt checks whether a node has devices in some pools, and what they cost. After an error the
+// node counts as uncertain, so that the scheduler meets the error on that node.
 func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []*inventory.NodePool, q *Question) look {
 	l := look{place: place{state: uncertain}}
 	node := x.node(name)
@@ -68,7 +68,7 @@ func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []
 	return l
 }
 
-// check looks whether a node has devices.
+// check checks whether a node has devices.
 func check(ctx context.Context, task *allocator.Task, site allocator.Site) (Verdict, error) {
 	outcome, err := task.Check(ctx, site)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// begin makes the answer one about nothing. Different questions begin with different nodes.
+// begin resets the answer. Different questions begin with different nodes.
 func (a *Answer) begin(names *directory) {
 	a.names, a.places, a.having = names, make(map[int32]place), 0
 	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
 	a.cursor = int(maphash.Bytes(seed, a.key[:]) % uint64(max(1, len(names.names))))
 }
 
-// follow notes what is not known any more because something changed, in the cluster or in how costs are measured.
+// follow marks the results that are outdated because the cluster or the measure of costs changed.
 func (a *Answer) follow(q *Question) {
 	log := &a.index.log
 	changes, end, complete := log.Since(a.position)
@@ -41,7 +41,7 @@ func (a *Answer) follow(q *Question) {
 	}
 }
 
-// followOne notes what changed on a node, if the answer knows anything about it.
+// followOne processes a change of a node, if the answer has a result for it.
 func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 	p, known := a.places[id]
 	switch {
@@ -53,14 +53,14 @@ func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 		a.setState(id, unknown)
 		a.lookAgain(id)
 	case resized && p.state.mayHave() && q.Rate != nil:
-		a.setUnrated(id) // Its devices are the same.
+		a.setUnrated(id) // Its devices did not change.
 		if room, known := a.index.rooms.At(a.names.names[id]); !known || room.Holds(q.Pod) {
 			a.lookAgain(id)
 		}
 	}
 }
 
-// lookAgain has a node be looked at again.
+// lookAgain queues a node to be looked at again.
 func (a *Answer) lookAgain(id int32) {
 	p := a.places[id]
 	if p.queue != inChanged {
@@ -70,7 +70,7 @@ func (a *Answer) lookAgain(id int32) {
 	}
 }
 
-// setStale has all nodes be rated again, the cheapest first.
+// setStale queues all rated nodes to be rated again, cheapest first.
 func (a *Answer) setStale() {
 	before := slices.DeleteFunc(a.stale, func(id int32) bool { return a.places[id].queue != inStale })
 	stale := make([]int32, 0, len(a.ranking)+len(before))
@@ -89,16 +89,18 @@ func (a *Answer) isDue() bool {
 	return len(a.changed) > 0 || len(a.stale) > 0 || !a.knowsAll()
 }
 
-// knowsAll reports whether all nodes that have pools were looked at, some of them maybe a while ago.
+// knowsAll reports whether all nodes with pools were looked at, some of them possibly before their
+// last change.
 func (a *Answer) knowsAll() bool { return len(a.places) >= a.names.local }
 
-// again returns the next nodes of which something is not known any more, up to some number: first those where something changed, then
-// those that are to be rated again.
+// again returns the next nodes with outdated results, up to a limit: first those that changed, then
+// those to be rated again.
 func (a *Answer) again(most int) (ids []int32) {
 	return a.pop(a.pop(nil, &a.changed, inChanged, most), &a.stale, inStale, most)
 }
 
-// more adds nodes that were never looked at until there are as many as some number, of those that are accepted if that is not nil.
+// more adds nodes that were never looked at, up to a limit. If accepts is not nil, it only adds
+// accepted nodes.
 func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []int32 {
 	if a.knowsAll() {
 		return ids
@@ -115,7 +117,7 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 	return ids
 }
 
-// pop moves nodes from a queue to the end of ids, which gets as long as some number.
+// pop moves nodes from a queue to the end of ids, until ids has the given length.
 func (a *Answer) pop(ids []int32, from *[]int32, name queue, most int) []int32 {
 	list := *from
 	for len(list) > 0 && len(ids) < most {
@@ -131,8 +133,8 @@ func (a *Answer) pop(ids []int32, from *[]int32, name queue, most int) []int32 {
 	return ids
 }
 
-// take takes over what was found on nodes, and returns those of which it could not be said because an expression is still being
-// evaluated.
+// take stores the results of nodes, and returns the nodes without a result because an expression is
+// still being evaluated.
 func (a *Answer) take(looks []look) (pending []int32) {
 	anew := len(looks) > workers && len(looks) > len(a.ranking)/8
 	for _, l := range looks {
@@ -153,7 +155,7 @@ func (a *Answer) take(looks []look) (pending []int32) {
 	return pending
 }
 
-// put replaces what is known of a node. The ranking stays as it is.
+// put replaces the result of a node. The ranking stays unchanged.
 func (a *Answer) put(id int32, p place) {
 	if before, known := a.places[id]; known {
 		a.count(before.state, -1)
@@ -169,7 +171,7 @@ func (a *Answer) setState(id int32, s state) {
 	a.put(id, p)
 }
 
-// remove forgets a node.
+// remove drops the result of a node.
 func (a *Answer) remove(id int32) {
 	a.setUnrated(id)
 	a.count(a.places[id].state, -1)

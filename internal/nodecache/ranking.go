@@ -7,18 +7,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// ranked is a node that is rated, and what devices cost there.
+// ranked is a rated node with the cost of its devices.
 type ranked struct {
 	value allocator.Value
 	id    int32
 }
 
-// compare orders nodes by what they cost.
+// compare orders nodes by cost, then by number.
 func (r ranked) compare(other ranked) int {
 	return cmp.Or(r.value.Compare(other.value), cmp.Compare(r.id, other.id))
 }
 
-// rankAll makes the ranking anew.
+// rankAll rebuilds the ranking.
 func (a *Answer) rankAll() {
 	a.ranking = a.ranking[:0]
 	for id, p := range a.places {
@@ -29,14 +29,14 @@ func (a *Answer) rankAll() {
 	slices.SortFunc(a.ranking, ranked.compare)
 }
 
-// rank gives a node its place in the ranking.
+// rank inserts a node into the ranking.
 func (a *Answer) rank(id int32, value allocator.Value) {
 	r := ranked{value, id}
 	at, _ := slices.BinarySearchFunc(a.ranking, r, ranked.compare)
 	a.ranking = slices.Insert(a.ranking, at, r)
 }
 
-// setUnrated takes a node out of the ranking, if it is in there.
+// setUnrated removes a node from the ranking, if it is rated.
 func (a *Answer) setUnrated(id int32) {
 	p := a.places[id]
 	if !p.rated {

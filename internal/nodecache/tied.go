@@ -12,25 +12,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// tied is what is known of nodes for a task that could use devices which several nodes reach. Nodes that see the same of all pools that
-// matter are a group: there are devices on all of them or on none. What devices cost differs from node to node, and is not known.
+// tied holds the results for a task that could use devices that several nodes reach. Nodes with the
+// same view of all pools that matter form a group: either all of them have devices or none. The
+// cost of devices differs between nodes, and is unknown.
 type tied struct {
-	of     map[int32]*group  // by number of the node; those that are not in there were never looked at
-	groups map[string]*group // by what the nodes see
-	// numbers stand for what is seen of pools in the keys of groups. That is not kept alive: drivers replace it.
+	of     map[int32]*group  // by number of the node; nodes that were never looked at are absent
+	groups map[string]*group // by the nodes' view of the pools
+	// numbers replace views of pools in the keys of groups. They do not keep the views in memory
+	// when drivers replace them.
 	numbers map[weak.Pointer[inventory.NodePool]]uint64
-	// due are groups of which it is to be found out whether they have devices.
+	// due lists the groups to be judged.
 	due []*group
-	// having is how many nodes are in groups that may have devices.
+	// having counts the nodes in groups that may have devices.
 	having int
-	// published is how often a shared pool had changed: with each time, nodes may see something else.
+	// published is the count of changes of shared pools when tied was created: with each change,
+	// nodes may have another view.
 	published uint64
 }
 
-// group are nodes that see the same.
+// group holds nodes with the same view.
 type group struct {
 	pools []inventory.PoolID
-	node  int32 // the one that is looked at for all, nobody for nodes that are gone
+	node  int32 // the node that is looked at for all; nobody for deleted nodes
 	nodes int
 	state state
 	isDue bool
@@ -42,7 +45,7 @@ func newTied(published uint64) *tied {
 	return &tied{of: make(map[int32]*group), groups: make(map[string]*group), numbers: make(map[weak.Pointer[inventory.NodePool]]uint64), published: published}
 }
 
-// number is another one for everything that is seen, also for what was not there any more when the next came to be.
+// number returns a number that is unique to a view, even among views that no longer exist.
 func (t *tied) number(pool *inventory.NodePool) uint64 {
 	seen := weak.Make(pool)
 	number, known := t.numbers[seen]
@@ -53,10 +56,10 @@ func (t *tied) number(pool *inventory.NodePool) uint64 {
 	return number
 }
 
-// isOld reports whether most of what is kept was seen by nobody for a while.
+// isOld reports whether most of the numbers stand for views that no node has any more.
 func (t *tied) isOld() bool { return len(t.numbers) > 4*len(t.of)+goneAtMost }
 
-// What a node takes, a group with its key, and a number.
+// Memory of a node, of a group with its key, and of a number.
 const (
 	memberBytes = 48
 	groupBytes  = 256
@@ -80,7 +83,7 @@ func (t *tied) setState(g *group, s state) {
 	}
 }
 
-// next takes groups that are due and still have nodes, up to some number.
+// next removes and returns groups that are due and still have nodes, up to a limit.
 func (t *tied) next(most int) (groups []*group) {
 	for len(t.due) > 0 && len(groups) < most {
 		g := t.due[0]
@@ -92,7 +95,7 @@ func (t *tied) next(most int) (groups []*group) {
 	return groups
 }
 
-// remove forgets a node. What is known of its group may be what was found there.
+// remove drops a node. If its group was judged by this node, the group's state becomes unknown.
 func (t *tied) remove(id int32) {
 	g := t.of[id]
 	if g == nil {
@@ -113,7 +116,7 @@ func (t *tied) remove(id int32) {
 	}
 }
 
-// followTied notes what is not known any more.
+// followTied marks the outdated results.
 func (a *Answer) followTied() {
 	x := a.index
 	changes, end, complete := x.log.Since(a.position)
@@ -137,8 +140,8 @@ func (a *Answer) followTied() {
 	}
 }
 
-// updateTied is update for tasks that could use devices which several nodes reach. Taking one of them can have something change on
-// all nodes, no two of which need to see the same.
+// updateTied is update for tasks that could use devices that several nodes reach. An allocation of
+// one of them can change the results of all nodes, and no two nodes need to have the same view.
 func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	a.followTied()
 	t := a.tied
@@ -169,7 +172,7 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	}
 }
 
-// nextTied returns nodes that were never looked at.
+// nextTied returns nodes that were never looked at, up to a limit.
 func (a *Answer) nextTied(most int) (ids []int32) {
 	nodes := len(a.names.names)
 	if len(a.tied.of) == nodes {
@@ -185,7 +188,7 @@ func (a *Answer) nextTied(most int) (ids []int32) {
 	return ids
 }
 
-// join finds the group of a node.
+// join adds a node to its group.
 func (x *Index) join(ctx context.Context, t *tied, id int32, q *Question) {
 	key, pools := []byte("gone"), []inventory.PoolID(nil)
 	node := x.node(x.names.names[id])
@@ -207,8 +210,9 @@ func (x *Index) join(ctx context.Context, t *tied, id int32, q *Question) {
 	}
 }
 
-// seenBy returns the pools that matter to a task on a node, and a key of what is seen of them there. What a node declares decides as well
-// which devices it can use (KEP-5304).
+// seenBy returns the pools that matter to a task on a node, and a key for the node's view of them.
+// The features that the node declares also decide which devices it can use (KEP-5304), so they are
+// part of the key.
 func (x *Index) seenBy(ctx context.Context, t *tied, node *v1.Node, task *allocator.Task) (key []byte, pools []inventory.PoolID) {
 	var numbers []byte
 	for _, pool := range x.inventory.OnNode(node) {
@@ -224,7 +228,7 @@ func (x *Index) seenBy(ctx context.Context, t *tied, node *v1.Node, task *alloca
 	return key, pools
 }
 
-// judge finds out whether groups have devices, and returns those of which that cannot be said yet.
+// judge determines whether groups have devices, and returns the groups that are still pending.
 func (x *Index) judge(ctx context.Context, t *tied, q *Question, groups []*group) (pending []*group) {
 	unrated := *q
 	unrated.Rate = nil

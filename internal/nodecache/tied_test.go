@@ -18,7 +18,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// racks is a cluster with nodes in racks, each of which has a pool that its nodes reach, and some nodes with pools of their own.
+// racks is a cluster with nodes in racks. Each rack has a pool that its nodes reach, and some nodes
+// have pools of their own.
 type racks struct {
 	*cluster
 	names []string
@@ -177,7 +178,7 @@ func (r *racks) changeAnything(rng *rand.Rand, node string, rack int) {
 	}
 }
 
-// TestOnNodeAfterAnything: what a node is told to see is what it would see in a store that never held anything else.
+// TestOnNodeAfterAnything: a node's view equals its view in a new store with the same slices.
 func TestOnNodeAfterAnything(t *testing.T) {
 	const nodes, perRack = 12, 4
 	rng := rand.New(rand.NewSource(4))

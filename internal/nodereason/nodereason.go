@@ -1,4 +1,5 @@
-// Package nodereason says in the status of a pod why it cannot have devices on a node, or why that is not known.
+// Package nodereason explains in the status of a pod why a node has no devices for it, or why that
+// is unknown.
 package nodereason
 
 import (
@@ -17,34 +18,34 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// What the in-tree plugin says about a node comes first in the reasons of ours, so that those
-// who search for it, or have alerts for it, find pods of either. A node that could not be
-// judged, for instance because a selector failed there, is one where claims cannot be
-// allocated; where a search gave up, nobody has found out that they cannot.
+// Reasons begin with the in-tree plugin's text, so that searches and alerts for it find the pods of
+// both plugins. A node that could not be judged, for example because a selector failed there,
+// counts as a node where claims cannot be allocated. A node where a search gave up does not.
 const (
 	cannotAllocate = "cannot allocate all claims: "
 	invalidPools   = "invalid resource pools were encountered: "
 )
 
-// Budget is how much time, summed over nodes, an attempt may take to find out why
-// nodes have no devices. What is to blame in large claims can take a while to find, and
-// most nodes say the same.
+// Budget limits the time that an attempt may spend on finding reasons, summed over nodes. Finding
+// the cause in large claims can take a while, and most nodes have the same reason.
 const Budget = 50 * time.Millisecond
 
-// Reasons are those of one attempt to schedule a pod. The zero value is ready for use, by several goroutines at once.
+// Reasons collects the reasons of one attempt to schedule a pod. The zero value is ready to use. It
+// is safe for concurrent use.
 type Reasons struct {
-	// Spent is how long it took so far to find reasons, in nanoseconds.
+	// Spent is the time spent so far on finding reasons, in nanoseconds.
 	Spent atomic.Int64
 
 	mutex sync.Mutex
 	told  map[string]bool
 }
 
-// most bounds the different reasons of an attempt. kube-scheduler puts all of them into one message, whatever the number of nodes,
-// and the numbers and devices in them may be others on each node.
+// most limits the different reasons of an attempt. kube-scheduler puts all of them into one
+// message, whatever the number of nodes, and the numbers and devices in them may differ on each
+// node.
 const most = 16
 
-// mayTell reports whether a reason is among the first ones that differ.
+// mayTell reports whether a reason is among the first different ones, up to most.
 func (r *Reasons) mayTell(reason string) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -57,8 +58,8 @@ func (r *Reasons) mayTell(reason string) bool {
 	return r.told[reason]
 }
 
-// Of says why there are no devices on a node, or why that is not known. It is full if it says all that there is to
-// say: not for want of time or steps.
+// Of explains why a node has no devices for the pod, or why that is unknown. full is false if a
+// lack of time or steps shortened the reason.
 func (r *Reasons) Of(outcome *allocator.Outcome) (reason string, full bool) {
 	if outcome.GaveUp {
 		return outcome.Reason() + moreSteps(outcome), false
@@ -70,7 +71,7 @@ func (r *Reasons) Of(outcome *allocator.Outcome) (reason string, full bool) {
 	return cannotAllocate + reason, full
 }
 
-// cause says why there are no devices on a node, in brief if the attempt has no more time for that.
+// cause explains why a node has no devices for the pod, briefly if the attempt's time is used up.
 func (r *Reasons) cause(outcome *allocator.Outcome) (cause string, full bool) {
 	if time.Duration(r.Spent.Load()) > Budget {
 		return outcome.Brief(), false
@@ -83,7 +84,7 @@ func (r *Reasons) cause(outcome *allocator.Outcome) (cause string, full bool) {
 	return outcome.Brief(), false
 }
 
-// moreSteps says which argument of the plugin a search that gave up could do with.
+// moreSteps names the plugin argument that would let a search that gave up continue.
 func moreSteps(outcome *allocator.Outcome) string {
 	argument := "stepBudget"
 	if outcome.CommonBudget {
@@ -92,12 +93,12 @@ func moreSteps(outcome *allocator.Outcome) string {
 	return fmt.Sprintf("; so does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
 }
 
-// Brief says no more than that there are no devices on a node.
+// Brief only says that a node has no devices for the pod.
 func Brief(outcome *allocator.Outcome) string { return cannotAllocate + outcome.Brief() }
 
-// OfError says why claims could not be judged on a node; ctx is that of the search before it was limited to the node. It
-// is that node's alone: elsewhere there may be devices that are no problem. The
-// in-tree plugin gives up on the pod as soon as one node has such a problem.
+// OfError explains why claims could not be judged on a node; ctx is the context of the search
+// before it was limited to the node. The error only concerns that node: devices elsewhere may be
+// usable. The in-tree plugin gives up on the pod as soon as one node has such a problem.
 func (r *Reasons) OfError(ctx context.Context, node *v1.Node, err error) string {
 	if ctx.Err() != nil {
 		// Usually the scheduler has found enough nodes.

@@ -6,12 +6,12 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// requested is CPU that pods request, in thousandths of a core: those with devices, and the others.
+// requested is the CPU that pods with devices and other pods request, in thousandths of a core.
 type requested struct{ withDevices, without int64 }
 
-// Beside returns how much CPU pods without devices request on nodes with devices, for each core
-// that pods with devices do there; 0 if there are none of these. Pods of daemon sets do not count:
-// they take the same of each node, and that is no choice of anybody's.
+// Beside returns how much CPU pods without devices request on nodes with devices, per core that
+// pods with devices request there; 0 if there are no such pods. Pods of DaemonSets do not count:
+// they take the same of each node, whatever is chosen.
 func (r *Rooms) Beside() float64 {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
@@ -21,7 +21,7 @@ func (r *Rooms) Beside() float64 {
 	return float64(r.taken.without) / float64(r.taken.withDevices)
 }
 
-// takes takes over what pods request on a node. It needs the mutex.
+// takes updates the requests of the pods on a node. The caller must hold the mutex.
 func (r *Rooms) takes(k *known, node fwk.NodeInfo) {
 	var now requested
 	if r.HasDevices != nil && r.HasDevices(node.Node().Name) {

@@ -1,5 +1,5 @@
-// Package noderoom knows how much CPU, memory and how many pods there is room for on nodes, as of
-// the scheduler's snapshot. It follows the snapshot at the cost of what changed in it.
+// Package noderoom tracks the CPU, memory and number of pods that nodes have room for, as of the
+// scheduler's snapshot. The cost of following the snapshot depends only on its changes.
 package noderoom
 
 import (
@@ -15,32 +15,32 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Room is what is free for pods on a node, or what a pod takes of it. What is free may be
-// negative: a node can be overcommitted.
+// Room is the room for pods on a node, or the room that a pod takes. The room of a node may be
+// negative, because a node can be overcommitted.
 type Room struct {
 	MilliCPU int64
 	Memory   int64 // bytes
 	Pods     int
 }
 
-// Holds reports whether a pod that takes so much fits in. What a pod does not ask for it may
-// take from a node that has none left, as NodeResourcesFit has it.
+// Holds reports whether a pod that takes the given room fits in. Resources that the pod does not
+// ask for may be overcommitted, as in NodeResourcesFit.
 func (r Room) Holds(pod Room) bool {
 	return (pod.MilliCPU == 0 || pod.MilliCPU <= r.MilliCPU) && (pod.Memory == 0 || pod.Memory <= r.Memory) && pod.Pods <= r.Pods
 }
 
-// Of returns what a pod takes of its node.
+// Of returns the room that a pod takes of its node.
 func Of(pod *v1.Pod) Room {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	return Room{MilliCPU: amount.MilliValue(*requests.Cpu()), Memory: amount.Value(*requests.Memory()), Pods: 1}
 }
 
-// Mebibytes is the memory that a pod takes in whole MiB, no less than what it is.
+// Mebibytes returns the memory in MiB, rounded up.
 func (r Room) Mebibytes() int64 { return (r.Memory + mebibyte - 1) / mebibyte }
 
 const mebibyte = 1 << 20
 
-// On returns what is free on a node.
+// On returns the free room on a node.
 func On(node fwk.NodeInfo) Room {
 	most, taken := node.GetAllocatable(), node.GetRequested()
 	return Room{
@@ -50,24 +50,25 @@ func On(node fwk.NodeInfo) Room {
 	}
 }
 
-// Rooms follows the snapshot. The zero value knows no nodes. It is safe for concurrent use.
+// Rooms follows the scheduler's snapshot. The zero value knows no nodes. It is safe for concurrent
+// use.
 type Rooms struct {
-	// Changed has the nodes on which there is another amount of room.
+	// Changed records the nodes whose room changed.
 	Changed inventory.Changes[string]
-	// HasDevices reports whether a node has devices of its own, for Beside; nil means that none has.
-	// It is called under a lock, and must not call back. It must be set before use.
+	// HasDevices reports whether a node has devices of its own, for Beside; nil means that no node
+	// has. It is called under a lock and must not call back. It must be set before use.
 	HasDevices func(node string) bool
 
 	mutex sync.RWMutex
-	// seen has the nodes in the order of the snapshot, which stays the same for as long as no
-	// node comes or goes.
+	// seen holds the nodes in the order of the snapshot, which stays the same while no node is
+	// added or deleted.
 	seen   []seen
 	byName map[string]*known
 	// taken is the sum over all nodes in byName.
 	taken requested
 }
 
-// seen is a node of the snapshot and its generation when it was looked at.
+// seen is a node of the snapshot with the generation that was last looked at.
 type seen struct {
 	node       fwk.NodeInfo
 	generation int64
@@ -79,13 +80,13 @@ type known struct {
 	taken      requested
 }
 
-// Follow takes over what changed in the snapshot, which has these nodes. They may be some of
-// the cluster's.
+// Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
+// cluster's.
 func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.byName == nil || len(r.byName) > 2*len(nodes)+forgetAfter {
-		r.byName, r.seen, r.taken = make(map[string]*known, len(nodes)), nil, requested{} // Most of them are gone.
+		r.byName, r.seen, r.taken = make(map[string]*known, len(nodes)), nil, requested{} // Most of them no longer exist.
 	}
 	for i, node := range nodes {
 		now := seen{node, node.GetGeneration()}
@@ -103,10 +104,10 @@ func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
 	r.seen = r.seen[:len(nodes)]
 }
 
-// forgetAfter is how many nodes that are gone are kept in any case.
+// forgetAfter is the number of deleted nodes that may always be kept.
 const forgetAfter = 1000
 
-// look takes over a node unless it is known as it is.
+// look updates a node unless its generation is known.
 func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
 	name := node.Node().Name
 	k := r.byName[name]
@@ -126,7 +127,7 @@ func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
 	}
 }
 
-// At returns what is free on a node, and whether that is known.
+// At returns the free room on a node, and whether it is known.
 func (r *Rooms) At(node string) (Room, bool) {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
@@ -137,14 +138,14 @@ func (r *Rooms) At(node string) (Room, bool) {
 	return k.room, true
 }
 
-// Nodes returns the names of all nodes that are known, some of which may be gone.
+// Nodes returns the names of all known nodes; some may no longer exist.
 func (r *Rooms) Nodes() []string {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
 	return slices.Collect(maps.Keys(r.byName))
 }
 
-// Len returns how many nodes are known.
+// Len returns the number of known nodes.
 func (r *Rooms) Len() int {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()

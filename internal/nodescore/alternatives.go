@@ -5,8 +5,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// Alternatives is the merit of an allocation (KEP-4816): the sum over all requests with alternatives. The first
-// alternative counts as much as there can be alternatives, the next one less.
+// Alternatives returns the merit of an allocation (KEP-4816), summed over all requests with
+// alternatives. The first alternative counts as many points as there can be alternatives, each
+// further one a point less.
 func Alternatives(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) int64 {
 	chosen := make(map[string]bool)
 	for _, result := range allocation.Devices.Results {

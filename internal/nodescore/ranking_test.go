@@ -25,7 +25,8 @@ func names(nodes []nodescore.Node) (result []string) {
 	return result
 }
 
-// TestRanking: each node gets its own score, wherever it is in the list, and one of which nothing is known is the last.
+// TestRanking: each node gets its own score, wherever it is in the list, and a node without a value
+// comes last.
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	scores := merits("unknown", "dear", "cheap")
@@ -39,8 +40,9 @@ func TestRanking(t *testing.T) {
 	require.Greater(t, got["dear"], got["unknown"])
 }
 
-// TestRankingByReadiness: nodes where the pod would wait come after all others, whatever they cost, and those of which nothing is known
-// after these, but for what has failed for the pod before.
+// TestRankingByReadiness: nodes where the pod would wait come after all others, whatever their
+// cost, and nodes without a value after these. Only nodes where devices failed for the pod before
+// come later.
 func TestRankingByReadiness(t *testing.T) {
 	t.Parallel()
 	values := map[string]allocator.Value{

@@ -1,5 +1,5 @@
-// Package nodescore makes scores for kube-scheduler of an order of nodes: what counts is which node
-// is the better one, and how much better it is.
+// Package nodescore turns an order of nodes into scores for kube-scheduler. The scores reflect
+// which node is better and by how much.
 package nodescore
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Node is a node to be scored.
+// Node is a node to score.
 type Node struct {
 	Name string
-	// Merit comes first: more is better, and what it is in proportion to the highest is kept.
+	// Merit is compared first: more is better. Scores are proportional to the highest merit.
 	Merit int64
-	// Value is what devices cost: among nodes of the same merit, less is better.
+	// Value is the cost of the devices: among nodes of the same merit, less is better.
 	Value allocator.Value
 }
 
@@ -27,12 +27,12 @@ func compare(a, b Node) int {
 	return cmp.Or(cmp.Compare(b.Merit, a.Merit), a.Value.Compare(b.Value))
 }
 
-// Sort brings the best nodes to the front; equals stay as they are.
+// Sort sorts the best nodes to the front; equal nodes keep their order.
 func Sort(nodes []Node) { slices.SortStableFunc(nodes, compare) }
 
-// Scatter changes the order of the best nodes, if they cost the same but for so many devices and are
-// no more than most, to one that another who does the same with another seed hardly has. The nodes have
-// to be sorted.
+// Scatter shuffles the best nodes, at most most of them, whose costs differ by no more than within
+// devices. The order depends on the seed, so that schedulers with different seeds rarely get the
+// same one. The nodes must be sorted.
 func Scatter(nodes []Node, seed string, most int, within float64) {
 	best := 0
 	for best < min(most, len(nodes)) && nodes[best].Merit == nodes[0].Merit && differInCost(nodes[best].Value, nodes[0].Value) &&
@@ -42,25 +42,25 @@ func Scatter(nodes []Node, seed string, most int, within float64) {
 	slices.SortStableFunc(nodes[:best], func(a, b Node) int { return cmp.Compare(mixed(seed, a.Name), mixed(seed, b.Name)) })
 }
 
-// differInCost reports whether values differ in nothing that comes before costs.
+// differInCost reports whether values are equal in all that is compared before costs.
 func differInCost(a, b allocator.Value) bool {
 	return a.Failed == b.Failed && a.NotReady == b.NotReady && a.Apart == b.Apart
 }
 
-// mixed is a number that looks random, and is the same each time.
+// mixed returns a number that looks random but depends only on the arguments.
 func mixed(seed, name string) uint64 {
 	hash := fnv.New64a()
 	_, _ = io.WriteString(hash, seed)
 	_, _ = io.WriteString(hash, "/")
 	_, _ = io.WriteString(hash, name)
-	h := hash.Sum64() // Texts that differ at their end have hashes that differ at theirs.
+	h := hash.Sum64() // Texts that differ at the end have hashes that differ at the end.
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	return h ^ h>>33
 }
 
-// Of returns the scores of nodes in their order, the best of which comes first. The best node has the maximum and
-// only its equals have, too. As long as there are points, a worse node has at least one less; those
-// that are left are shared out in proportion to what the nodes differ by.
+// Of returns the scores of nodes, which must be sorted with the best first. The best node and its
+// equals get the maximum. While points suffice, a worse node gets at least one less; the remaining
+// points are distributed in proportion to the differences between the nodes.
 func Of(nodes []Node) []int64 {
 	scores := make([]int64, 0, len(nodes))
 	for len(scores) < len(nodes) {
@@ -71,7 +71,7 @@ func Of(nodes []Node) []int64 {
 		}
 		best, bottom := top(rest[0].Merit, nodes[0].Merit), int64(0)
 		if same < len(rest) {
-			// Of more merits than points, some have the same.
+			// If there are more merits than points, some share a score.
 			bottom = min(best, top(rest[same].Merit, nodes[0].Merit)+1)
 		}
 		scores = appendScores(scores, rest[:same], best, bottom)
@@ -79,7 +79,7 @@ func Of(nodes []Node) []int64 {
 	return scores
 }
 
-// top is the score of the best node of some merit.
+// top returns the score of the best node of some merit.
 func top(merit, highest int64) int64 {
 	if highest <= 0 {
 		return fwk.MaxScore
@@ -89,7 +89,8 @@ func top(merit, highest int64) int64 {
 
 // appendScores scores nodes of the same merit, from top to no less than bottom.
 func appendScores(scores []int64, nodes []Node, top, bottom int64) []int64 {
-	// How many of the nodes before are better, and by how much, each compared with the next one.
+	// ranks counts the better nodes before each node, and distances sums the differences in cost
+	// between neighbours.
 	ranks, distances := make([]int64, len(nodes)), make([]float64, len(nodes))
 	for i := 1; i < len(nodes); i++ {
 		ranks[i], distances[i] = ranks[i-1], distances[i-1]
@@ -106,7 +107,7 @@ func appendScores(scores []int64, nodes []Node, top, bottom int64) []int64 {
 		switch {
 		case ranks[i] == 0:
 			scores = append(scores, top)
-		case spare < 0: // More ranks than points.
+		case spare < 0: // There are more ranks than points.
 			scores = append(scores, max(bottom, top-1-(ranks[i]-1)*(top-bottom)/ranks[last]))
 		case distances[last] > 0:
 			scores = append(scores, top-ranks[i]-int64(float64(spare)*distances[i]/distances[last]))

@@ -8,18 +8,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Choice is a node that was chosen, and what it was chosen by.
+// Choice is a chosen node with the data of the choice.
 type Choice struct {
 	Node     string
 	Outcome  *allocator.Outcome
 	Strategy string
-	// DemandVersion is that of the demand which the values are measured by.
+	// DemandVersion is the version of the demand that the values are based on.
 	DemandVersion uint64
-	// Ranking are the nodes that were scored, the best first.
+	// Ranking holds the scored nodes, best first.
 	Ranking []Node
 }
 
-// Tell says which node and devices were chosen, and what for, to people who want to know.
+// Tell logs the chosen node and devices, and the data of the choice, at verbosity 4.
 func (c Choice) Tell(logger klog.Logger) {
 	logger = logger.V(4)
 	if !logger.Enabled() {

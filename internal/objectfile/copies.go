@@ -11,9 +11,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Copies returns the objects of hardware, so many times if that is more than once. Copies of nodes, and of the pools of
-// which a slice is for these nodes, have names of their own: NAME-1, NAME-2 and so on. Other pools are there once. It
-// fails for slices of nodes that nobody knows.
+// Copies returns count copies of hardware. Copies of nodes, and of pools with slices for these nodes, get the names
+// NAME-1, NAME-2 and so on; other pools are not copied. It fails for slices of nodes that exist neither in the file
+// nor in the cluster (isKnown).
 func Copies(o whatif.Objects, count int, isKnown func(node string) bool) (whatif.Objects, error) {
 	here := make(map[string]bool)
 	for _, node := range o.Nodes {
@@ -67,7 +67,7 @@ func nodeCopy(node *v1.Node, suffix string) *v1.Node {
 	return node
 }
 
-// isOf reports whether a slice, or a device of it, is for one of the nodes.
+// isOf reports whether a slice, or one of its devices, is for one of the nodes.
 func isOf(slice *resourceapi.ResourceSlice, nodes map[string]bool) bool {
 	if named(slice.Spec.NodeName, slice.Spec.NodeSelector, nodes) {
 		return true
@@ -112,7 +112,7 @@ func renameNode(name *string, selector *v1.NodeSelector, rename func(string) str
 	renameIn(selector, rename)
 }
 
-// renameIn renames the nodes that a selector names.
+// renameIn renames the nodes in a selector.
 func renameIn(selector *v1.NodeSelector, rename func(string) string) {
 	if selector == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// GroupOf returns the PodGroup of the file that a pod belongs to, nil if there is none.
+// GroupOf returns a pod's PodGroup from the file, nil if there is none.
 func (f *File) GroupOf(pod *v1.Pod) *schedulingapi.PodGroup {
 	if pod.Spec.SchedulingGroup == nil {
 		return nil
@@ -24,8 +24,9 @@ func (f *File) GroupOf(pod *v1.Pod) *schedulingapi.PodGroup {
 	return nil
 }
 
-// ShareClaims returns the claims that are made for PodGroups of the file, one for each reference to a template whatever the
-// number of pods (KEP-5729), and tells the pods that refer to them. The template function finds templates.
+// ShareClaims returns the claims of the file's PodGroups, one for each reference to a template whatever the number of
+// pods (KEP-5729), and records them in the status of the pods that refer to them. The template function looks up
+// templates.
 func (f *File) ShareClaims(pods []*v1.Pod, template func(namespace, name string) *resourceapi.ResourceClaimTemplate) []*resourceapi.ResourceClaim {
 	var claims []*resourceapi.ResourceClaim
 	made := make(map[string]bool)
@@ -54,8 +55,8 @@ func (f *File) ShareClaims(pods []*v1.Pod, template func(namespace, name string)
 	return claims
 }
 
-// shares reports whether a pod's reference to a template stands for a claim of its group: both have the same name and
-// template.
+// shares reports whether a pod's reference stands for a claim of its group: the group has a reference with the same
+// name and template.
 func shares(group *schedulingapi.PodGroup, reference *v1.PodResourceClaim) bool {
 	for i := range group.Spec.ResourceClaims {
 		own := &group.Spec.ResourceClaims[i]

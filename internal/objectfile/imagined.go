@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Add adds what another file has.
+// Add appends the contents of another file.
 func (f *File) Add(other *File) {
 	o, more := &f.Objects, &other.Objects
 	o.Nodes, o.Slices, o.Claims = append(o.Nodes, more.Nodes...), append(o.Slices, more.Slices...), append(o.Claims, more.Claims...)
@@ -19,8 +19,8 @@ func (f *File) Add(other *File) {
 	f.Warnings = append(f.Warnings, other.Warnings...)
 }
 
-// Imagined returns a workload for each claim and each template of a file that has no pods: a pod that wants nothing else.
-// With several, each pod has a claim of its own like the one in the file, which takes a template more.
+// Imagined returns, for a file without pods, a workload for each claim and each template: a pod that asks for nothing
+// else. If several is set, each pod gets its own copy of the claim, through an additional template.
 func (f *File) Imagined(several bool) []Workload {
 	var all []Workload
 	for _, template := range f.Objects.Templates {
@@ -52,8 +52,8 @@ func imagined(kind string, object metav1.Object, reference v1.PodResourceClaim) 
 	return Workload{Kind: kind, Namespace: object.GetNamespace(), Name: name, Replicas: 1, pod: pod}
 }
 
-// tolerateAll lets a pod run on nodes with any taint but the one of those that are cordoned: nodes with devices often are
-// for pods that want them.
+// tolerateAll lets a pod run on nodes with any taint except that of cordoned nodes, because nodes with devices are
+// often tainted.
 func tolerateAll(pod *v1.Pod, nodes []*v1.Node) {
 	known := map[string]bool{v1.TaintNodeUnschedulable: true}
 	for _, node := range nodes {

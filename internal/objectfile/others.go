@@ -17,15 +17,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// Other is an object of a kind that is not known here, and makes no pods of its own as far as can be seen.
+// Other is an object of an unknown kind, which apparently makes no pods of its own.
 type Other struct {
-	// Kind and Name say which one it is.
+	// Kind and Name identify the object.
 	Kind, Name string
 
 	content any
 }
 
-// Mentions reports whether the object has a field with this value, as one has that tells a controller what to make.
+// Mentions reports whether the object has a field with this value, for example a field that names what a controller
+// makes.
 func (o *Other) Mentions(value string) bool { return mentions(o.content, value) }
 
 func mentions(content any, value string) bool {
@@ -44,8 +45,8 @@ func mentions(content any, value string) bool {
 	return false
 }
 
-// addOther adds an object of another kind. One that has templates of pods is refused: how many of them it makes is its
-// controller's business, and counting one would be wrong.
+// addOther adds an object of an unknown kind. It refuses objects with pod templates: only their controller knows the
+// number of pods, and counting one pod would be wrong.
 func (f *File) addOther(h *header, data []byte) error {
 	var content any
 	if err := json.Unmarshal(data, &content); err != nil {
@@ -58,7 +59,7 @@ func (f *File) addOther(h *header, data []byte) error {
 	return nil
 }
 
-// podTemplateIn returns the path of the first template of pods in an object, "" if there is none.
+// podTemplateIn returns the path of the first pod template in an object, "" if there is none.
 func podTemplateIn(content any, path string) string {
 	switch c := content.(type) {
 	case []any:
@@ -82,7 +83,7 @@ func podTemplateIn(content any, path string) string {
 	return ""
 }
 
-// jobSet has the fields of a JobSet that decide how many pods there are (jobset.x-k8s.io).
+// jobSet has the fields of a JobSet that determine the number of pods (jobset.x-k8s.io).
 type jobSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -94,7 +95,7 @@ type jobSet struct {
 	} `json:"spec"`
 }
 
-// addJobSet adds the pods of each replicated job: as many at the same time as each of its replicas has.
+// addJobSet adds the pods of each replicated job: the parallel pods of all its replicas.
 func (f *File) addJobSet(h *header, data []byte) error {
 	var set jobSet
 	if err := strictjson.UnmarshalCaseSensitivePreserveInts(data, &set); err != nil {
@@ -116,7 +117,7 @@ func (f *File) addJobSet(h *header, data []byte) error {
 	return nil
 }
 
-// leaderWorkerSet has the fields of a LeaderWorkerSet that decide how many pods there are (leaderworkerset.x-k8s.io).
+// leaderWorkerSet has the fields of a LeaderWorkerSet that determine the number of pods (leaderworkerset.x-k8s.io).
 type leaderWorkerSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -129,7 +130,7 @@ type leaderWorkerSet struct {
 	} `json:"spec"`
 }
 
-// addLeaderWorkerSet adds the leader of each replica and its workers; without a template of its own, the leader is one of
+// addLeaderWorkerSet adds the leader and the workers of each replica. Without a leaderTemplate, the leader is like
 // the workers.
 func (f *File) addLeaderWorkerSet(h *header, data []byte) error {
 	var set leaderWorkerSet
@@ -161,7 +162,7 @@ func (f *File) addLeaderWorkerSet(h *header, data []byte) error {
 	return f.addWorkload(h.Kind, &set.ObjectMeta, template, replicas*workers, at+"workerTemplate")
 }
 
-// inPart reads a part of an object whose other parts are not known here.
+// inPart decodes one part of an object.
 func inPart[T any](data []byte, path string) (*T, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("%s is missing", path)
@@ -173,8 +174,8 @@ func inPart[T any](data []byte, path string) (*T, error) {
 	return one, nil
 }
 
-// strictly reads what a server reads: names of fields in their case, each once, and none that there is not.
-// Quantities with endless digits are refused before anybody works them out.
+// strictly decodes like a strict API server: field names are case-sensitive, unique and known. It refuses quantities
+// with endless digits before they are parsed.
 func strictly(data []byte, into any) error {
 	if err := amount.CheckJSON(data, reflect.TypeOf(into).Elem(), amount.IsEndless); err != nil {
 		return fmt.Errorf("read it: %w", err)
@@ -189,7 +190,7 @@ func strictly(data []byte, into any) error {
 	return nil
 }
 
-// misnamed says which fields there are not, or are there twice.
+// misnamed returns an error about unknown and duplicate fields.
 func misnamed(unknown []error) error {
 	var texts []string
 	for _, err := range unknown {
@@ -198,7 +199,7 @@ func misnamed(unknown []error) error {
 	return fmt.Errorf("%s; capitals count, and kubectl explain shows where each field goes", strings.Join(texts, "; "))
 }
 
-// mistyped says what a value is instead of what it has to be.
+// mistyped adds a hint to an error about a value of the wrong type.
 func mistyped(err error) error {
 	if strings.Contains(err.Error(), "cannot unmarshal bool") {
 		return fmt.Errorf("read it: %w; in YAML, y, n, yes, no, on and off are booleans unless they are quoted", err)

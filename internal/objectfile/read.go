@@ -26,29 +26,29 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Kinds are those that files may have, in words.
+// Kinds lists the supported kinds for messages.
 const Kinds = "Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, JobSet, LeaderWorkerSet; " +
 	"ResourceClaim, ResourceClaimTemplate, DeviceClass, ResourceSlice, DeviceTaintRule (resource.k8s.io/v1 down to v1alpha3); PodGroup; Node; Namespace; " +
 	"and lists of these"
 
-// File is what a file has.
+// File is the contents of a file.
 type File struct {
-	// Objects are those that are not workloads. Pods on a node are among them.
+	// Objects are all objects except workloads. They include pods that have a node.
 	Objects whatif.Objects
-	// Workloads are pods that are on no node, and what makes pods, in the order of the file.
+	// Workloads are pods without a node and the objects that make pods, in the order of the file.
 	Workloads []Workload
 	// Groups are the PodGroups, and Namespaces the namespaces with their labels.
 	Groups     []*schedulingapi.PodGroup
 	Namespaces []*v1.Namespace
-	// Others are objects of kinds that are not known here.
+	// Others are objects of unknown kinds.
 	Others []Other
-	// Warnings say what was not understood and does not keep from reading the rest.
+	// Warnings are about parts that Read does not understand and skips.
 	Warnings []string
 
 	namespace string
 }
 
-// Read reads a file of several documents in YAML or JSON. Objects without namespace get the one given.
+// Read reads a file of several documents in YAML or JSON. Objects without a namespace get the given one.
 func Read(r io.Reader, namespace string) (*File, error) {
 	f := &File{namespace: namespace}
 	documents := yamlreader.NewYAMLReader(bufio.NewReader(r))
@@ -78,7 +78,7 @@ func isEmpty(data []byte) bool {
 	return len(data) == 0 || bytes.Equal(data, []byte("null"))
 }
 
-// header is what all objects have.
+// header has the fields that all objects share.
 type header struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -87,7 +87,7 @@ type header struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// add adds one object, or those of a list.
+// add adds one object, or the items of a list.
 func (f *File) add(data []byte) error {
 	var h header
 	if err := strictjson.UnmarshalCaseSensitivePreserveInts(data, &h); err != nil {
@@ -182,7 +182,7 @@ func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 	return false, nil
 }
 
-// fieldsOf names the fields of an object, to show what was found instead of others.
+// fieldsOf names the fields of an object, for an error message.
 func fieldsOf(data []byte) string {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil || len(fields) == 0 {
@@ -191,7 +191,7 @@ func fieldsOf(data []byte) string {
 	return strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
 }
 
-// addTyped reads an object and adds it.
+// addTyped decodes an object and adds it.
 func addTyped[T any](data []byte, add func(*T) error) error {
 	one := new(T)
 	if err := strictly(data, one); err != nil {
@@ -206,8 +206,8 @@ func (f *File) addGroup(group *schedulingapi.PodGroup) error {
 	return nil
 }
 
-// addResource adds an object of resource.k8s.io if an API server would take it. Slices are hardware that somebody thinks
-// of, and need not be whole.
+// addResource adds an object of resource.k8s.io if an API server would accept it. Slices describe planned hardware,
+// and may be incomplete.
 func (f *File) addResource(object metav1.Object) error {
 	o := &f.Objects
 	switch one := object.(type) {
@@ -245,10 +245,10 @@ func (f *File) addPod(pod *v1.Pod) error {
 	return validatePod(pod)
 }
 
-// defaultPods is how many pods a kubelet allows if nobody says otherwise (maxPods in KubeletConfiguration).
+// defaultPods is the default of the kubelet's limit of pods (maxPods in KubeletConfiguration).
 const defaultPods = "110"
 
-// addNode adds a node. What somebody wants to buy has no status that a kubelet has written.
+// addNode adds a node, and fills in the status that a kubelet would report: planned nodes have none.
 func (f *File) addNode(node *v1.Node) error {
 	if len(node.Status.Allocatable) == 0 {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()

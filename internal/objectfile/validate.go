@@ -18,7 +18,7 @@ import (
 	resourcevalidation "k8s.io/kubernetes/pkg/apis/resource/validation"
 )
 
-// refused returns the error with which an API server would refuse an object, nil if it would store it.
+// refused returns an error if the API server would refuse an object because of errs, nil if errs is empty.
 func refused(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -30,11 +30,11 @@ func refused(errs field.ErrorList) error {
 	return fmt.Errorf("an API server would refuse it: %s", strings.Join(texts, "; "))
 }
 
-// declared is the part of a server's validation that is generated from marks on the types of a version.
+// declared is the generated part of a server's validation of a version, from markers on its types.
 type declared[T any] func(ctx context.Context, op operation.Operation, path *field.Path, object, old *T) field.ErrorList
 
-// validated sets the defaults of an object, makes it one of the types that a server validates, and validates it. Both parts
-// of a server's validation may find the same.
+// validated sets the defaults of an object, converts it to the internal type that a server validates, and validates
+// it. Both parts of a server's validation may find the same error.
 func validated[T, I any](object *T, defaults func(*T), generated declared[T], convert func(*T, *I) error, validate func(*I) field.ErrorList) error {
 	internal := new(I)
 	if defaults != nil {
@@ -86,7 +86,7 @@ func validatePod(pod *v1.Pod) error {
 	})
 }
 
-// validatePodTemplate validates a template that is at a path of its object.
+// validatePodTemplate validates a pod template at a path of its object.
 func validatePodTemplate(template *v1.PodTemplateSpec, path string) error {
 	defaults := func(template *v1.PodTemplateSpec) {
 		pod := &v1.Pod{Spec: template.Spec}

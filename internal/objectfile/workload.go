@@ -12,21 +12,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Workload is a pod, or what makes pods.
+// Workload is a pod, or an object that makes pods.
 type Workload struct {
-	// Kind is that of the API, as in "Deployment".
+	// Kind is the kind in the API, for example "Deployment".
 	Kind            string
 	Namespace, Name string
-	// Replicas is how many pods there are at the same time. It is 0 for a DaemonSet, which has one for each node.
+	// Replicas is the number of pods at the same time. It is 0 for a DaemonSet, which has one pod for each node.
 	Replicas int
 
 	pod *v1.Pod
 }
 
-// String is the workload as kubectl names it.
+// String returns the workload's name in kubectl's form.
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
 
-// addWorkload adds what makes so many pods at the same time, of the template at a path.
+// addWorkload adds a workload with replicas pods at the same time, from the template at a path.
 func (f *File) addWorkload(kind string, meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas int, path string) error {
 	if replicas < 0 {
 		return fmt.Errorf("an API server would refuse it: it asks for %d pods", replicas)
@@ -38,8 +38,8 @@ func (f *File) addWorkload(kind string, meta *metav1.ObjectMeta, template *v1.Po
 	return validatePodTemplate(template, path)
 }
 
-// Pods returns the pods of a workload: as many as it says, or replicas of them if that is not 0. Nodes are those of the
-// cluster, of which a DaemonSet has a pod on each that its pods may run on; replicas is nothing to it.
+// Pods returns the pods of a workload: its own number, or replicas if that is not 0. nodes are the cluster's nodes: a
+// DaemonSet has a pod on each node that its pods may run on, and ignores replicas.
 func (w *Workload) Pods(replicas int, nodes []*v1.Node) []*v1.Pod {
 	if w.Kind == daemonSet {
 		return w.onEach(nodes)
@@ -63,7 +63,7 @@ func (w *Workload) Pods(replicas int, nodes []*v1.Node) []*v1.Pod {
 	return pods
 }
 
-// tolerate lets pods run on nodes with taints if they are only imagined for a claim.
+// tolerate lets imagined pods of claims and templates run on nodes with taints.
 func (w *Workload) tolerate(pods []*v1.Pod, nodes []*v1.Node) {
 	if w.Kind == "Pod" || !w.isPod() {
 		return
@@ -73,21 +73,21 @@ func (w *Workload) tolerate(pods []*v1.Pod, nodes []*v1.Node) {
 	}
 }
 
-// unbound is a pod of the workload that is on no node yet, and knows of no claims that were made for it.
+// unbound returns a pod of the workload without a node and without a status.
 func (w *Workload) unbound() *v1.Pod {
 	pod := w.pod.DeepCopy()
 	pod.Spec.NodeName, pod.Status = "", v1.PodStatus{}
 	return pod
 }
 
-// isPod reports whether the workload is a pod, with a name of its own.
+// isPod reports whether the workload is a pod with its own name.
 func (w *Workload) isPod() bool {
 	return w.Kind == "Pod" || w.Kind == "ResourceClaim" || w.Kind == "ResourceClaimTemplate"
 }
 
 const daemonSet = "DaemonSet"
 
-// onEach has a pod for each node that wants one, which cannot go elsewhere, as the DaemonSet controller makes them.
+// onEach returns a pod for each eligible node, pinned to it like the pods of the DaemonSet controller.
 func (w *Workload) onEach(nodes []*v1.Node) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, node := range nodes {
@@ -103,7 +103,7 @@ func (w *Workload) onEach(nodes []*v1.Node) []*v1.Pod {
 	return pods
 }
 
-// tolerations are those that the DaemonSet controller adds to pods.
+// tolerations returns the tolerations that the DaemonSet controller adds to pods.
 func tolerations() []v1.Toleration {
 	var all []v1.Toleration
 	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable} {
@@ -125,7 +125,7 @@ func wants(pod *v1.Pod, node *v1.Node) bool {
 	return !untolerated
 }
 
-// pin lets a pod run on one node only, in each term of its node affinity.
+// pin restricts a pod to one node, in each term of its node affinity.
 func pin(pod *v1.Pod, node string) {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &v1.Affinity{}
@@ -139,7 +139,7 @@ func pin(pod *v1.Pod, node string) {
 	}}}
 }
 
-// atOnce is how many pods of a Job run at the same time.
+// atOnce returns the number of pods of a Job that run at the same time.
 func atOnce(job *batchv1.JobSpec) int {
 	parallel := number(job.Parallelism, 1)
 	if job.Completions != nil {

@@ -16,16 +16,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
-// ClusterOptions says what cluster to start. Dir is needed, all else has
-// defaults.
+// ClusterOptions configures a cluster. Dir is required, everything else has defaults.
 type ClusterOptions struct {
-	// Dir is the folder for data, credentials and logs. It has to exist; Stop
-	// leaves it alone.
+	// Dir is the folder for data, credentials and logs. It must exist; Stop does not delete it.
 	Dir string
-	// SchedulerBinary is a kube-scheduler executable; empty: bin/scheduler.
+	// SchedulerBinary is a kube-scheduler executable; the default is bin/scheduler.
 	SchedulerBinary string
-	// SchedulerConfig is a KubeSchedulerConfiguration (YAML); empty: the one
-	// of manifests/secondary.
+	// SchedulerConfig is a KubeSchedulerConfiguration (YAML); the default is that of manifests/secondary.
 	SchedulerConfig []byte
 	// Verbosity is klog's -v of all components.
 	Verbosity int
@@ -33,8 +30,8 @@ type ClusterOptions struct {
 	// switches versions of the API on and off.
 	FeatureGates map[string]bool
 	APIs         map[string]bool
-	// NotInstalled leaves out what the manifests install: the scheduler's identity
-	// and PodGroups. StartScheduler fails then, until somebody has installed them.
+	// NotInstalled leaves out the objects of the manifests: the scheduler's identity and PodGroups. StartScheduler
+	// then fails until they are installed.
 	NotInstalled bool
 }
 
@@ -51,16 +48,14 @@ type Cluster struct {
 	mu        sync.Mutex
 	scheduler *schedulerproc.Process
 
-	// ended is closed when something ended that nobody asked to; endErr, set
-	// before, says what.
+	// ended is closed when a component ends unexpectedly; endErr, set before, says which.
 	ended   chan struct{}
 	endOnce sync.Once
 	endErr  error
 }
 
-// StartCluster starts the control plane, creates the scheduler's identity and
-// brings KWOK to life. There are no nodes yet: whoever creates Node objects
-// with KWOK's annotation has them simulated. ctx bounds the start only.
+// StartCluster starts the control plane, creates the scheduler's identity and starts KWOK. There are no nodes yet:
+// KWOK simulates each Node object with its annotation. ctx bounds the start only.
 func StartCluster(ctx context.Context, options ClusterOptions) (*Cluster, error) {
 	controlPlane, err := controlplane.Start(ctx, controlplane.Options{
 		Dir:           filepath.Join(options.Dir, "controlplane"),
@@ -143,20 +138,20 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 	return nil
 }
 
-// Scheduler is the scheduler's process; nil before StartScheduler.
+// Scheduler returns the scheduler's process; nil before StartScheduler.
 func (c *Cluster) Scheduler() *schedulerproc.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scheduler
 }
 
-// Kubeconfig is the path of a kubeconfig file with all rights.
+// Kubeconfig returns the path of a kubeconfig file with all rights.
 func (c *Cluster) Kubeconfig() string { return c.controlPlane.AdminKubeconfig() }
 
-// Ended is closed when a part of the cluster ended that nobody asked to.
+// Ended is closed when a part of the cluster ends unexpectedly.
 func (c *Cluster) Ended() <-chan struct{} { return c.ended }
 
-// Err says what ended; nil while Ended is open.
+// Err says which part ended; nil while Ended is open.
 func (c *Cluster) Err() error {
 	select {
 	case <-c.ended:
@@ -166,7 +161,7 @@ func (c *Cluster) Err() error {
 	}
 }
 
-// watch notes the end of a part, unless it was asked for: then why is nil.
+// watch records the unexpected end of a part; why returns nil for an expected one.
 func (c *Cluster) watch(done <-chan struct{}, why func() error) {
 	<-done
 	if err := why(); err != nil {

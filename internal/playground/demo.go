@@ -16,21 +16,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// ErrNotAsExpected is the error of a demo that ran to its end and has printed
-// already what is not as expected.
+// ErrNotAsExpected is the error of a completed demo that has already printed its unexpected results.
 var ErrNotAsExpected = errors.New("the demo found something that is not as expected")
 
-// DemoOptions says how to run the demo.
+// DemoOptions configures the demo.
 type DemoOptions struct {
 	Cluster ClusterOptions
-	// Scenarios are those to run; all scenarios of the catalogue if empty.
+	// Scenarios are the scenarios to run; all scenarios of the catalogue if empty.
 	Scenarios []scenario.Scenario
-	// Dialect is how the scheduler words its reasons.
+	// Dialect is the scheduler's wording of its reasons.
 	Dialect scenario.Dialect
-	// Patience is how long one expectation may take to come true.
+	// Patience limits the wait for one expectation.
 	Patience time.Duration
-	// Invariants, if not nil, reads the cluster at the end and returns what
-	// must never be: one text for each violation.
+	// Invariants, if not nil, checks the cluster at the end and returns one text for each violation.
 	Invariants func(context.Context, kubernetes.Interface) ([]string, error)
 	// Finished, if not nil, is called with the cluster still running, after
 	// the table and before the summary line.
@@ -60,8 +58,8 @@ func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) error {
 	return nil
 }
 
-// runOnNewCluster does all of RunDemo but the summary: nothing that a component
-// may have to say while it stops comes after that.
+// runOnNewCluster does everything in RunDemo except the summary, which must come after all output of stopping
+// components.
 func runOnNewCluster(ctx context.Context, options DemoOptions, out io.Writer) (tally scenario.Tally, err error) {
 	report := newProgress(out)
 	report.line("starting etcd, kube-apiserver and controllers")
@@ -75,7 +73,7 @@ func runOnNewCluster(ctx context.Context, options DemoOptions, out io.Writer) (t
 
 	d := &demo{options: options, cluster: cluster, report: report, recorder: scenario.NewRecorder()}
 	if tally, err = d.run(ctx); err != nil {
-		// What ended the context says more than that it ended.
+		// The cause of the context's end is more informative than the end.
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
@@ -193,7 +191,7 @@ func (d *demo) conclude(tally scenario.Tally, out io.Writer) error {
 	return nil
 }
 
-// hardwareTitle counts what the scenarios bring along.
+// hardwareTitle counts the hardware of the scenarios.
 func hardwareTitle(scenarios []scenario.Scenario) string {
 	nodes, slices, devices := 0, 0, 0
 	for _, s := range scenarios {

@@ -1,6 +1,4 @@
-// Package playground runs a whole cluster on one machine, to see the scheduler
-// at work: the control plane, simulated nodes with devices, and the scheduler
-// as a process of its own with no other rights than those of the manifests.
-// RunDemo goes through the scenarios of package catalogue and checks them; Up
-// keeps a cluster running for experiments.
+// Package playground runs a whole cluster on one machine to show the scheduler at work: the control plane, simulated
+// nodes with devices, and the scheduler in its own process, with only the rights of the manifests. RunDemo runs and
+// checks the scenarios of package catalogue; Up keeps a cluster running for experiments.
 package playground

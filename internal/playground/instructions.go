@@ -15,7 +15,7 @@ var instructionsText string
 
 var instructions = template.Must(template.New("instructions").Parse(instructionsText))
 
-// writeInstructions prints how to use the cluster of Up. bin is the folder of kubectl and its plugin.
+// writeInstructions prints instructions for the cluster of Up. bin is the folder of kubectl and its plugin.
 func writeInstructions(out io.Writer, bin, kubeconfig string, hardware UpFleet) error {
 	return instructions.Execute(out, map[string]any{
 		"Bin":           bin,

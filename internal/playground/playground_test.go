@@ -49,7 +49,7 @@ func TestHardwareTitle(t *testing.T) {
 	require.Equal(t, "3 simulated nodes and 10 devices in 2 resource slices", hardwareTitle([]scenario.Scenario{s}))
 }
 
-// manifestPattern finds what the instructions pipe into kubectl.
+// manifestPattern finds the manifests that the instructions pipe into kubectl.
 var manifestPattern = regexp.MustCompile(`(?s)<<EOF\n(.*?)\nEOF\n`)
 
 func TestInstructionsHoldValidManifests(t *testing.T) {

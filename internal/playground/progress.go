@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// progress prints lines with the time since its start. It can be used by
-// several goroutines.
+// progress prints lines with the time since its start. It is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -19,7 +18,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, began: time.Now()}
 }
 
-// line prints one line. That a terminal went away is no reason to stop.
+// line prints one line. It ignores write errors, for example of a closed terminal.
 func (p *progress) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

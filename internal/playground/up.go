@@ -24,7 +24,7 @@ type UpFleet struct {
 	Nodes, DevicesPerNode int
 }
 
-// Validate says what is wrong with the numbers.
+// Validate returns an error about invalid numbers.
 func (f UpFleet) Validate() error {
 	if f.Nodes < 1 {
 		return fmt.Errorf("a cluster of %d nodes was asked for; ask for 1 or more", f.Nodes)
@@ -46,15 +46,14 @@ func (f UpFleet) objects() []runtime.Object {
 	return objects
 }
 
-// UpOptions says what cluster to keep running.
+// UpOptions configures the cluster to keep running.
 type UpOptions struct {
 	Cluster ClusterOptions
 	Fleet   UpFleet
 }
 
-// Up starts a cluster, prints how to use it, and keeps it running until ctx
-// ends; if nothing is to be installed, without a scheduler. The error says what failed to start, or which part of the cluster
-// ended by itself.
+// Up starts a cluster, prints instructions, and keeps it running until ctx ends; with NotInstalled, it starts no
+// scheduler. It fails if a part of the cluster does not start or ends unexpectedly.
 func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 	report := newProgress(out)
 	report.line("starting etcd, kube-apiserver and controllers")
@@ -83,7 +82,7 @@ func Up(ctx context.Context, options UpOptions, out io.Writer) (err error) {
 	}
 }
 
-// count is a number of things: one thing, or several.
+// count returns a number with a noun.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -91,7 +90,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// startOrLeave starts the scheduler, if the cluster is to have one, and prints how to use the cluster.
+// startOrLeave starts the scheduler unless NotInstalled is set, and prints instructions.
 func startOrLeave(ctx context.Context, cluster *Cluster, options UpOptions, report *progress, out io.Writer) error {
 	if options.Cluster.NotInstalled {
 		_, err := fmt.Fprintf(out, "\nThe cluster is up. Nothing of Quartermaster is installed, and no scheduler runs. In another terminal:\n\n"+

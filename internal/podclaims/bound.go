@@ -13,16 +13,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// IsBound asks the server whether the pod is on a node. An attempt to schedule it can
-// fail although it is: the answer to the binding got lost, or the attempt was for a pod
-// that somebody else had bound before, which the informer did not know yet. Such a pod
-// runs and needs its claims, so nothing may be taken away from it.
+// IsBound asks the server whether the pod is on a node. An attempt to schedule the pod can fail
+// although it is bound: the answer to the binding was lost, or another scheduler had bound the pod
+// before and the informer did not know yet. Such a pod runs and needs its claims, so nothing may be
+// taken away from it.
 //
-// "No" is not for ever: the server may carry out a binding whose connection was cut
-// later than a read that came after it, and nothing could stop it. The pod is then on a
-// node without its claims, where the kubelet does not start it.
+// "No" is not final: the server may carry out a binding whose connection was cut even after a later
+// read, and nothing could stop it. The pod is then on a node without its claims, where the kubelet
+// does not start it.
 //
-// It goes on when ctx gets cancelled, like all that undoes something.
+// IsBound continues when ctx is cancelled, like all operations that undo something.
 func IsBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func IsBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (boo
 
 // Live returns the pod of that name as the server has it, nil if there is none.
 func Live(ctx context.Context, client kubernetes.Interface, namespace, name string) (*v1.Pod, error) {
-	// A list of one asks for no other right than the informer of pods has.
+	// A list of one pod needs no other permission than the informer of pods.
 	found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
 	})
@@ -50,8 +50,8 @@ func Live(ctx context.Context, client kubernetes.Interface, namespace, name stri
 	return nil, nil
 }
 
-// IsMemberBound is IsBound for the pods that share a claim of their group: it asks the
-// server whether any of them is on a node.
+// IsMemberBound is IsBound for the pods that share a claim of their group: it asks the server
+// whether any of them is on a node.
 func IsMemberBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()

@@ -14,29 +14,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// Claims knows the claims of pods. It is safe for concurrent use once IndexPods has been
-// called.
+// Claims finds the claims of pods. It is safe for concurrent use once IndexPods has been called.
 type Claims struct {
-	// Stored is the informer's store of claims, Tracked what the scheduler knows of them.
+	// Stored is the informer's store of claims, Tracked the scheduler's claim manager.
 	Stored  cache.Indexer
 	Tracked fwk.ResourceClaimTracker
 	// Pods is the informer's store of pods.
 	Pods cache.Indexer
 	// OfGroups is set if claims can be made for PodGroups (gate DRAWorkloadResourceClaims).
 	OfGroups bool
-	// Absent tells why the API server has no claims at all, nil if it may have some.
+	// Absent returns why the API server cannot have any claims, nil if it may have some.
 	Absent func() error
 
 	// index finds pods by "namespace/name" of a claim.
 	index string
 }
 
-// Of returns the claims of a pod, each once. It fails if one is missing, is
-// being deleted or belongs to another pod; the text says which and what has to
-// happen.
+// Of returns the claims of a pod, each once. It fails if a claim is missing, is being deleted or
+// belongs to another pod; the error says which one and what has to happen.
 //
-// A claim that turned out not to be needed (its name in the pod's status is null)
-// is left out.
+// A claim that is not needed (its name in the pod's status is null) is left out.
 func (c *Claims) Of(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return nil, nil
@@ -56,8 +53,8 @@ func (c *Claims) Of(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	return claims, nil
 }
 
-// Check fails like Of, but makes nothing: the scheduling queue asks for each pod
-// of a waiting group after each update of one of them.
+// Check fails like Of, but builds no list: the scheduling queue calls it for each pod of a waiting
+// group after each update of one of them.
 func (c *Claims) Check(pod *v1.Pod) error {
 	for i := range pod.Spec.ResourceClaims {
 		if _, err := c.usable(pod, &pod.Spec.ResourceClaims[i], c.known); err != nil {
@@ -67,8 +64,8 @@ func (c *Claims) Check(pod *v1.Pod) error {
 	return nil
 }
 
-// usable returns the claim that a pod refers to, nil if none is needed. Who owns it
-// is checked for each reference, as a pod can have a claim by name and by template.
+// usable returns the claim that a pod refers to, nil if none is needed. It checks the owner for
+// each reference, because a pod can refer to a claim by name and by template.
 func (c *Claims) usable(pod *v1.Pod, reference *v1.PodResourceClaim,
 	get func(namespace, name string) *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if notMadeYet(pod, reference) {
@@ -96,8 +93,8 @@ func (c *Claims) usable(pod *v1.Pod, reference *v1.PodResourceClaim,
 	return claim, nil
 }
 
-// notMadeYet reports whether the claim of a template is not in the pod's status.
-// resourceclaim.Name says so as well, with a text that costs more than all the rest.
+// notMadeYet reports whether the claim of a template is missing in the pod's status.
+// resourceclaim.Name reports that as well, with an error text that costs more than all the rest.
 func notMadeYet(pod *v1.Pod, reference *v1.PodResourceClaim) bool {
 	if reference.ResourceClaimName != nil || reference.ResourceClaimTemplateName == nil {
 		return false
@@ -110,9 +107,9 @@ func notMadeYet(pod *v1.Pod, reference *v1.PodResourceClaim) bool {
 	return true
 }
 
-// Claim returns the latest known state of a claim, nil if it does not exist. The
-// scheduler's manager knows what was written before the informer does, but may hear
-// late of what others write, so that a pod which is woken by that would miss it.
+// Claim returns the latest known state of a claim, nil if it does not exist. The scheduler's
+// manager knows the scheduler's own writes before the informer does, but may receive other writes
+// late, so that a pod woken by such a write would miss it.
 func (c *Claims) Claim(namespace, name string) *resourceapi.ResourceClaim {
 	stored := informer.Object[resourceapi.ResourceClaim](c.Stored, namespace+"/"+name)
 	tracked, err := c.Tracked.Get(namespace, name)
@@ -128,8 +125,8 @@ func (c *Claims) Claim(namespace, name string) *resourceapi.ResourceClaim {
 	return tracked
 }
 
-// known returns some state of a claim, nil if it does not exist. It is good for what
-// writes of the scheduler do not change, and only looks up one of the two places.
+// known returns some state of a claim, nil if it does not exist. It suits fields that the
+// scheduler's writes do not change, and usually needs only one lookup.
 func (c *Claims) known(namespace, name string) *resourceapi.ResourceClaim {
 	if stored := informer.Object[resourceapi.ResourceClaim](c.Stored, namespace+"/"+name); stored != nil {
 		return stored
@@ -142,7 +139,7 @@ func (c *Claims) Listed(namespace, name string) bool {
 	return informer.Object[resourceapi.ResourceClaim](c.Stored, namespace+"/"+name) != nil
 }
 
-// Unallocated returns those of the claims that have no allocation.
+// Unallocated returns the claims without an allocation.
 func Unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	var result []*resourceapi.ResourceClaim
 	for _, claim := range claims {
@@ -153,7 +150,7 @@ func Unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceCla
 	return result
 }
 
-// OfBound returns the claims of a pod that is on a node, that for extended resources among them.
+// OfBound returns the claims of a pod that is on a node, including the one for extended resources.
 func (c *Claims) OfBound(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	extended := pod.Status.ExtendedResourceClaimStatus
 	if pod.Spec.NodeName == "" || len(pod.Spec.ResourceClaims) == 0 && extended == nil {

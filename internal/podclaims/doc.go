@@ -1,4 +1,4 @@
-// Package podclaims knows which claims a pod uses, which pods use a claim, and why a pod
-// cannot be scheduled with its claims as they are. Everything is looked up in memory, but for
-// whether a pod is there or bound, which only the server knows.
+// Package podclaims finds the claims that a pod uses, the pods that use a claim, and the reasons
+// why a pod cannot be scheduled with its current claims. It looks up everything in memory, except
+// whether a pod exists or is bound, which only the server knows.
 package podclaims

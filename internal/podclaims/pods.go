@@ -13,8 +13,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// IndexPods has pods found by their claims, by an index of that name, which others may have made. It has to be
-// called before the informer runs.
+// IndexPods makes pods searchable by their claims, with an index of that name, which may exist
+// already. It must be called before the informer runs.
 func (c *Claims) IndexPods(pods cache.SharedIndexInformer, index string) error {
 	c.Pods, c.index = pods.GetIndexer(), index
 	if _, found := c.Pods.GetIndexers()[index]; found {
@@ -26,8 +26,8 @@ func (c *Claims) IndexPods(pods cache.SharedIndexInformer, index string) error {
 	return nil
 }
 
-// keysOf returns "namespace/name" of the claims to which a pod's spec refers. The claim for its extended resources is the pod's
-// alone, which that claim names.
+// keysOf returns "namespace/name" of the claims that a pod's spec refers to. It leaves out the
+// claim for extended resources, which belongs to one pod only and names that pod.
 func keysOf(obj any) ([]string, error) {
 	pod, ok := obj.(*v1.Pod)
 	if !ok {
@@ -43,8 +43,8 @@ func keysOf(obj any) ([]string, error) {
 	return keys, nil
 }
 
-// NamesOf returns the names of the claims that a pod uses, each once, as far as they are made, that for its
-// extended resources (KEP-5004) among them.
+// NamesOf returns the names of the existing claims that a pod uses, each once, including the one
+// for its extended resources (KEP-5004).
 func NamesOf(pod *v1.Pod) []string {
 	var names []string
 	for name := range resourceclaim.PodClaims(pod) {
@@ -60,7 +60,7 @@ func (c *Claims) Pod(namespace, name string) *v1.Pod {
 	return informer.Object[v1.Pod](c.Pods, namespace+"/"+name)
 }
 
-// Users returns the known pods that use a claim. It fails if there is no index.
+// Users returns the known pods that use a claim. It fails without the index.
 func (c *Claims) Users(namespace, claim string) ([]*v1.Pod, error) {
 	objs, err := c.Pods.ByIndex(c.index, namespace+"/"+claim)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Claims) Users(namespace, claim string) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// Consumers returns the pods for which a claim is reserved, as far as they are known.
+// Consumers returns the known pods that a claim is reserved for.
 func (c *Claims) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
@@ -95,12 +95,12 @@ func (c *Claims) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 func (c *Claims) members(claim *resourceapi.ResourceClaim, podGroup string) []*v1.Pod {
 	pods, err := c.Users(claim.Namespace, claim.Name)
 	if err != nil {
-		return nil // There is no such index; IndexPods makes it.
+		return nil // There is no index, because IndexPods was not called.
 	}
 	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != podGroup })
 }
 
-// InUse reports whether a pod that is known to be bound has reserved the claim.
+// InUse reports whether the claim is reserved for a pod that is known to be bound.
 func (c *Claims) InUse(claim *resourceapi.ResourceClaim) bool {
 	return slices.ContainsFunc(c.Consumers(claim), func(pod *v1.Pod) bool { return pod.Spec.NodeName != "" })
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// problem is an error whose text is made when somebody reads it. The scheduling queue asks
-// why pods have to wait far more often than it tells anybody.
+// problem is an error whose text is made when it is read. The scheduling queue asks why pods wait
+// far more often than it shows the reason.
 type problem = podstatus.Lazy
 
-// NotMade is the error for a pod for which a claim is to be made from a template. All others
-// are those of claims that somebody has to be told of.
+// NotMade is the error for a pod whose claim has not been made from its template yet. All other
+// errors concern claims that users must be told about.
 type NotMade struct{ problem }
 
-// missing says why the name of a claim is not known; err is why, if it is another
-// reason than that the claim was not made yet.
+// missing returns the error for an unknown name of a claim; err is the reason, nil if the claim was
+// not made yet.
 func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error) problem {
 	return problem(func() string {
 		if err := c.Absent(); err != nil {
@@ -31,9 +31,9 @@ func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error)
 	})
 }
 
-// unseen says why there is no claim of a name. One that was made from a template and then deleted
-// has to be made again by kube-controller-manager, and that of 1.37.1 may not: it goes on believing
-// for an hour in a claim that it created itself.
+// unseen returns the error for a claim that does not exist. If a claim from a template was deleted,
+// kube-controller-manager must make another one, and that of 1.37.1 may not: for an hour it goes on
+// believing in a claim that it created itself.
 func (c *Claims) unseen(pod *v1.Pod, reference *v1.PodResourceClaim, name string) error {
 	return problem(func() string {
 		if err := c.Absent(); err != nil {

@@ -40,8 +40,8 @@ func TestAttempt(t *testing.T) {
 	require.Nil(t, a.Seat("q"))
 }
 
-// TestSeatsInTurn: pods that are alike get the seats of a plan in which the order matters in the order in which they ask,
-// each for its own claims, and keep them.
+// TestSeatsInTurn: if the order matters, pods that are alike get the seats of a plan in the order in which they ask,
+// each with its own claims, and keep them.
 func TestSeatsInTurn(t *testing.T) {
 	t.Parallel()
 	var seats []*roster.Seat

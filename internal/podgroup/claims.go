@@ -9,26 +9,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// Claims has the claims that are reserved for a PodGroup and that attempts of this process use.
-// A use begins with Reserve, and ends with PostBind or Unreserve. It is safe for concurrent use.
+// Claims tracks the claims that are reserved for a PodGroup and used by attempts of this process. A use begins with
+// Reserve, and ends with PostBind or Unreserve. It is safe for concurrent use.
 type Claims struct {
 	mutex  sync.Mutex
 	claims map[types.UID]*usedClaim // by UID
 }
 
-// usedClaim is forgotten when it is over.
+// A usedClaim is forgotten when it is over.
 type usedClaim struct {
 	commit.Group
-	// allocation is the one that goes if the allocation does, nil until a user leaves that
-	// has written it, or with which it has lost.
+	// allocation is the allocation to roll back, nil until a user leaves that has written it, or with which the claim
+	// has lost.
 	allocation *resourceapi.AllocationResult
 }
 
-// NewClaims makes one that knows of no use.
+// NewClaims returns empty Claims.
 func NewClaims() *Claims { return &Claims{claims: make(map[types.UID]*usedClaim)} }
 
-// Join makes a pod a user of the claim. It reports false, and does nothing, while the claim
-// is being released.
+// Join makes a pod a user of the claim. While the claim is being released, it returns false and does nothing.
 func (g *Claims) Join(claim, pod types.UID) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -40,8 +39,8 @@ func (g *Claims) Join(claim, pod types.UID) bool {
 	return known.Join(pod)
 }
 
-// Leave ends a pod's use because its attempt failed, and returns what the pod has to
-// release, and which allocation goes with it. After the release, Released has to be called.
+// Leave ends the use by a pod whose attempt failed, and returns what the pod has to release, and the allocation to roll
+// back with it. After the release, the caller must call Released.
 func (g *Claims) Leave(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) (commit.Claim, *resourceapi.AllocationResult) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -51,7 +50,7 @@ func (g *Claims) Leave(claim, pod types.UID, state commit.Claim, allocation *res
 	return state, known.allocation
 }
 
-// Bound ends a pod's use because it is bound.
+// Bound ends the use by a bound pod.
 func (g *Claims) Bound(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -59,12 +58,12 @@ func (g *Claims) Bound(claim, pod types.UID, state commit.Claim, allocation *res
 	g.forget(claim)
 }
 
-// take returns what is known of a claim whose use ends, and remembers its allocation if that
-// goes with a release. It needs the mutex.
+// take returns the entry of a claim whose use ends, and stores the allocation if a release has to roll it back. The
+// caller must hold the mutex.
 func (g *Claims) take(claim types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) *usedClaim {
 	known := g.claims[claim]
 	if known == nil {
-		return &usedClaim{} // Without users, such as while the group is tried as a whole.
+		return &usedClaim{} // The claim has no users, for example while the group is tried as a whole.
 	}
 	if state.Takes == commit.Allocation {
 		known.allocation = allocation
@@ -72,8 +71,8 @@ func (g *Claims) take(claim types.UID, state commit.Claim, allocation *resourcea
 	return known
 }
 
-// BeginRelease keeps pods from using a claim that nobody uses, so that it can be released. It reports false, and does
-// nothing, if somebody does. Released ends that.
+// BeginRelease prevents pods from using a claim, so that it can be released. If the claim is in use, it returns false
+// and does nothing. Released ends the release.
 func (g *Claims) BeginRelease(claim types.UID) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -84,21 +83,21 @@ func (g *Claims) BeginRelease(claim types.UID) bool {
 	return true
 }
 
-// Released ends what Leave or BeginRelease began.
+// Released ends a release that Leave or BeginRelease began.
 func (g *Claims) Released(claim types.UID) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	delete(g.claims, claim)
 }
 
-// forget needs the mutex.
+// forget removes an entry that is over. The caller must hold the mutex.
 func (g *Claims) forget(claim types.UID) {
 	if known := g.claims[claim]; known != nil && known.Over() {
 		delete(g.claims, claim)
 	}
 }
 
-// InUse reports whether somebody uses the claim, or releases it.
+// InUse reports whether any pod of this process uses or releases the claim.
 func (g *Claims) InUse(claim types.UID) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -113,7 +112,7 @@ func (g *Claims) IsReleasing(claim types.UID) bool {
 	return known != nil && known.Releasing
 }
 
-// Empty reports whether nobody uses any claim.
+// Empty reports whether no claim is in use.
 func (g *Claims) Empty() bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

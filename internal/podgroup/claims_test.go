@@ -9,8 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// TestLastUserReleases: as long as others use the claim, it stays. Until the last one has
-// released it, nobody may use it.
+// TestLastUserReleases: a claim stays while others use it. Until its last user has released it, no pod may use it.
 func TestLastUserReleases(t *testing.T) {
 	t.Parallel()
 	claims, allocation := NewClaims(), &resourceapi.AllocationResult{}
@@ -38,7 +37,7 @@ func TestLastUserReleases(t *testing.T) {
 	require.True(t, claims.Empty())
 }
 
-// TestBeginRelease: what is released for others is not in use, and is not used meanwhile.
+// TestBeginRelease: only an unused claim can be released, and no pod may use it meanwhile.
 func TestBeginRelease(t *testing.T) {
 	t.Parallel()
 	g := NewClaims()

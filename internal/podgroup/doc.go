@@ -1,8 +1,6 @@
-// Package podgroup is about pods that are scheduled together (KEP-4671) and claims that are
-// reserved for their PodGroup (KEP-5729): what an attempt to schedule a group has planned so far,
-// whose attempts use a claim of the group in this process, and which devices would do for several
-// of its pods at once.
+// Package podgroup handles pods that are scheduled together (KEP-4671) and claims that are reserved for their PodGroup
+// (KEP-5729): what an attempt to schedule a group has planned so far, and which attempts of this process use a claim of
+// the group.
 //
-// It does not know the scheduler's extension points, nor what a pod needs besides its claims, and
-// writes nothing.
+// The package does not depend on the scheduler's extension points or on a pod's other needs, and writes nothing.
 package podgroup

@@ -27,9 +27,9 @@ func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
 }
 
-// References returns which of the pod's claims belong to its PodGroup (podgroup.spec.resourceClaims,
-// KEP-5729) and thus get reserved for that, by name, and how. A claim that the pod refers to
-// twice belongs to the group if one of the references does.
+// References returns the consumer references of the pod's claims that belong to its PodGroup
+// (podgroup.spec.resourceClaims, KEP-5729) and so are reserved for the group, by claim name. A claim that the pod
+// refers to twice belongs to the group if one of the references does.
 func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
 	references := make(map[string]resourceapi.ResourceClaimConsumerReference)
 	for i := range pod.Spec.ResourceClaims {
@@ -51,11 +51,10 @@ func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resou
 	return references, nil
 }
 
-// perPage bounds the answers when members of a group are looked up.
+// perPage limits the size of a page when members of a group are listed.
 const perPage = 500
 
-// AnyBound asks the server whether any pod of a pod's group that uses the claim of that name is
-// on a node and has not ended.
+// AnyBound asks the server whether any pod of a pod's group uses the named claim on a node and has not ended.
 func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
 	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 	for {
@@ -74,7 +73,7 @@ func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, cla
 	}
 }
 
-// usesClaim reports whether a pod uses a claim of that name.
+// usesClaim reports whether a pod uses the named claim.
 func usesClaim(pod *v1.Pod, claim string) bool {
 	for name := range resourceclaim.PodClaims(pod) {
 		if name == claim {
@@ -84,14 +83,14 @@ func usesClaim(pod *v1.Pod, claim string) bool {
 	return false
 }
 
-// Reserved returns the claims that belong to the group and are allocated and reserved for it.
-// The latest known state of a claim is what the function returns, nil if it does not exist.
+// Reserved returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest
+// known state of a claim, nil if it does not exist.
 func Reserved(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	var claims []*resourceapi.ResourceClaim
 	for i := range podGroup.Spec.ResourceClaims {
 		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])
 		if err != nil || name == nil {
-			continue // Not made yet.
+			continue // Not created yet.
 		}
 		claim := latest(podGroup.Namespace, *name)
 		if claim == nil || claim.Status.Allocation == nil ||

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// attempt is what an attempt to make room for a pod finds out on one node, and needs again. It is safe for concurrent use.
+// attempt caches results of one attempt to make room for a pod. It is safe for concurrent use.
 type attempt struct {
 	// chosen is Preemption.chosen.
 	chosen func() map[types.UID]string
 
 	mutex sync.Mutex
-	// onNode are the victims that were selected, by the node that they make room on.
+	// onNode holds the victims that were selected, by the node that they make room on.
 	onNode map[string][]*v1.Pod
 }
 
@@ -35,8 +35,7 @@ func (a *attempt) victimsOn(node string) []*v1.Pod {
 	return a.onNode[node]
 }
 
-// chosen returns the node of each pod in the snapshot, also of those that the scheduler has chosen one for and that are
-// not bound yet.
+// chosen returns the node of each pod in the snapshot, including pods that are assumed and not bound yet.
 func (p *Preemption) chosen() map[types.UID]string {
 	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
 	if err != nil {

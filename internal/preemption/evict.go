@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// Teller says what a victim gives up: "claim x with devices a, b". It is "" for a victim without devices.
+// A Teller describes what a victim gives up: "claim x with devices a, b". It returns "" for a victim without devices.
 type Teller func(victim *v1.Pod) string
 
 // eviction evicts the victims of preemption.
@@ -25,8 +25,8 @@ type eviction struct {
 	gangs  Gangs
 }
 
-// evictAll is preemption.Executor.PreemptPod: it evicts a pod, and those that go with it. It reports whether the pod was not
-// bound.
+// evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
+// was not bound.
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
 	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
@@ -42,8 +42,8 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 	return unbound, errors.Join(failed...)
 }
 
-// evict has a pod that is not bound yet tried again, and deletes one that is,
-// with its grace period. It reports whether the pod was not bound.
+// evict sends a pod that is not bound back to the queue; it deletes a bound pod, with its grace
+// period. It reports whether the pod was not bound.
 func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())
 	gives := e.tell(victim)
@@ -53,7 +53,7 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 		return true, nil
 	}
 	if err := e.delete(ctx, preemptor, victim, gives); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Or another pod has its name.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Conflict: another pod has the name by now.
 			logger.V(2).Info("The victim of a preemption is gone already")
 			return false, nil
 		}
@@ -64,7 +64,7 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 	return false, nil
 }
 
-// turnBack ends the attempt of a pod that waits to be bound. It reports false if there is none.
+// turnBack ends the attempt of a pod that waits to be bound. It returns false if the pod does not wait.
 func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 	if waiting := e.handle.GetWaitingPod(victim.UID); waiting != nil {
 		return waiting.Preempt(plugin, "preempted")
@@ -75,7 +75,7 @@ func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 	return false
 }
 
-// delete says in the pod's status why it is going to be deleted (KEP-3329), and deletes it.
+// delete writes the reason for the deletion into the pod's status (KEP-3329), and deletes the pod.
 func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives string) error {
 	message := fmt.Sprintf("%s: preempting to accommodate a higher priority %s", preemptor.SchedulerName(), preemptor.Type())
 	if gives != "" {
@@ -97,8 +97,8 @@ func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPree
 	return e.handle.ClientSet().CoreV1().Pods(victim.Namespace).Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))})
 }
 
-// record writes an event about the victim. Who takes its place is named by UID only, as in kube-scheduler's
-// event: the victim's users need not be allowed to see other namespaces.
+// record writes an event about the victim. Like kube-scheduler's event it names the preemptor by UID only:
+// the victim's users may not be allowed to see other namespaces.
 func (e *eviction) record(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives, more string) {
 	message := fmt.Sprintf("Preempted by %s %v on node %v", preemptor.Type(), preemptor.UID(), target.Name())
 	if gives != "" {

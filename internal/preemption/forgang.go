@@ -21,14 +21,14 @@ import (
 
 // Gangs knows which pods of PodGroups of scheduler-plugins need each other.
 type Gangs interface {
-	// Together returns some pods and those that go with them.
+	// Together returns the given pods and those that must be evicted with them.
 	Together(pods []*v1.Pod) []*v1.Pod
-	// Beyond returns how many pods of a pod's gang could go so that the gang still runs.
+	// Beyond returns how many pods a pod's gang can lose and still run.
 	Beyond(pod *v1.Pod) int
 }
 
-// Units returns what can be evicted for a gang of some priority, the most important first: those that violate
-// PodDisruptionBudgets before others.
+// Units returns the candidates for eviction in favor of a gang of the given priority, the most important
+// first. Candidates that violate PodDisruptionBudgets come before others.
 func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]*evict.Unit, error) {
 	victims, err := p.victimsBelow(ctx, gang, priority)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]
 	return units, nil
 }
 
-// gangVictim is a victim that may be a gang, or a pod that a gang can do without.
+// A gangVictim is an upstream victim, the core of a gang, or a pod that its gang can lose.
 type gangVictim struct {
 	preemption.Victim
 	gang string
@@ -60,7 +60,7 @@ func (v *gangVictim) unit() *evict.Unit {
 	return unit
 }
 
-// victimsBelow returns the victims of a priority below some other, in no order.
+// victimsBelow returns the victims of lower priority, in no order. It leaves out the gang's own pods.
 func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int32) (victims []*gangVictim, err error) {
 	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 		for _, victim := range onNode {
 			known := slices.ContainsFunc(victim.Pods(), func(info fwk.PodInfo) bool { return seen[info.GetPod().UID] != nil })
 			if known || victim.Priority() >= priority {
-				continue // A group is on each of its nodes.
+				continue // A group appears on each of its nodes.
 			}
 			take(seen, victim)
 			first := victim.Pods()[0].GetPod()
@@ -94,7 +94,8 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 	return victims, nil
 }
 
-// victimsOfGang returns the pods that a gang can do without, those that were started last, and the rest of it.
+// victimsOfGang returns the core of a gang as one victim, and each pod beyond the core as a victim of its own.
+// The core consists of the pods that started first.
 func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims []*gangVictim) {
 	core := p.coreOf(members)
 	if core > 0 {
@@ -109,7 +110,8 @@ func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims [
 	return victims
 }
 
-// Without calls a function while some pods are not in the scheduler's snapshot. Only the scheduling goroutine may call it.
+// Without calls do while the given units are not in the scheduler's snapshot. Only the scheduling goroutine may call
+// it.
 func (p *Preemption) Without(ctx context.Context, gone []*evict.Unit, do func(nodes []fwk.NodeInfo)) error {
 	snapshot := p.handle.MutableSnapshotSharedLister()
 	if err := snapshot.StartMutations(); err != nil {
@@ -134,12 +136,12 @@ func (p *Preemption) Without(ctx context.Context, gone []*evict.Unit, do func(no
 	return err
 }
 
-// EvictFor evicts victims for the pods of a gang, and nominates these for the nodes that they are to get. It does not wait
-// for that; done is called when the requests are through.
-func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victims []*v1.Pod, done func()) {
+// EvictFor evicts victims for the pods of a gang, and nominates these pods for their nodes. It returns at once. When the
+// requests are through, it calls done with those victims that do not end: the API server did not delete them, or their binding
+// was turned back, so that the scheduler tries them again.
+func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victims []*v1.Pod, done func(stay []*v1.Pod)) {
 	preemptor := &gangPreemptor{Pod: pods[0], pods: pods}
 	go func() {
-		defer done()
 		ctx := context.Background()
 		logger := klog.FromContext(ctx)
 		p.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
@@ -149,18 +151,28 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pods[i]), "err", err)
 			}
 		}, p.Evaluator.PluginName)
+		stays := make([]bool, len(victims))
 		p.handle.Parallelizer().Until(ctx, len(victims), func(i int) {
 			if victims[i].DeletionTimestamp != nil {
 				return
 			}
-			if _, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], p.Evaluator.PluginName); err != nil {
+			unbound, err := p.Executor.PreemptPod(ctx, nodeOf{victims[i]}, preemptor, victims[i], p.Evaluator.PluginName)
+			if err != nil {
 				logger.Error(err, "Cannot evict a pod for a group; the next attempt to schedule the group tries again", "victim", klog.KObj(victims[i]))
 			}
+			stays[i] = unbound || err != nil
 		}, p.Evaluator.PluginName)
+		var stay []*v1.Pod
+		for i, victim := range victims {
+			if stays[i] {
+				stay = append(stay, victim)
+			}
+		}
+		done(stay)
 	}()
 }
 
-// gangPreemptor implements preemption.ExecutorPreemptor: the first pod of a gang stands for all.
+// gangPreemptor implements preemption.ExecutorPreemptor: the first pod of a gang represents all.
 type gangPreemptor struct {
 	*v1.Pod
 	pods []*v1.Pod

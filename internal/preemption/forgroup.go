@@ -18,9 +18,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// PreemptForGroup is PodGroupPostFilter for a PodGroup of the API. Of gangs of scheduler-plugins, of which upstream does not know,
-// no pod is evicted that others of the same or a higher priority need; with those that others need, all are, see
-// eviction.companions.
+// PreemptForGroup implements PodGroupPostFilter for a PodGroup of the API. Upstream does not know the gangs of
+// scheduler-plugins. So PreemptForGroup spares each pod whose gang needs it, if that gang has pods of the same or a
+// higher priority. If other gangs lose a pod that they need, eviction.companions evicts the rest.
 func (p *Preemption) PreemptForGroup(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	needed, err := p.neededFrom(util.PodGroupPriority(info.GetPodGroup()))
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *Preemption) PreemptForGroup(ctx context.Context, state fwk.PodGroupCycl
 	return p.PodGroupPostFilter(ctx, state, info, schedule)
 }
 
-// neededFrom returns the pods that gangs need some of whose pods have that priority or a higher one.
+// neededFrom returns the pods that gangs need, of all gangs with a pod of the given or a higher priority.
 func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error) {
 	nodes, err := p.handle.MutableSnapshotSharedLister().NodeInfos().List()
 	if err != nil {
@@ -53,8 +53,7 @@ func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error
 	return needed, nil
 }
 
-// coreOf sorts the pods of a gang that have nodes, those that were started first before others, and returns how many of the
-// first ones the gang needs.
+// coreOf sorts the pods of a gang that have nodes by start time, and returns how many of the first ones the gang needs.
 func (p *Preemption) coreOf(members []fwk.PodInfo) int {
 	slices.SortStableFunc(members, func(a, b fwk.PodInfo) int {
 		return util.GetPodStartTime(a.GetPod()).Compare(util.GetPodStartTime(b.GetPod()).Time)
@@ -62,7 +61,7 @@ func (p *Preemption) coreOf(members []fwk.PodInfo) int {
 	return max(0, len(members)-p.gangs.Beyond(members[0].GetPod()))
 }
 
-// guardedHandle is a handle with whose snapshot it cannot be tried what would be without pods that are needed.
+// A guardedHandle is a handle whose snapshot protects needed pods: dry runs of preemption do not remove them.
 type guardedHandle struct {
 	fwk.Handle
 	needed []fwk.PodInfo
@@ -78,8 +77,8 @@ type guardedSnapshot struct {
 	needed []fwk.PodInfo
 }
 
-// StartMutations implements fwk.MutableSnapshotSharedLister: as long as it is being tried, those that are needed have the
-// highest priority.
+// StartMutations implements fwk.MutableSnapshotSharedLister. Until EndMutations, the needed pods have the highest
+// priority.
 func (s guardedSnapshot) StartMutations() error {
 	if err := s.MutableSnapshotSharedLister.StartMutations(); err != nil {
 		return err
@@ -102,16 +101,16 @@ func (s guardedSnapshot) StartMutations() error {
 	return nil
 }
 
-// companions returns the pods that go with a victim: those of its gang, if more victims are of that than it can do without. The
-// first of these has them as companions.
+// companions returns the pods of the victim's gang that have to go as well, if the gang loses more pods than it can do
+// without. Only the first victim of a gang has companions.
 func (e *eviction) companions(target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod) []*v1.Pod {
 	gang := coscheduling.KeyOf(victim)
 	if _, whole := preemptor.(*gangPreemptor); whole || gang == "" {
-		return nil // For gangs of scheduler-plugins, that was settled before.
+		return nil // If a gang preempts, its victims include the companions already.
 	}
 	var mates []*v1.Pod
 	for _, other := range target.Victims().Pods {
-		if coscheduling.KeyOf(other) == gang && other.DeletionTimestamp == nil { // Nobody evicts who is leaving anyway.
+		if coscheduling.KeyOf(other) == gang && other.DeletionTimestamp == nil { // Pods that leave need no eviction.
 			mates = append(mates, other)
 		}
 	}

@@ -46,7 +46,8 @@ type victims struct {
 
 func (v victims) Victims() *extenderv1.Victims { return &extenderv1.Victims{Pods: v.pods} }
 
-// TestCompanionsOfOneWhoIsLeaving: upstream evicts nobody who is being deleted, so that others of the gang must not go with that one.
+// TestCompanionsOfOneWhoIsLeaving: upstream does not evict a pod that is being deleted, so the rest of its gang must
+// not go with it.
 func TestCompanionsOfOneWhoIsLeaving(t *testing.T) {
 	t.Parallel()
 	var gang wholeGang
@@ -66,7 +67,7 @@ func TestCompanionsOfOneWhoIsLeaving(t *testing.T) {
 	require.Equal(t, []*v1.Pod{gang[2]}, e.companions(chosen, preemptor, gang[1]), "with the first one that is evicted")
 }
 
-// TestBudgetsOfCompanions: who goes with a victim counts for PodDisruptionBudgets as well.
+// TestBudgetsOfCompanions: companions of a victim count for PodDisruptionBudgets as well.
 func TestBudgetsOfCompanions(t *testing.T) {
 	t.Parallel()
 	labelled := func(name string, labels map[string]string) *v1.Pod {
@@ -84,7 +85,7 @@ func TestBudgetsOfCompanions(t *testing.T) {
 	require.Equal(t, 1, violations([]*v1.Pod{victim, companion, last}, budgets))
 }
 
-// brokenSnapshot is one out of which no pod can be taken.
+// brokenSnapshot is a snapshot from which no pod can be removed.
 type brokenSnapshot struct {
 	fwk.MutableSnapshotSharedLister
 	open int
@@ -95,7 +96,7 @@ func (s *brokenSnapshot) EndMutations() error   { s.open--; return nil }
 
 func (s *brokenSnapshot) RemovePod(klog.Logger, *v1.Pod, string) error { return errors.New("broken") }
 
-// TestGuardFails: who is told that nothing can be tried does not put the snapshot back.
+// TestGuardFails: if StartMutations fails, it ends the mutations itself, since its caller does not.
 func TestGuardFails(t *testing.T) {
 	t.Parallel()
 	info, err := framework.NewPodInfo(builder.Pod("p"))

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Gives says which devices a victim gives up: "driver/pool/a, driver/pool/b of claim ns/name". It is "" for a pod
-// without devices.
+// Gives describes the devices that a victim gives up: "driver/pool/a, driver/pool/b of claim ns/name". It returns
+// "" for a pod without devices.
 func (h *Holders) Gives(victim *v1.Pod) string {
 	var parts []string
 	for _, use := range h.UsesOf(victim) {
@@ -24,7 +24,7 @@ func (h *Holders) Gives(victim *v1.Pod) string {
 	return strings.Join(parts, " and ")
 }
 
-// Gets says which devices a pod is to get: "driver/pool/a, driver/pool/b".
+// Gets describes the devices that a nominated pod gets: "driver/pool/a, driver/pool/b".
 func (n *Nomination) Gets() string { return few(devicesOf(n.Plan...)) }
 
 // devicesOf lists the devices of claims, sorted, each once.
@@ -38,7 +38,7 @@ func devicesOf(uses ...ledger.Use) (devices []string) {
 	return slices.Compact(devices)
 }
 
-// few lists devices, of many only the first ones.
+// few joins the names of devices; of many it names only the first ones.
 func few(devices []string) string {
 	const most = 8
 	if len(devices) > most {

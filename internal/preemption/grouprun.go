@@ -12,23 +12,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// GroupRun is a world without pods of lower priority, in which kube-scheduler tries a PodGroup as a whole. It takes
-// pods out of its snapshot for that, tells no plugin, and runs all phases from PreFilter to Reserve: so what is not in
-// the snapshot any more is gone, and what Reserve plans goes into no ledger. Only the scheduling goroutine touches it.
-// A Member is what is known of a pod of the group.
+// A GroupRun is a dry run of preemption for a PodGroup as a whole. kube-scheduler takes pods of lower priority out of
+// its snapshot without telling any plugin, and runs all phases from PreFilter to Reserve. So the GroupRun counts pods
+// that the snapshot lacks as gone, and plans of Reserve do not go into the ledger. Only the scheduling goroutine
+// touches it. Member is the caller's data about a pod of the group.
 type GroupRun[Member any] struct {
 	handle  fwk.Handle
 	holders *Holders
-	// before are the pods that were on nodes when it began, and gone those with devices that were taken out when the
-	// group was tried, by UID; nil before that.
+	// before holds the pods that were on nodes when the run began. gone holds those with devices that kube-scheduler
+	// has taken out since, by UID; it is nil until the first Enter.
 	before, gone map[types.UID]*v1.Pod
 	members      map[types.UID]Member
 	worlds       map[types.UID]*World
-	// plans has what is reserved for the group's pods.
+	// plans holds the reservations of the group's pods.
 	plans map[types.UID][]ledger.Use
 }
 
-// NewGroupRun makes one before anything is taken out of the snapshot.
+// NewGroupRun returns a GroupRun. It must be called before kube-scheduler takes anything out of the snapshot.
 func NewGroupRun[Member any](handle fwk.Handle, holders *Holders) (*GroupRun[Member], error) {
 	r := &GroupRun[Member]{
 		handle: handle, holders: holders, members: make(map[types.UID]Member), worlds: make(map[types.UID]*World), plans: make(map[types.UID][]ledger.Use),
@@ -53,7 +53,7 @@ func (r *GroupRun[Member]) onNodes() (map[types.UID]*v1.Pod, error) {
 	return pods, nil
 }
 
-// Enter has the attempt of a pod of the group begin in this world.
+// Enter begins the attempt of a pod of the group in this dry run.
 func (r *GroupRun[Member]) Enter(cs fwk.CycleState, pod *v1.Pod, member Member) error {
 	if r.gone == nil {
 		left, err := r.onNodes()
@@ -69,19 +69,19 @@ func (r *GroupRun[Member]) Enter(cs fwk.CycleState, pod *v1.Pod, member Member) 
 	return nil
 }
 
-// Of returns what Enter was given for a pod, and its world; nil if it was not called.
+// Of returns the member given to Enter for a pod, and the pod's world; nil if Enter was not called.
 func (r *GroupRun[Member]) Of(pod types.UID) (Member, *World) { return r.members[pod], r.worlds[pod] }
 
-// Reserve notes what a pod is to get.
+// Reserve stores the plan for a pod.
 func (r *GroupRun[Member]) Reserve(pod types.UID, plan []ledger.Use) { r.plans[pod] = plan }
 
-// Planned returns what Reserve was given for a pod.
+// Planned returns the plan given to Reserve for a pod.
 func (r *GroupRun[Member]) Planned(pod types.UID) []ledger.Use { return r.plans[pod] }
 
-// Unreserve is the opposite of Reserve.
+// Unreserve undoes Reserve.
 func (r *GroupRun[Member]) Unreserve(pod types.UID) { delete(r.plans, pod) }
 
-// others returns what is reserved for members other than one of them.
+// others returns the plans of all members except the given one.
 func (r *GroupRun[Member]) others(member types.UID) (uses []ledger.Use) {
 	for other, plan := range r.plans {
 		if other != member {
@@ -91,7 +91,7 @@ func (r *GroupRun[Member]) others(member types.UID) (uses []ledger.Use) {
 	return uses
 }
 
-// Allocation returns what is reserved for a claim of the group, nil if nothing is.
+// Allocation returns the planned allocation of a claim of the group, nil if there is none.
 func (r *GroupRun[Member]) Allocation(claim types.UID) *resourceapi.AllocationResult {
 	for _, plan := range r.plans {
 		for i := range plan {
@@ -103,7 +103,7 @@ func (r *GroupRun[Member]) Allocation(claim types.UID) *resourceapi.AllocationRe
 	return nil
 }
 
-// Victims returns the pods that are still gone for a member: kube-scheduler puts back all that it can do with.
+// Victims returns the pods that are still gone for a member: kube-scheduler puts back all pods that need not go.
 func (r *GroupRun[Member]) Victims(member types.UID) []*v1.Pod {
 	return slices.Collect(maps.Values(r.worlds[member].gone))
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Holders knows the pods because of which claims hold devices. It is safe for concurrent use.
+// Holders finds the pods that keep claims allocated. It is safe for concurrent use.
 type Holders struct {
 	Ledger *ledger.Ledger
 	Claims *podclaims.Claims
-	// Trying returns a pod that this scheduler is just binding, nil if it does not.
+	// Trying returns a pod that this scheduler is binding, nil if it is not.
 	Trying func(types.UID) *v1.Pod
-	// Priority is the priority by which a pod may be evicted.
+	// Priority returns the priority that decides whether a pod may be evicted.
 	Priority func(*v1.Pod) int32
 
 	remembered remembered
 }
 
-// holding is what keeps a claim allocated.
+// holding lists the consumers that keep a claim allocated.
 type holding struct {
-	// pods are on a node, or about to be.
+	// pods are bound to a node, or about to be.
 	pods []*v1.Pod
-	// others is set if there is anybody else who needs the claim: a pod that is not on a node yet, or of which
-	// nothing is known. No eviction ends that.
+	// others is set if there are further consumers: a pod without a node, or a consumer that is not known. No
+	// eviction ends these.
 	others bool
 }
 
-// holding returns what keeps a claim allocated. It is empty if the claim is about to be deallocated, because
-// all that used it have ended.
+// holding returns the consumers that keep a claim allocated. It is empty if the claim is about to be
+// deallocated, because all its pods have ended.
 func (h *Holders) holding(use ledger.Use) (result holding) {
 	for i := range use.ReservedFor {
 		consumer := &use.ReservedFor[i]
@@ -56,7 +56,7 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 	}
 	for _, user := range use.InFlight {
 		if slices.ContainsFunc(result.pods, func(pod *v1.Pod) bool { return pod.UID == user }) {
-			continue // Its binding is known, and the attempt is about to end.
+			continue // The pod's binding is known, and its attempt is about to end.
 		}
 		if pod := h.Trying(user); pod != nil {
 			result.pods = append(result.pods, pod)
@@ -67,8 +67,8 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 	return result
 }
 
-// members returns the pods of a group that use a claim of it on a node. As long as there are others of the group,
-// the claim is only kept for them.
+// members returns the pods of a group that use one of the group's claims on a node. The claim's reservation for
+// the group lasts as long as the group has other pods.
 func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 	pods, err := h.Claims.Users(claim.Namespace, claim.Name)
 	if err != nil {
@@ -79,14 +79,14 @@ func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 	})
 }
 
-// hasEnded reports whether a pod does not use its claims any more, by the rule of the resource claim controller.
+// hasEnded reports whether a pod no longer uses its claims, by the rule of the resource claim controller.
 func hasEnded(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
-// standing returns the standing of a claim in the eyes of a pod of some priority. Eviction makes a claim free if all that
-// keep it allocated are pods of lower priority. It is about to be deallocated if it is reserved only for pods that have
-// ended.
+// standing returns the standing of a claim for a pod of the given priority. It is below if only pods of lower priority
+// keep the claim allocated: eviction frees it. It is ending if the claim is reserved only for pods that have ended: it
+// is about to be deallocated.
 func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
 	use := h.Ledger.UseOf(claim)
 	holding := h.holding(use)
@@ -100,8 +100,8 @@ func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
 	return claimStanding{}
 }
 
-// Released returns what claims would hold no longer if some pods were gone, by UID: a claim is free when all
-// of its consumers are.
+// Released returns the uses that end if the given pods (by UID) are gone. A claim is free when all its
+// consumers are gone.
 func (h *Holders) Released(gone map[types.UID]*v1.Pod) []ledger.Use {
 	var released []ledger.Use
 	seen := make(map[types.UID]bool)
@@ -120,7 +120,7 @@ func (h *Holders) Released(gone map[types.UID]*v1.Pod) []ledger.Use {
 	return released
 }
 
-// UsesOf returns what the claims of a pod hold, those that are reserved for its group among them.
+// UsesOf returns the uses of a pod's claims, including claims that are reserved for its group.
 func (h *Holders) UsesOf(pod *v1.Pod) []ledger.Use {
 	uses := h.Ledger.UsesBy(pod.UID)
 	if podgroup.NameOf(pod) == "" {

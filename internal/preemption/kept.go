@@ -9,21 +9,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// kept is what is in use of pools in which devices are kept for nominated pods, from one attempt to the next: the
-// nominations of others are the same ones for most.
+// kept caches the usage of pools in which devices are kept for nominated pods. Most attempts see the same nominations.
 type kept struct {
 	pools sync.Map // inventory.PoolID to *keptPool
 	any   atomic.Bool
 }
 
-// keptPool is what is in use with some devices kept, of a pool of which that usage is in use otherwise.
+// A keptPool holds a pool's usage with the kept devices, computed from the base usage.
 type keptPool struct {
 	base  *ledger.PoolUsage
 	kept  []ledger.Use
 	usage *ledger.PoolUsage
 }
 
-// keeping returns what is in use if some devices are kept. The uses must not be changed any more.
+// keeping returns a view that includes some kept uses. The caller must not change uses afterwards.
 func (k *kept) keeping(base *ledger.Ledger, uses []ledger.Use) *keepingView {
 	v := &keepingView{kept: k, base: base, uses: make(map[inventory.PoolID][]ledger.Use)}
 	for i := range uses {
@@ -38,14 +37,14 @@ func (k *kept) keeping(base *ledger.Ledger, uses []ledger.Use) *keepingView {
 	return v
 }
 
-// forget is to be called when nothing is kept.
+// forget clears the cache. Call it when nothing is kept.
 func (k *kept) forget() {
 	if k.any.CompareAndSwap(true, false) {
 		k.pools.Clear()
 	}
 }
 
-// keepingView is what is in use if some devices are kept.
+// A keepingView is a view of the ledger in which kept devices are in use.
 type keepingView struct {
 	*kept
 	base *ledger.Ledger
@@ -63,7 +62,7 @@ func (v *keepingView) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 // keepsIn reports whether devices of a pool are kept.
 func (v *keepingView) keepsIn(pool inventory.PoolID) bool { return len(v.uses[pool]) > 0 }
 
-// with returns what is in use of a pool with what is kept of it.
+// with returns the usage of a pool, including the devices kept in it.
 func (v *keepingView) with(id inventory.PoolID, base *ledger.PoolUsage) *ledger.PoolUsage {
 	uses := v.uses[id]
 	if len(uses) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// TestKeptAsFoundAnew: with whatever is kept, and whatever happens meanwhile, what is in use is what follows from
-// the ledger of the moment.
+// TestKeptAsFoundAnew: after random changes, the cached usage with kept devices equals the usage computed from the
+// current ledger.
 func TestKeptAsFoundAnew(t *testing.T) {
 	t.Parallel()
 	again := 0
@@ -48,7 +48,7 @@ func holdersIn(view ledger.View, pool *inventory.NodePool) map[string]int {
 	return names(ledger.Of(view, pool))
 }
 
-// names counts holders by device.
+// names returns the number of holders by device.
 func names(usage *ledger.PoolUsage) map[string]int {
 	holders := make(map[string]int)
 	for name, use := range usage.All() {

@@ -15,47 +15,46 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Nomination is what a pod is to get on the node that it is nominated for, as soon as others have gone.
+// A Nomination describes what a pod gets on its nominated node as soon as the victims are gone.
 type Nomination struct {
 	Pod types.UID
-	// Group is "namespace/name" of the pod's PodGroup, "" if it has none: pods of a group do not keep devices from each
-	// other.
+	// Group is "namespace/name" of the pod's PodGroup, "" if it has none. Pods of one group do not keep devices from
+	// each other.
 	Group    string
 	Priority int32
 	// Node is status.nominatedNodeName.
 	Node string
-	// Plan has what the pod's claims are to get. Pods of lower priority leave that alone.
+	// Plan holds the planned allocations of the pod's claims. Pods of lower priority must not take these devices.
 	Plan []ledger.Use
-	// Victims are the pods that have to go for it, and Awaited their claims.
+	// Victims are the pods that have to go for it, and Awaited the claims that become free then.
 	Victims []*v1.Pod
 	Awaited []ledger.ClaimRef
-	// Until is when the devices are not kept any more, should the pod be of a scheduler that does not run; zero for
-	// pods of this one.
+	// Until ends the nomination of another scheduler's pod, in case that scheduler does not run; zero for pods of
+	// this scheduler.
 	Until time.Time
 }
 
-// Nominations are those of all profiles of a scheduler, each from the eviction of the first victim until the pod is
-// bound, gone, or not nominated any more. They are safe for concurrent use.
+// Nominations holds the nominations of all profiles of a scheduler. Each lasts from the eviction of the first
+// victim until the pod is bound, gone, or no longer nominated. It is safe for concurrent use.
 type Nominations struct {
 	mutex sync.Mutex
 	byPod map[types.UID]*Nomination
-	// nominees are the pods that are nominated according to the API server.
+	// nominees holds the pods that are nominated according to the API server, by UID.
 	nominees map[types.UID]*nominee
 }
 
-// nominee is a pod that is nominated for a node, by whichever scheduler.
+// A nominee is a pod that any scheduler has nominated for a node.
 type nominee struct {
 	pod *v1.Pod
-	// since is when that became known, and planned when it was last tried to make a plan.
+	// since is the time when Unplanned first saw it, and planned the time of the last try to make a plan.
 	since, planned time.Time
 }
 
-// KeptForOthers is how long devices are kept for a pod of another scheduler after it became known that it is
-// nominated.
+// KeptForOthers limits how long devices are kept for a nominated pod of another scheduler.
 const KeptForOthers = 5 * time.Minute
 
-// planAgainAfter is when it is tried again to plan what a nominated pod is to get, unless a pod with claims leaves or is
-// gone before.
+// planAgainAfter is the pause between two tries to make a plan for a nominated pod. If a pod with claims leaves or is
+// gone, there is no pause.
 const planAgainAfter = time.Second
 
 // NewNominations returns an empty list.
@@ -63,7 +62,7 @@ func NewNominations() *Nominations {
 	return &Nominations{byPod: make(map[types.UID]*Nomination), nominees: make(map[types.UID]*nominee)}
 }
 
-// Set replaces the nomination of a pod. It returns the devices of the plan before, which others may use again.
+// Set replaces the nomination of a pod. It returns the devices of the previous plan, which others may use again.
 func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -72,14 +71,14 @@ func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
 	return planned(before)
 }
 
-// Drop ends the nomination of a pod, and returns the devices that it held for that.
+// Drop ends the nomination of a pod, and returns the devices that were kept for it.
 func (n *Nominations) Drop(pod types.UID) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	return n.drop(pod)
 }
 
-// Expire is Drop, unless the pod has got another nomination.
+// Expire does the same as Drop, unless the pod has another nomination by now.
 func (n *Nominations) Expire(nomination *Nomination) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -89,16 +88,16 @@ func (n *Nominations) Expire(nomination *Nomination) ledger.Freed {
 	return n.drop(nomination.Pod)
 }
 
-// drop is Drop. It needs the mutex.
+// drop implements Drop. The caller must hold the mutex.
 func (n *Nominations) drop(pod types.UID) ledger.Freed {
 	before := n.byPod[pod]
 	delete(n.byPod, pod)
 	return planned(before)
 }
 
-// Unplanned returns the nominated pods of higher priority than some pod of which it is not known yet what they are to
-// get: after a restart, and those of other schedulers. Of the same priority are most pods in most clusters, and
-// kube-scheduler also nominates those that it is just binding (KEP-5278).
+// Unplanned returns the nominated pods without a plan that have a higher priority than the given one: after a
+// restart, and pods of other schedulers. It leaves out equal priorities, because most pods in most clusters share one
+// priority, and kube-scheduler also nominates pods that it is binding (KEP-5278).
 func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Pod) int32, now time.Time) []*v1.Pod {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -119,7 +118,7 @@ func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Po
 	return pods
 }
 
-// Of returns the nomination of a pod, nil if there is none.
+// Of returns the nomination of a pod, nil if it has none.
 func (n *Nominations) Of(pod types.UID) *Nomination {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -133,9 +132,9 @@ func (n *Nominations) areNone() bool {
 	return len(n.byPod) == 0
 }
 
-// Against returns the nominations whose devices a pod of some priority has to leave alone: those of other pods of the
-// same or a higher priority, as for all that kube-scheduler keeps for nominated pods; of other schedulers' pods only
-// those of a higher one.
+// Against returns the nominations whose devices a pod must not take: those of other pods of the same or a higher
+// priority, as with everything that kube-scheduler keeps for nominated pods. Pods of other schedulers count only if
+// their priority is higher.
 func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nomination {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -164,9 +163,9 @@ func GroupOf(pod *v1.Pod) string {
 	return coscheduling.KeyOf(pod)
 }
 
-// Changed takes over what the API server has of a pod: before and after an event, nil if there was no such pod. The
-// nomination of a pod ends that is bound or has ended, or that is nominated for another node or for none. It returns
-// the devices that it held for that.
+// Changed handles an event about a pod: before and after are the API server's versions, nil if there was none. The
+// nomination ends if the pod is bound or has ended, or is nominated for another node or for none. Changed returns
+// the devices that were kept for it.
 func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -188,7 +187,7 @@ func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	} else if known := n.nominees[after.UID]; known == nil || known.pod.Status.NominatedNodeName != after.Status.NominatedNodeName {
 		n.nominees[after.UID] = &nominee{pod: after}
 	}
-	// An event may be late, and about a nomination before this one.
+	// The event may be late, and concern an earlier nomination.
 	if nomination := n.byPod[after.UID]; nomination != nil && before != nil && after.Status.NominatedNodeName != nomination.Node &&
 		before.Status.NominatedNodeName == nomination.Node {
 		return freed.And(n.drop(after.UID))
@@ -196,8 +195,8 @@ func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	return freed
 }
 
-// planAgain has pods planned for without delay, if the event is that another one leaves or is gone: what could not be
-// planned before may be now, and it must not be taken by others first.
+// planAgain removes the pause before the next try to make plans, if the event says that a pod with devices leaves or
+// is gone. Plans may be possible now, and other pods must not take the devices first.
 func (n *Nominations) planAgain(before, after *v1.Pod) {
 	if before == nil || !mayHoldDevices(before) || after != nil && after.UID == before.UID && isGoing(after) == isGoing(before) {
 		return
@@ -210,7 +209,7 @@ func (n *Nominations) planAgain(before, after *v1.Pod) {
 // isGoing reports whether a pod is being deleted or has ended.
 func isGoing(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil || hasEnded(pod) }
 
-// planned lists the devices of a plan.
+// planned returns the devices of a nomination's plan.
 func planned(nomination *Nomination) ledger.Freed {
 	if nomination == nil {
 		return nil
@@ -225,7 +224,7 @@ func planned(nomination *Nomination) ledger.Freed {
 	return devices
 }
 
-// Leaving returns those of the victims of a nomination that are being deleted and not gone yet.
+// Leaving returns the victims of a nomination that are being deleted and not gone yet.
 func (h *Holders) Leaving(nomination *Nomination) []*v1.Pod {
 	var now []*v1.Pod
 	for _, pod := range nomination.Victims {
@@ -236,13 +235,13 @@ func (h *Holders) Leaving(nomination *Nomination) []*v1.Pod {
 	return Leaving(now)
 }
 
-// overdue is how long after the end of its grace period a pod is not waited for any more: its node may be dead.
+// overdue limits how long to wait for a pod after the end of its grace period: its node may be dead.
 const overdue = time.Minute
 
-// Leaving returns those of the pods that are being deleted and not gone yet.
+// Leaving returns the pods that are being deleted and not gone yet.
 func Leaving(pods []*v1.Pod) []*v1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool {
-		// The time of deletion includes the grace period.
+		// DeletionTimestamp includes the grace period.
 		return pod.DeletionTimestamp == nil || hasEnded(pod) || time.Since(pod.DeletionTimestamp.Time) > overdue
 	})
 }

@@ -25,7 +25,7 @@ func nominatedFor(node string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status.NominatedNodeName = node }
 }
 
-// nomination is one of priority 10 that keeps device gpu-0 of pool n1.
+// nomination returns a nomination with priority 10 that keeps device gpu-0 of pool n1.
 func nomination(pod string) *Nomination {
 	claim := builder.Claim(pod).Allocated("n1", "gpu-0")
 	return &Nomination{Pod: types.UID(pod), Priority: 10, Node: "n1", Plan: []ledger.Use{{Claim: ledger.RefTo(claim), Allocation: claim.Status.Allocation}}}
@@ -102,8 +102,8 @@ func TestUnplanned(t *testing.T) {
 	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(5*planAgainAfter)))
 }
 
-// TestPlannedAgain: what could not be planned at first, because not all victims were leaving yet, is planned before one of
-// them is gone, and others can take what it had.
+// TestPlannedAgain: a plan that was impossible at first, because not all victims were leaving yet, is made before any
+// of them is gone and others can take its devices.
 func TestPlannedAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -18,8 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Planner says what pods are to get that are nominated for nodes, and keeps that for them. It is safe for concurrent
-// use.
+// A Planner plans allocations for nominated pods, and keeps the devices for them. It is safe for concurrent use.
 type Planner struct {
 	*Nominations
 	Holders   *Holders
@@ -27,15 +26,15 @@ type Planner struct {
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
 	Nodes     corelisters.NodeLister
-	// Freed is told of devices that are not kept any more.
+	// Freed receives the devices that are no longer kept.
 	Freed func(ledger.Freed)
-	// Await has claims deallocated for a pod as soon as nobody uses them.
+	// Await requests the deallocation of claims for a pod, as soon as they have no consumers.
 	Await func(pod types.UID, claims ...ledger.ClaimRef)
 
 	kept kept
 }
 
-// Plan returns what claims are to get on a site, nil if there are no devices for them.
+// Plan returns allocations for claims on a site, nil if the devices do not suffice.
 func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site) []ledger.Use {
 	outcome, err := task.Solve(ctx, site)
 	if err != nil || !outcome.Fits() {
@@ -48,8 +47,8 @@ func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.Resou
 	return plan
 }
 
-// Keep keeps a plan for a pod that is nominated for a node, and not any more what it was to get before. The victims
-// are gone in the plan.
+// Keep stores a plan for a pod that is nominated for a node, in place of its previous plan. The plan takes the
+// victims as gone. Keep reports whether the plan is kept.
 func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
 	if plan == nil {
 		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
@@ -61,7 +60,7 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 	for _, use := range p.Holders.Released(ByUID(victims)) {
 		nomination.Awaited = append(nomination.Awaited, use.Claim)
 	}
-	if p.Holders.Trying(pod.UID) != nil { // Others are looked after by their scheduler.
+	if p.Holders.Trying(pod.UID) != nil { // The other schedulers await claims for their own pods.
 		p.Await(pod.UID, nomination.Awaited...)
 	} else {
 		nomination.Until = time.Now().Add(KeptForOthers)
@@ -69,15 +68,15 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 	}
 	p.Freed(p.Set(nomination))
 	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
-		p.Freed(p.Drop(pod.UID)) // It ended before there was anything to drop, and nobody else will do it.
+		p.Freed(p.Drop(pod.UID)) // The pod ended before Set: no event will drop the nomination.
 		p.Await(pod.UID)
 		return false
 	}
 	return true
 }
 
-// PlanNominated finds out what pods get that are nominated for a node and have a higher priority than a pod that is
-// about to be tried: those of other schedulers, and all after a restart.
+// PlanNominated makes plans for nominated pods that have none and whose priority is higher than that of the pod to
+// be tried next: pods of other schedulers, and all after a restart.
 func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
 		if p.isInFlight(pod.UID) {
@@ -105,8 +104,8 @@ func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 	}
 }
 
-// UsageFor returns what is in use in the eyes of a pod: of what is kept for others that are nominated, it may only
-// take what is kept for those of lower priority. It also says in which pools it may not take something, nil if in none.
+// UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
+// pods of lower priority. kept reports whether devices of a pool are kept; it is nil if none are.
 func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.PoolID) bool) {
 	var against []ledger.Use
 	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
@@ -114,7 +113,7 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.
 			continue
 		}
 		for _, use := range nomination.Plan {
-			if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil { // Else it has what it needs.
+			if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil { // Otherwise the claim has its devices.
 				against = append(against, use)
 			}
 		}
@@ -129,13 +128,12 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.
 	return view, view.keepsIn
 }
 
-// isInFlight reports whether an attempt to bind a pod is under way: what that has planned is in the ledger.
+// isInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.
 func (p *Planner) isInFlight(pod types.UID) bool {
 	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 
-// GroupWaits returns the nominations of a group's pods for which others were evicted that have not ended yet, nil if
-// there are none.
+// GroupWaits returns the nominations of a group's pods if victims of any of them are still leaving, else nil.
 func (p *Planner) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
 	waits := false
 	infos := make(map[types.NamespacedName]*fwk.NominatingInfo)
@@ -151,7 +149,7 @@ func (p *Planner) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
 	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}
 }
 
-// ByUID returns pods by UID.
+// ByUID returns the pods as a map by UID.
 func ByUID(pods []*v1.Pod) map[types.UID]*v1.Pod {
 	result := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {

@@ -21,15 +21,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// Devices says which pods hold the devices that a pod needs.
+// Devices finds the pods that hold devices which another pod needs.
 type Devices interface {
-	// Elsewhere returns the pods of lower priority on other nodes that hold devices which can be reached from this
-	// node as well.
+	// Elsewhere returns the pods of lower priority on other nodes that hold devices which this node can reach as well.
 	Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
-	// Fits reports whether a node has the devices for a pod if some pods were gone.
+	// Fits reports whether a node has the devices for a pod once the given pods are gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
-	// NotYet returns why a pod that is nominated for a node has to wait for what earlier evictions make free, "" if
-	// it need not.
+	// NotYet returns why a nominated pod has to wait for earlier evictions, "" if it need not.
 	NotYet(ctx context.Context, preemptor *v1.Pod) string
 }
 
@@ -39,26 +37,26 @@ type Preemption struct {
 	*defaultpreemption.DefaultPreemption
 
 	handle fwk.Handle
-	// guarded is the handle that upstream has.
+	// guarded is the handle that upstream's plugin uses.
 	guarded *guardedHandle
 	devices Devices
-	// gangs says who is evicted together with others.
+	// gangs finds the pods that are evicted together.
 	gangs Gangs
-	// Enabled reports whether the profile preempts at all: it has the plugin DefaultPreemption.
+	// Enabled reports whether the profile preempts at all, that is, enables the plugin DefaultPreemption.
 	Enabled func() bool
-	// profile returns the plugin DefaultPreemption of the profile, nil if that does not have it, or if it
-	// cannot be asked. It has the profile's arguments.
+	// profile returns the profile's plugin DefaultPreemption, which has the profile's arguments. It
+	// returns nil if the profile has none, or if the handle does not list plugins.
 	profile func() *defaultpreemption.DefaultPreemption
 }
 
-// The candidates among which a node is chosen, unless the profile has arguments for that: the defaults of
+// The numbers of candidate nodes if the profile has no arguments for them: the defaults of
 // DefaultPreemptionArgs.
 const (
 	minCandidateNodesPercentage = 10
 	minCandidateNodesAbsolute   = 100
 )
 
-// New makes a Preemption for the plugin of that name. Tell says in events what victims give up.
+// New returns a Preemption for the plugin of the given name. tell describes in events what victims give up.
 func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
 	args := &config.DefaultPreemptionArgs{
 		MinCandidateNodesPercentage: minCandidateNodesPercentage,
@@ -78,7 +76,7 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features feature
 	return p, nil
 }
 
-// stayingFirst is upstream's order of importance, but whoever is being deleted anyway is the least important.
+// stayingFirst is upstream's order of importance, except that victims being deleted are the least important.
 func stayingFirst(a, b preemption.Victim) bool {
 	if leaves, other := isLeaving(a), isLeaving(b); leaves != other {
 		return other
@@ -97,7 +95,7 @@ func (p *Preemption) isEnabled() bool {
 	})
 }
 
-// ofProfile looks for the plugin DefaultPreemption of the profile.
+// ofProfile returns the profile's plugin DefaultPreemption, nil if it finds none.
 func (p *Preemption) ofProfile() *defaultpreemption.DefaultPreemption {
 	profile, ok := p.handle.(interface {
 		PodGroupPostFilterPlugins() []fwk.PodGroupPostFilterPlugin
@@ -121,10 +119,10 @@ func (p *Preemption) GetOffsetAndNumCandidates(nodes int32) (offset, candidates 
 	return p.DefaultPreemption.GetOffsetAndNumCandidates(nodes)
 }
 
-// PodEligibleToPreemptOthers implements preemption.Interface: a pod for which others were evicted waits for them,
-// wherever they are.
+// PodEligibleToPreemptOthers implements preemption.Interface. A pod for which others were evicted waits for
+// these, on whichever node they are.
 func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod, nominated *fwk.Status) (bool, string) {
-	// As upstream: a pod whose node does not do any more, whoever goes, looks for another one.
+	// As upstream: if no eviction can make the nominated node fit, the pod looks for another node.
 	if hopeless := pod.Status.NominatedNodeName != "" && nominated.Code() == fwk.UnschedulableAndUnresolvable; !hopeless {
 		if reason := p.devices.NotYet(ctx, pod); reason != "" {
 			return false, reason
@@ -133,8 +131,8 @@ func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod
 	return p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
 }
 
-// SelectVictimsOnNode implements preemption.Interface. It lets upstream choose among the pods on the node and those
-// on other nodes that are in the way.
+// SelectVictimsOnNode implements preemption.Interface. Upstream chooses among the pods on the node and the pods on
+// other nodes that are in the way.
 func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
 	possible []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
 	elsewhere, err := p.elsewhere(ctx, cs, preemptor, node, possible, pdbs)
@@ -151,7 +149,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 			victims, violating = all, violations(all, pdbs)
 		}
 	}
-	// Who leaves anyway is the last to be put back; but of the first one upstream takes it that its priority is the highest.
+	// stayingFirst sorts leaving victims last, but upstream expects the first victim to have the highest priority.
 	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
 	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil && status.IsSuccess() {
 		attempt.set(node.Node().Name, victims)
@@ -159,7 +157,8 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	return victims, violating, status
 }
 
-// together adds those that go with victims. A node is none where somebody of the same or a higher priority would have to.
+// together adds the pods that must go with the victims. It rejects the node if one of these has the preemptor's
+// priority or a higher one.
 func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, *fwk.Status) {
 	all := p.gangs.Together(victims)
 	for _, pod := range all {
@@ -170,7 +169,7 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 	return all, nil
 }
 
-// violations is how many of the victims violate PodDisruptionBudgets if all of them go.
+// violations returns how many victims violate PodDisruptionBudgets if all of them go.
 func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
 	var all []preemption.Victim
 	for _, pod := range victims {
@@ -182,7 +181,7 @@ func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
 	return len(violating)
 }
 
-// Preempt is PostFilter. It also returns the victims on the node that the pod is nominated for then.
+// Preempt implements PostFilter. It also returns the victims on the node that the pod is nominated for.
 func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, []*v1.Pod, *fwk.Status) {
 	attempt := p.newAttempt()
 	result, status := p.PostFilter(context.WithValue(ctx, attemptKey{}, attempt), cs, pod, statuses)
@@ -194,8 +193,8 @@ func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod
 
 // elsewhere returns the victims on other nodes that have to be considered.
 //
-// Upstream takes all away, and puts them back one by one, the most important first. If the least important ones are
-// enough, wherever they are, all others would be put back: those of them that are on other nodes are not looked at.
+// Upstream removes all victims, and puts them back one by one, the most important first. If the least important
+// victims on any nodes suffice, upstream would put all others back, so elsewhere leaves those out.
 func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
 	local []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*preemption.DomainVictim, error) {
 	victims, err := p.victimsOf(ctx, p.devices.Elsewhere(cs, preemptor, node.Node()), local)
@@ -217,7 +216,7 @@ func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor
 	return slices.DeleteFunc(least, func(victim *preemption.DomainVictim) bool { return !remote[victim] }), nil
 }
 
-// enough returns how many of the first victims suffice, 0 if all do not.
+// enough returns how many of the first victims suffice, 0 if not even all of them do.
 func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Node, victims []*preemption.DomainVictim) int {
 	fits := func(n int) bool {
 		gone := make(map[types.UID]*v1.Pod, n)
@@ -229,7 +228,7 @@ func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	if !fits(len(victims)) {
 		return 0
 	}
-	low, high := 0, len(victims) // It fits without the first high.
+	low, high := 0, len(victims) // The node fits without the first high victims.
 	for low < high {
 		middle := (low + high) / 2
 		if fits(middle) {
@@ -241,15 +240,15 @@ func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	return high
 }
 
-// take adds the pods of a victim.
+// take adds the pods of a victim to gone.
 func take(gone map[types.UID]*v1.Pod, victim *preemption.DomainVictim) {
 	for _, info := range victim.Pods() {
 		gone[info.GetPod().UID] = info.GetPod()
 	}
 }
 
-// victimsOf returns what is evicted with some pods, each once, unless it is among the known victims: a pod, or all
-// pods of a PodGroup that is disrupted as a whole.
+// victimsOf returns the victims that the given pods belong to, each once, and none of the known ones. A victim is
+// a pod, or all pods of a PodGroup that is disrupted as a whole.
 func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*preemption.DomainVictim) ([]*preemption.DomainVictim, error) {
 	seen := make(map[types.UID]*v1.Pod)
 	for _, victim := range known {
@@ -290,7 +289,7 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 	return victims, nil
 }
 
-// leastImportantFirst sorts victims in the order in which upstream would rather evict them.
+// leastImportantFirst sorts victims in upstream's order of eviction.
 func leastImportantFirst[V preemption.Victim](victims []V, pdbs []*policy.PodDisruptionBudget, moreImportant defaultpreemption.MoreImportantVictimFunc) []V {
 	slices.SortStableFunc(victims, func(a, b V) int {
 		switch {

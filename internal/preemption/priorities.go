@@ -10,30 +10,30 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// Priorities knows the lowest priority of pods that may hold devices: no pod of that priority or a lower one has to look
-// for others to evict, as in a cluster where all have the same. It is safe for concurrent use.
+// Priorities tracks the lowest priority of pods that may hold devices. A pod with that priority or a lower one has no
+// victims to look for, for example in a cluster with one priority. It is safe for concurrent use.
 type Priorities struct {
 	mutex sync.Mutex
-	// pods counts them by priority.
+	// pods holds the number of pods by priority.
 	pods map[int32]int
-	// lowest is the lowest one that is counted, one more than the highest possible if none is.
+	// lowest is the lowest priority in pods, or none if there are no pods.
 	lowest atomic.Int64
 }
 
-// none is the lowest priority of no pods.
+// none stands for no priority: it is above all valid ones.
 const none = math.MaxInt32 + 1
 
-// NewPriorities returns one that knows of no pod.
+// NewPriorities returns a Priorities without pods.
 func NewPriorities() *Priorities {
 	p := &Priorities{pods: make(map[int32]int)}
 	p.lowest.Store(none)
 	return p
 }
 
-// AnyBelow reports whether there is a pod of lower priority.
+// AnyBelow reports whether any pod has a lower priority.
 func (p *Priorities) AnyBelow(priority int32) bool { return p.lowest.Load() < int64(priority) }
 
-// Changed takes over what the API server has of a pod: before and after an event, nil if there was no such pod.
+// Changed handles an event about a pod: before and after are the API server's versions, nil if there was none.
 func (p *Priorities) Changed(before, after *v1.Pod) {
 	old, counted := countedAs(before)
 	now, counts := countedAs(after)
@@ -57,7 +57,8 @@ func (p *Priorities) Changed(before, after *v1.Pod) {
 	p.lowest.Store(lowest)
 }
 
-// countedAs returns the priority of a pod that may hold devices. That of a PodGroup, which counts instead, may be any.
+// countedAs returns the priority of a pod that may hold devices. Pods of a PodGroup count as the lowest priority: the
+// group's priority decides, and it may be any.
 func countedAs(pod *v1.Pod) (priority int32, counts bool) {
 	switch {
 	case pod == nil || hasEnded(pod) || !mayHoldDevices(pod):
@@ -68,7 +69,7 @@ func countedAs(pod *v1.Pod) (priority int32, counts bool) {
 	return corev1helpers.PodPriority(pod), true
 }
 
-// mayHoldDevices reports whether a pod has claims, or asks for resources that devices may back (KEP-5004).
+// mayHoldDevices reports whether a pod has claims, or requests resources that devices may back (KEP-5004).
 func mayHoldDevices(pod *v1.Pod) bool {
 	if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 		return true

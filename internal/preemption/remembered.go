@@ -15,29 +15,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// remembered has, from one attempt to the next, the pools of which all that is in use is held by pods on nodes. In a
-// full cluster these are nearly all, and which pods they are need not be found out for each attempt anew.
+// remembered caches the pools whose used devices are all held by pods on nodes. In a full cluster nearly all pools
+// are like that, and need not be analyzed for each attempt again.
 type remembered struct {
 	pools    sync.Map // inventory.PoolKey to *heldPool
 	verdicts sync.Map // name of a node to []*verdict, never empty
-	// bytes is what verdicts take. The mutex is for changes of both.
+	// bytes is the size of all verdicts. The mutex guards changes of both.
 	bytes int
 	mutex sync.Mutex
-	// added is how many were added.
+	// added counts the pools that were ever added.
 	added atomic.Int64
 }
 
-// sweepAfter is how many pools are added until those are looked for that have changed since.
+// sweepAfter is the number of added pools after which outdated pools are removed.
 const sweepAfter = 4096
 
-// heldPool is a pool of which all that is in use is held by pods on nodes, none of them for a PodGroup.
+// A heldPool is a pool whose used devices are all held by pods on nodes, none of them of a PodGroup.
 type heldPool struct {
-	// usage is what the ledger had, and changes the count of changes then: as long as these are the same, so are the
-	// pods. Nothing is kept of what the ledger does not have any more.
+	// usage is the ledger's usage of the pool, and changes the value of count, both at the time of the analysis. As
+	// long as they are the same, so are the pods. The pointer is weak so that usages which the ledger drops can be
+	// freed.
 	usage   weak.Pointer[ledger.PoolUsage]
 	count   *atomic.Uint64
 	changes uint64
-	// claims hold what is in use, for pods of that priority at most.
+	// claims hold the used devices, for pods of priority highest at most.
 	claims  []types.UID
 	highest int32
 	// onlyOn is the node of all these pods, "" if they are on several.
@@ -47,12 +48,12 @@ type heldPool struct {
 	emptied *ledger.PoolUsage
 }
 
-// isOf reports whether it is what the ledger has of the pool.
+// isOf reports whether usage is the one that was analyzed.
 func (p *heldPool) isOf(usage *ledger.PoolUsage) bool {
 	return usage != nil && p.usage.Value() == usage
 }
 
-// without is what is in use without all these claims, of the usage of which the pool was found.
+// without returns the usage of the pool without these claims. usage must be the one that was analyzed.
 func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage {
 	p.once.Do(func() {
 		all := func(types.UID) bool { return true }
@@ -61,7 +62,7 @@ func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *l
 	return p.emptied
 }
 
-// heldPool returns what is remembered of a pool, nil if nothing is that is still true.
+// heldPool returns the cached pool, nil if there is none or if it is outdated.
 func (h *Holders) heldPool(pool *inventory.NodePool) *heldPool {
 	known, found := h.remembered.pools.Load(pool.Key)
 	if !found {
@@ -75,7 +76,8 @@ func (h *Holders) heldPool(pool *inventory.NodePool) *heldPool {
 	return held
 }
 
-// remember has a pool remembered, and forgets those that nobody asks about any more, of nodes that are gone.
+// remember caches a pool. Once in a while it removes the pools and verdicts that are outdated, for example
+// those of deleted nodes.
 func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 	h.remembered.pools.Store(pool.Key, held)
 	if h.remembered.added.Add(1)%sweepAfter != 0 {
@@ -95,14 +97,14 @@ func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 	})
 }
 
-// isSteady reports whether a claim is held by pods on nodes only, and by none of a PodGroup. Of such a claim the ledger
-// and ConsumerChanged tell when that changes.
+// isSteady reports whether only pods on nodes hold a claim, and none of a PodGroup. The ledger and ConsumerChanged
+// notice when that ends.
 func isSteady(use ledger.Use, pods []*v1.Pod) bool {
 	return len(use.InFlight) == 0 && len(pods) == len(use.ReservedFor) &&
 		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return podgroup.NameOf(pod) != "" })
 }
 
-// of takes note of the pods that hold what is in use of the pool.
+// of stores the highest priority and the common node of the pods that hold the pool's used devices.
 func (p *heldPool) of(pods []*v1.Pod) {
 	p.highest, p.onlyOn = corev1helpers.PodPriority(pods[0]), pods[0].Spec.NodeName
 	for _, pod := range pods[1:] {
@@ -113,8 +115,8 @@ func (p *heldPool) of(pods []*v1.Pod) {
 	}
 }
 
-// PodChanged has to be called with what the API server has of a pod: before and after an event, nil if there was no
-// such pod.
+// PodChanged must be called for each event about a pod: before and after are the API server's versions, nil if
+// there was none.
 func PodChanged(claims *ledger.Ledger, before, after *v1.Pod) {
 	if before != nil && after != nil && before.UID == after.UID {
 		if before.Spec.NodeName != after.Spec.NodeName || hasEnded(before) != hasEnded(after) {

@@ -29,7 +29,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// cluster is one of two pools in which claims and pods come, change and go.
+// cluster has two pools in which claims and pods come, change and go.
 type cluster struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -38,7 +38,7 @@ type cluster struct {
 	version int
 	pools   []*inventory.NodePool
 	node    *v1.Node
-	// usual remembers what it found before, and known is how many verdicts it knew.
+	// usual caches across looks, and known counts the cached verdicts that it used.
 	usual *Holders
 	known int
 }
@@ -56,7 +56,7 @@ func newCluster(t *testing.T, seed int64) *cluster {
 	return c
 }
 
-// holders makes Holders that remember nothing yet.
+// holders returns Holders with empty caches.
 func (c *cluster) holders() *Holders {
 	return &Holders{
 		Ledger: c.ledger, Claims: &podclaims.Claims{Pods: c.pods}, Priority: corev1helpers.PodPriority,
@@ -82,13 +82,13 @@ func (c *cluster) claim() *resourceapi.ResourceClaim {
 
 func (c *cluster) podName() string { return "pod-" + strconv.Itoa(c.rng.Intn(podsInCluster)) }
 
-// step has one thing happen, as informers and attempts tell of it.
+// step makes one random change, with the events of informers and attempts.
 func (c *cluster) step() {
 	switch claim := c.claim(); c.rng.Intn(12) {
 	case 0, 1, 2, 3, 4:
 		c.observe(claim)
 	case 5:
-		_ = c.ledger.AddInFlight(ledger.RefTo(claim), types.UID(c.podName()), claim.Status.Allocation) // Or it is held.
+		_ = c.ledger.AddInFlight(ledger.RefTo(claim), types.UID(c.podName()), claim.Status.Allocation) // It may be held.
 	case 6, 7:
 		c.ledger.RemoveInFlight(claim.UID, types.UID(c.podName()))
 	default:
@@ -96,7 +96,7 @@ func (c *cluster) step() {
 	}
 }
 
-// observe has the server write a claim.
+// observe reports the server's state of a claim.
 func (c *cluster) observe(claim *resourceapi.ResourceClaim) {
 	c.version++
 	claim.ResourceVersion = strconv.Itoa(c.version)
@@ -113,7 +113,7 @@ func (c *cluster) observe(claim *resourceapi.ResourceClaim) {
 	c.ledger.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 }
 
-// changePod has a pod come, begin to run, end or go.
+// changePod creates, binds, ends or deletes a pod.
 func (c *cluster) changePod(name string) {
 	before := c.pod(name)
 	var after *v1.Pod
@@ -144,7 +144,7 @@ func (c *cluster) changePod(name string) {
 	PodChanged(c.ledger, before, after)
 }
 
-// look says all that a Standing says, in the eyes of a pod of some priority with some claims.
+// look returns all results of a Standing, for a pod of some priority with some claims.
 func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []string {
 	s := NewStanding(holders, c.ledger, priority, own...)
 	var said []string
@@ -162,8 +162,8 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 	return said
 }
 
-// verdict is that about a pod that can do with two devices in use, on a node that
-// reaches one of them, or both.
+// verdict returns the verdict about a pod that fits while at most two devices are in use, on a node that reaches one
+// pool or both.
 func (c *cluster) verdict(s *Standing) *fwk.Status {
 	s.question = sha256.Sum256([]byte(strconv.Itoa(int(s.priority))))
 	site := allocator.Site{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
@@ -190,7 +190,7 @@ func used(view ledger.View, pool *inventory.NodePool) (devices []string) {
 	return devices
 }
 
-// TestRememberedAsFoundAnew: whatever happens, what is remembered is what one would find.
+// TestRememberedAsFoundAnew: after random changes, cached results equal newly computed ones.
 func TestRememberedAsFoundAnew(t *testing.T) {
 	t.Parallel()
 	remembered, known := 0, 0
@@ -215,7 +215,7 @@ func TestRememberedAsFoundAnew(t *testing.T) {
 	require.Greater(t, remembered, 300, "pools of which anything is remembered")
 }
 
-// TestForgotten: nothing is kept for pools of nodes that are gone.
+// TestForgotten: pools of deleted nodes leave nothing in the cache.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -228,7 +228,7 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// TestVerdictsHaveABound: however long the reasons are, and for however many nodes and questions.
+// TestVerdictsHaveABound: the cache stays bounded with long reasons, and with many nodes and questions.
 func TestVerdictsHaveABound(t *testing.T) {
 	// Not in parallel with others: it looks at the heap.
 	var r remembered
@@ -260,7 +260,7 @@ func TestVerdictsHaveABound(t *testing.T) {
 	runtime.KeepAlive(&r)
 }
 
-// TestNothingIsKeptOfPoolUsage: of what the ledger has replaced.
+// TestNothingIsKeptOfPoolUsage: the cache keeps no usage that the ledger has replaced.
 func TestNothingIsKeptOfPoolUsage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

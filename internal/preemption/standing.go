@@ -13,19 +13,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Standing says which claims are in the way of a pod of some priority for the time being only. It is for one
-// attempt to schedule the pod, and safe for concurrent use.
+// Standing classifies claims: which ones could stop being in the way of a pod of some priority. It is valid
+// for one attempt to schedule the pod, and safe for concurrent use.
 type Standing struct {
-	// WithoutEnding is what is in use apart from claims that are about to be deallocated, because all that used
-	// them have ended; WithoutBelow has neither those nor the claims of pods of lower priority.
+	// WithoutEnding is the usage without claims that are about to be deallocated, because all their pods have
+	// ended. WithoutBelow also lacks the claims of pods of lower priority.
 	WithoutEnding, WithoutBelow ledger.View
 
 	holders  *Holders
 	usage    ledger.View
 	priority int32
-	// own are the pod's own claims.
+	// own holds the pod's own claims.
 	own map[types.UID]bool
-	// question is what verdicts about nodes are remembered for; see Ask.
+	// question is the key of cached verdicts about nodes; see Ask.
 	question question
 
 	mutex  sync.Mutex
@@ -34,21 +34,21 @@ type Standing struct {
 	uses   map[types.UID][]ledger.Use // by pod
 }
 
-// claimStanding is the standing of a claim, and the pods that have to go for it if that is below.
+// claimStanding is the standing of a claim; pods are those to evict if it is below.
 type claimStanding struct {
 	standing
 	pods []*v1.Pod
-	// steady is set if it stays so until the ledger tells.
+	// steady is set if the standing holds until the ledger reports a change.
 	steady bool
 }
 
-// poolStanding is the same for a pool: below are its claims of that standing.
+// poolStanding counts the claims in a pool, and lists those whose standing is below.
 type poolStanding struct {
 	Tally
 	below []types.UID
 }
 
-// Tally is how many claims hold devices for the time being only.
+// Tally counts the claims that hold devices only for now.
 type Tally struct {
 	Below, Ending int
 }
@@ -61,8 +61,8 @@ const (
 	ending
 )
 
-// NewStanding makes one for what is in use in the eyes of a pod of that priority. Its own claims stay allocated,
-// whoever else uses them.
+// NewStanding returns a Standing over the given usage for a pod of the given priority. The pod's own claims stay
+// allocated, even if all other consumers go.
 func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Standing {
 	s := &Standing{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
@@ -84,12 +84,11 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 	return s
 }
 
-// without is a view of what is in use without some claims, which needs not look at the claims of pools that are
-// remembered.
+// without is a view of the usage without some claims. For cached pools it does not look at each claim.
 type without struct {
 	ledger.View
 	standing *Standing
-	// held is what is in use then of a pool that is held by pods of lower priority, of which that usage is in use now.
+	// held returns the resulting usage of a pool that pods of lower priority hold, from its current usage.
 	held func(*heldPool, *inventory.NodePool, *ledger.PoolUsage) *ledger.PoolUsage
 }
 
@@ -101,13 +100,13 @@ func (w *without) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	return ledger.Of(w.View, pool)
 }
 
-// heldBelow returns what is remembered of a pool if that is held by pods of lower priority only, else nil.
+// heldBelow returns the cached pool if pods of lower priority hold all its used devices, else nil.
 func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
 	held, _ := s.heldUsage(pool)
 	return held
 }
 
-// heldUsage is heldBelow, with what is in use: what is remembered does not keep that.
+// heldUsage does the same as heldBelow, and also returns the pool's usage: the cache has only a weak pointer to it.
 func (s *Standing) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
 	held, usage := s.holders.heldPool(pool), ledger.Of(s.usage, pool)
 	if held == nil || held.highest >= s.priority || !held.isOf(usage) ||
@@ -123,7 +122,7 @@ func (s *Standing) of(claim types.UID) claimStanding {
 	return standing
 }
 
-// lookUp returns the standing of a claim, and whether that was found out just now.
+// lookUp returns the standing of a claim, and whether this call determined it.
 func (s *Standing) lookUp(claim types.UID) (standing claimStanding, fresh bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -135,7 +134,7 @@ func (s *Standing) lookUp(claim types.UID) (standing claimStanding, fresh bool) 
 	return standing, !found
 }
 
-// In counts the claims that hold devices of some pools.
+// In counts the claims that hold devices only for now, in some pools.
 func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
 	for _, pool := range pools {
 		tally := s.in(pool)
@@ -145,7 +144,7 @@ func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
 	return sum
 }
 
-// in counts the claims that hold devices of a pool on any node.
+// in counts the claims that hold devices of a pool only for now, on any node.
 func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 	if held := s.heldBelow(pool); held != nil {
 		return poolStanding{Tally: Tally{Below: len(held.claims)}, below: held.claims}
@@ -163,7 +162,8 @@ func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 	return known
 }
 
-// find is in for a pool that was not looked at before. It is remembered, if it may be.
+// find determines what in returns for a pool that was not looked at before. It caches the result if
+// all of it is steady.
 func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
 	usage := ledger.Of(s.usage, pool)
 	claims := claimsIn(usage)
@@ -184,7 +184,7 @@ func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
 			known.Ending++
 		case lasting:
 		}
-		// What was found out earlier in the attempt may be older than the count of changes.
+		// A standing from earlier in the attempt may be older than held.changes.
 		steady = steady && fresh && of.steady
 	}
 	known.Below = len(known.below)
@@ -196,7 +196,7 @@ func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
 	return known
 }
 
-// claimsIn returns the claims that hold devices, or shares of them.
+// claimsIn returns the claims that hold devices or shares of devices.
 func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 	claims := make(map[types.UID]bool)
 	for _, use := range usage.All() {
@@ -210,7 +210,8 @@ func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 	return claims
 }
 
-// Without returns what is in use if some pods of lower priority were gone. What is about to be deallocated is not.
+// Without returns the usage as it is once the given pods of lower priority are gone. It leaves out claims that are
+// about to be deallocated.
 func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	var released []ledger.Use
 	for _, pod := range gone {
@@ -225,7 +226,7 @@ func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	return ledger.WhatIf(s.WithoutEnding, released, nil)
 }
 
-// usesOf returns what the claims of a pod hold.
+// usesOf returns the uses of a pod's claims.
 func (s *Standing) usesOf(pod *v1.Pod) []ledger.Use {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -237,7 +238,7 @@ func (s *Standing) usesOf(pod *v1.Pod) []ledger.Use {
 	return uses
 }
 
-// Ending returns the claims that are about to be deallocated, as far as anybody has looked at their devices.
+// Ending returns the claims that are about to be deallocated, among those looked at so far.
 func (s *Standing) Ending() (claims []ledger.ClaimRef) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -249,8 +250,7 @@ func (s *Standing) Ending() (claims []ledger.ClaimRef) {
 	return claims
 }
 
-// Elsewhere returns the pods of lower priority that hold devices of some pools on other nodes than the one of
-// that name.
+// Elsewhere returns the pods of lower priority that hold devices of some pools, except pods on the given node.
 func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)

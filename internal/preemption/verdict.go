@@ -19,26 +19,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// question tells apart what is asked about nodes: a digest, because users choose how long expressions and names are. It is the zero
-// value if nothing is to be remembered.
+// question identifies what is asked about nodes. It is a digest, because users choose the lengths of expressions and
+// names. The zero value means that nothing is cached.
 type question [sha256.Size]byte
 
-// verdict is that a node would have the devices for a pod without pods of lower priority.
+// A verdict says that a node would have the devices for a pod once pods of lower priority are gone.
 type verdict struct {
 	question question
 	node     weak.Pointer[v1.Node]
 	pools    []weak.Pointer[inventory.NodePool]
-	// held are these pools, nil for those of which nothing is in use.
+	// held are the cached pools, in the order of pools; nil for pools without used devices.
 	held   []*heldPool
 	reason string
 }
 
-// size is how many bytes a verdict takes, without the pools, which remembered has once for all verdicts.
+// size returns the bytes that a verdict takes. It does not count the held pools, which all verdicts share.
 func (v *verdict) size() int {
 	return int(unsafe.Sizeof(*v)) + len(v.reason) + len(v.pools)*int(unsafe.Sizeof(v.pools[0])+unsafe.Sizeof(v.held[0]))
 }
 
-// isAbout reports whether the node and what it sees are those of the verdict.
+// isAbout reports whether the verdict was made for the same node and pools.
 func (v *verdict) isAbout(site allocator.Site) bool {
 	return v.node.Value() == site.Node && slices.EqualFunc(v.pools, site.Pools, func(known weak.Pointer[inventory.NodePool], pool *inventory.NodePool) bool {
 		return known.Value() == pool
@@ -46,15 +46,15 @@ func (v *verdict) isAbout(site allocator.Site) bool {
 }
 
 const (
-	// verdictsPerNode is how many questions are remembered for a node.
+	// verdictsPerNode limits the questions cached for a node.
 	verdictsPerNode = 4
-	// verdictBytes is what all verdicts take: users choose how long the names are that reasons quote.
+	// verdictBytes limits the size of all verdicts: users choose the lengths of the names that reasons quote.
 	verdictBytes = 16 << 20
 )
 
-// Ask has verdicts about nodes remembered for all that ask for the same, in the eyes of pods of this priority. The task has
-// to be for all claims of the pod. Claims of the same name in their pods, with requests of the same names, are taken to be the same:
-// that is how reasons call them.
+// Ask enables the cache of verdicts for this attempt, shared by all pods of this priority with the same question. The
+// task must cover all claims of the pod. Claims count as the same if their names in the pod spec and the names of their
+// requests are the same, because reasons use these names.
 func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClaim) {
 	key := task.AppendKey(binary.AppendVarint(nil, int64(s.priority)))
 	for _, claim := range claims {
@@ -66,7 +66,7 @@ func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClai
 	s.question = sha256.Sum256(key)
 }
 
-// appendNames appends what reasons may quote of a request.
+// appendNames appends the parts of a request that reasons may quote.
 func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
 	key = append(append(key, '/'), request.Name...)
 	if request.Exactly != nil {
@@ -79,7 +79,7 @@ func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
 	return key
 }
 
-// Known returns the verdict about a node if it was found out before and nothing has changed since, else nil.
+// Known returns the cached verdict about a node, nil if there is none or if something has changed since.
 func (s *Standing) Known(site allocator.Site) *fwk.Status {
 	known, found := s.holders.remembered.verdicts.Load(site.Node.Name)
 	if !found || s.question == (question{}) {
@@ -93,7 +93,8 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 	return nil
 }
 
-// stillHeld reports whether pods of lower priority hold what they held then, and nobody holds anything else.
+// stillHeld reports whether pods of lower priority hold the same devices as at the time of the verdict, and
+// all others are free.
 func (s *Standing) stillHeld(v *verdict, site allocator.Site) bool {
 	for i, pool := range site.Pools {
 		if v.held[i] == nil {
@@ -107,7 +108,7 @@ func (s *Standing) stillHeld(v *verdict, site allocator.Site) bool {
 	return true
 }
 
-// isOf reports whether the ledger still has what it had then of some pool.
+// isOf reports whether the usage of at least one pool is the same in the ledger as at the time of the verdict.
 func (v *verdict) isOf(claims *ledger.Ledger) bool {
 	for i := range v.pools {
 		if pool := v.pools[i].Value(); pool != nil && v.held[i] != nil && v.held[i].isOf(ledger.Of(claims, pool)) {
@@ -117,10 +118,10 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 	return false
 }
 
-// Reject is the status of a node that has no devices for the pod, for some reason: Unschedulable if it would have them
-// without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. It also reports whether
-// it would have them as soon as claims of pods that have ended are deallocated. wouldFit says whether the node has devices if
-// what is in use is as in a view, and whether that is certain; certain whether the reason is.
+// Reject returns the status of a node that lacks devices for the pod, for the given reason: Unschedulable if it would
+// fit without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. awaitsRelease is
+// set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
+// node fits with a given usage, and whether that is certain. certain says whether the reason is.
 func (s *Standing) Reject(site allocator.Site, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
@@ -140,7 +141,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 	return podstatus.New(fwk.UnschedulableAndUnresolvable, reason), false
 }
 
-// remember has a verdict remembered, unless it may change without a change of what it rests on.
+// remember caches a verdict, unless it depends on a pool that is not cached.
 func (s *Standing) remember(site allocator.Site, reason string) {
 	if s.question == (question{}) {
 		return
@@ -156,7 +157,7 @@ func (s *Standing) remember(site allocator.Site, reason string) {
 	s.holders.remembered.add(site.Node.Name, v)
 }
 
-// add remembers a verdict about a node as the latest one. If all take too much then, it begins anew.
+// add caches a verdict about a node as its latest one. If the size limit is exceeded, it clears the cache.
 func (r *remembered) add(node string, v *verdict) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -181,7 +182,7 @@ func (r *remembered) forget(node string) {
 	}
 }
 
-// entrySize is what a node takes besides its name and its verdicts.
+// entrySize is the approximate size in bytes of a node's entry, besides its name and its verdicts.
 const entrySize = 200
 
 func sizeOf(node string, verdicts []*verdict) int {
@@ -195,7 +196,7 @@ func sizeOf(node string, verdicts []*verdict) int {
 	return size
 }
 
-// claims is a number of claims in words.
+// claims returns a number of claims in words.
 func claims(n int) string {
 	if n == 1 {
 		return "1 claim"

@@ -12,19 +12,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// worldKey is where a dry run of preemption keeps what it has taken away.
+// worldKey is the key in the cycle state under which a dry run of preemption keeps the removed pods.
 const worldKey fwk.StateKey = "Quartermaster.WhatIf"
 
-// World is the cluster without some pods, in which Filter is asked whether a pod would fit. Unlike what else is known
-// about an attempt it is cloned: each dry run has its own.
+// A World is the cluster without some pods. Filter uses it to find out whether a pod would fit. Unlike the attempt's
+// other state it is cloned: each dry run has its own.
 type World struct {
-	// gone are the pods that are not there.
+	// gone holds the removed pods, by UID.
 	gone map[types.UID]*v1.Pod
-	// usage is what is in use without them, nil if that has to be found out (again). The mutex is for that: when a
-	// group is tried, nodes are looked at at the same time.
+	// usage is the usage without the removed pods, nil if it has to be computed (again). The mutex guards it: in a
+	// dry run for a group, nodes are filtered concurrently.
 	usage ledger.View
 	mutex sync.Mutex
-	// others returns what is reserved for other members of the pod's group; nil if the pod is tried alone.
+	// others returns the reservations of the other members of the pod's group; it is nil if the pod is tried alone.
 	others func() []ledger.Use
 }
 
@@ -51,7 +51,7 @@ func WorldIn(cs fwk.CycleState) (*World, error) {
 	return w, nil
 }
 
-// RemovePod takes a pod away, as fwk.PreFilterExtensions has it.
+// RemovePod removes a pod, as fwk.PreFilterExtensions requires.
 func RemovePod(cs fwk.CycleState, pod *v1.Pod) error {
 	w, err := WorldIn(cs)
 	if err != nil {
@@ -66,8 +66,8 @@ func RemovePod(cs fwk.CycleState, pod *v1.Pod) error {
 	return nil
 }
 
-// AddPod is the opposite of RemovePod. A pod that was not taken away is one that is nominated for the node: what is
-// kept for it is in use in the eyes of others, see Nominations.
+// AddPod undoes RemovePod. A pod that was not removed before is nominated for the node: Nominations already keep
+// its devices.
 func AddPod(cs fwk.CycleState, pod *v1.Pod) error {
 	w, err := WorldIn(cs)
 	if err != nil {
@@ -80,14 +80,14 @@ func AddPod(cs fwk.CycleState, pod *v1.Pod) error {
 	return nil
 }
 
-// Usage returns what is in use. What is about to be deallocated is not.
+// Usage returns the usage in this world. It leaves out claims that are about to be deallocated.
 func (w *World) Usage(standing *Standing) ledger.View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.usage == nil {
 		w.usage = standing.Without(w.gone)
 	}
-	if w.others != nil { // They change from one look to the next.
+	if w.others != nil { // The reservations change between calls.
 		return ledger.WhatIf(w.usage, nil, w.others())
 	}
 	return w.usage

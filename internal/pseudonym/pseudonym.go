@@ -1,5 +1,5 @@
-// Package pseudonym replaces the names in objects, so that they can be shown to others. Whatever is not known to be
-// harmless is replaced: a field that is new in the API gives nothing away.
+// Package pseudonym replaces names in Kubernetes objects by pseudonyms, so that users can show the objects to others.
+// It replaces every text that is not known to be harmless, so a new field of the API reveals nothing.
 package pseudonym
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Replace returns the objects as a dump has them, with other names, namespaces, UIDs and values of labels and taints.
-// The same text is replaced by the same pseudonym everywhere, also in references and in what selects nodes, so that
-// all that can be said of the objects stays the same. Pseudonyms sort as what they stand for: the order of names
-// decides which devices are tried first. They depend on a random key that nobody keeps.
+// Replace returns the objects as a dump has them, with pseudonyms for names, namespaces, UIDs and the values of
+// labels and taints. It replaces equal texts by the same pseudonym everywhere, including references and selectors, so
+// that all relations between the objects stay the same. Pseudonyms sort like the original texts, because the order of
+// names decides which devices the allocator tries first. They depend on a random key that is not stored.
 func Replace(objects whatif.Objects) (whatif.Objects, error) {
 	text, err := json.Marshal(whatif.Slim(objects))
 	if err != nil {
@@ -55,15 +55,15 @@ func Replace(objects whatif.Objects) (whatif.Objects, error) {
 	return replaced, nil
 }
 
-// replacing goes through objects twice: to see which texts there are, and to replace them.
+// replacing traverses the objects twice: first to collect the texts, then to replace them.
 type replacing struct {
-	// names are those of objects, others are values of labels and the like.
+	// names are names of objects, others are other texts, for example values of labels.
 	names, others map[string]bool
 	// pseudonyms is nil the first time.
 	pseudonyms map[string]string
 }
 
-// choose makes pseudonyms for all texts that were seen.
+// choose makes pseudonyms for all collected texts.
 func (r *replacing) choose() error {
 	key := make([]byte, sha256.Size)
 	if _, err := rand.Read(key); err != nil {
@@ -81,7 +81,7 @@ func (r *replacing) choose() error {
 	return nil
 }
 
-// object returns what replaces an object, which is the value of a key.
+// object returns the replacement of an object, which is the value of a key.
 func (r *replacing) object(object map[string]any, key string) map[string]any {
 	result := make(map[string]any, len(object))
 	for name, value := range object {
@@ -102,7 +102,7 @@ func (r *replacing) object(object map[string]any, key string) map[string]any {
 	return result
 }
 
-// value returns what replaces the value of a name in the object of a key.
+// value returns the replacement of a field's value; key is the key of its object.
 func (r *replacing) value(value any, key, name string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -142,7 +142,7 @@ func (r *replacing) text(text, key, name string) string {
 	return r.replace(text, r.names)
 }
 
-// replace returns the pseudonym of a text, or notes that it needs one.
+// replace returns the pseudonym of a text, or collects the text in the first pass.
 func (r *replacing) replace(text string, seen map[string]bool) string {
 	if r.pseudonyms == nil {
 		seen[text] = true
@@ -151,7 +151,7 @@ func (r *replacing) replace(text string, seen map[string]bool) string {
 	return r.pseudonyms[text]
 }
 
-// keys replaces classes in the names of resources, and nothing else.
+// keys replaces the classes in names of extended resources, and nothing else.
 func (r *replacing) keys(value any) any {
 	object, is := value.(map[string]any)
 	if !is {
@@ -166,7 +166,7 @@ func (r *replacing) keys(value any) any {
 
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// within replaces the names of objects that a text contains as whole words, the longest first.
+// within replaces names of objects that occur in a text as whole words, the longest first.
 func (r *replacing) within(text string) string {
 	if r.pseudonyms == nil {
 		return text
@@ -186,7 +186,7 @@ func (r *replacing) within(text string) string {
 	return result.String() + text[end:]
 }
 
-// isLabels reports whether an object is a map of labels: of a pod's nodeSelector too, but not of a slice's.
+// isLabels reports whether an object is a map of labels, including a pod's nodeSelector but not that of a slice.
 func isLabels(object map[string]any, name string) bool {
 	return name == "labels" || name == "matchLabels" || name == "nodeSelector" && object["nodeSelectorTerms"] == nil
 }
@@ -202,7 +202,7 @@ func (r *replacing) labels(labels map[string]any) map[string]any {
 	return result
 }
 
-// missing replaces what could not be read, and why: errors may name anything.
+// missing replaces the reasons why objects could not be read, because errors may contain any name.
 func (r *replacing) missing(list []any) []any {
 	result := make([]any, 0, len(list))
 	for _, one := range list {

@@ -114,7 +114,7 @@ func TestNoNameIsLeft(t *testing.T) {
 	require.Contains(t, text(t, world()), "secret-node-1", "without Replace, it is there")
 }
 
-// TestReferencesHold: everything still is what it was.
+// TestReferencesHold: references still name the same objects.
 func TestReferencesHold(t *testing.T) {
 	before := world()
 	after, err := pseudonym.Replace(before)

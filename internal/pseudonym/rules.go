@@ -17,30 +17,30 @@ func set(names ...string) map[string]bool {
 }
 
 var (
-	// left are fields that a dump with pseudonyms does not have. What drivers report may name anything
-	// (AllocatedDeviceStatus), and so may messages.
+	// left lists fields that Replace removes. Messages and the reports of drivers (AllocatedDeviceStatus) may contain
+	// any name.
 	left = set("managedFields", "generateName", "selfLink", "message", "data", "networkData", "imagePullSecrets")
 
-	// subtrees are kept with all that is in them: attributes and amounts.
+	// subtrees lists fields that are kept with all their contents: attributes and amounts.
 	subtrees = set("attributes", "capacity", "consumedCapacity", "counters", "requestPolicy")
 
-	// kept are fields with texts that the API or drivers define: kinds, enumerations, expressions, keys.
+	// kept lists fields whose texts the API or a driver defines: kinds, enumerations, expressions, keys.
 	kept = set("apiVersion", "apiGroup", "kind", "resource", "resourceVersion", "driver", "expression", "effect", "operator", "key",
 		"matchAttribute", "distinctAttribute", "phase", "type", "status", "allocationMode", "finalizers", "reason",
 		"extendedResourceName", "schedulerName", "preemptionPolicy", "restartPolicy", "topologyKey", "whenUnsatisfiable",
 		"nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys", "mismatchLabelKeys", "compatibilityGroups", "bindingConditions",
 		"bindingFailureConditions", "skipNodeOperations", "protocol", "dnsPolicy", "terminationMessagePolicy")
 
-	// partly are fields of which those words are replaced that are the name of an object.
+	// partly lists fields in which only words that are the name of an object are replaced.
 	partly = set("device", "counterSet", "request", "requests", "requestName", "containerName")
-	// inside are lists of what has names within an object.
+	// inside lists arrays whose elements have names within an object.
 	inside = set("devices", "sharedCounters", "requests", "firstAvailable", "containers", "initContainers", "ports", "resourceClaims",
 		"resourceClaimStatuses", "claims")
 )
 
 var number = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+|m|[kMGTPE]|[KMGTPE]i)?$`)
 
-// isHarmless reports whether a text says nothing by itself: numbers, amounts, truth values, points in time.
+// isHarmless reports whether a text reveals nothing by itself: a number, an amount, a boolean, or a timestamp.
 func isHarmless(text string) bool {
 	if text == "" || text == "true" || text == "false" || number.MatchString(text) {
 		return true
@@ -49,7 +49,7 @@ func isHarmless(text string) bool {
 	return err == nil
 }
 
-// annotations returns what is kept: what a pod calls a claim that was made for it.
+// annotations returns the annotations to keep: the pod's name for a claim that was made for it.
 func (r *replacing) annotations(value any) map[string]any {
 	all, _ := value.(map[string]any)
 	called, is := all[resourceapi.PodResourceClaimAnnotation].(string)
@@ -59,7 +59,7 @@ func (r *replacing) annotations(value any) map[string]any {
 	return map[string]any{resourceapi.PodResourceClaimAnnotation: r.within(called)}
 }
 
-// resource replaces the class in the name of an extended resource that stands for a class (KEP-5004).
+// resource replaces the class in the name of an implicit extended resource (KEP-5004).
 func (r *replacing) resource(name string) string {
 	if class, implicit := strings.CutPrefix(name, resourceapi.ResourceDeviceClassPrefix); implicit {
 		return resourceapi.ResourceDeviceClassPrefix + r.replace(class, r.names)

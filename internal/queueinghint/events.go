@@ -7,9 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 )
 
-// Events lists the events that may help a pod which was rejected, other than those of claims, slices and taint rules, and
-// devices that become free: see requeue.Events and clusterstate.State. Each has a hint that says whether it really may help
-// a given pod.
+// Events lists the events that may help a rejected pod, except for those of claims, slices, taint rules and freed
+// devices: see requeue.Events and clusterstate.State. The hint of each event decides whether it may help a given pod.
 func (h *Hints) Events(features feature.Features) []fwk.ClusterEventWithHint {
 	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}
@@ -19,28 +18,27 @@ func (h *Hints) Events(features feature.Features) []fwk.ClusterEventWithHint {
 		nodeChanges |= fwk.UpdateNodeDeclaredFeature
 	}
 	events := []fwk.ClusterEventWithHint{
-		// The names of generated claims get recorded in the status of the pod.
+		// The names of generated claims are recorded in the status of the pod.
 		{
 			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
 			QueueingHintFn: h.afterTargetPodUpdate,
 		},
-		// A class gets created or selects other devices.
+		// A class is created or selects other devices.
 		{
 			Event:          event(fwk.DeviceClass, fwk.Add|fwk.Update),
 			QueueingHintFn: h.afterClassChange,
 		},
-		// A node appears, or comes to match the node selector of an allocation or slice,
-		// or a device plugin offers an extended resource there, or its kubelet can leave out
-		// operations for devices since it was updated.
+		// A node appears, or comes to match the node selector of an allocation or slice; or a device plugin offers an
+		// extended resource there; or its upgraded kubelet declares that it can leave out operations for devices.
 		{
 			Event:          event(fwk.Node, nodeChanges),
 			QueueingHintFn: h.afterNodeChange,
 		},
 	}
 	if features.EnableAsyncPreemption {
-		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. Of such a pod the queue only
-		// takes notice of events that the plugin which keeps it has registered: when a victim is gone, PreEnqueue has to
-		// be asked again. Nothing else follows from that event, see above.
+		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. For such a pod the queue
+		// considers only events that the rejecting plugin has registered. When a victim is gone, the queue must call
+		// PreEnqueue again. The hint is QueueSkip, because freed devices wake pods otherwise; see above.
 		events = append(events, fwk.ClusterEventWithHint{
 			Event:          event(fwk.AssignedPod, fwk.Delete),
 			QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.QueueSkip, nil },

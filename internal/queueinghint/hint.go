@@ -1,6 +1,6 @@
-// Package queueinghint says of events that the scheduling queue hears itself whether they may help pods that were rejected
-// for want of devices. Hints run for every waiting pod and hold up the queue, so they only use what is in memory and err
-// on the side of waking a pod.
+// Package queueinghint decides which events of the scheduling queue may help pods that were rejected for lack of
+// devices. Hints run for every waiting pod and delay the queue, so they use only data in memory, and wake a pod in case
+// of doubt.
 package queueinghint
 
 import (
@@ -20,24 +20,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Hints are those of one profile of the scheduler.
+// Hints holds the hints of one profile of the scheduler.
 type Hints struct {
 	Claims *podclaims.Claims
-	// Waiting are the events that are heard otherwise: its Pods are those that were rejected, its Context bounds what may
-	// be evaluated.
+	// Waiting handles the events that the queue does not: its Pods are the rejected pods, and its Context limits the
+	// evaluation of selectors.
 	Waiting *requeue.Events
-	// Legacy is nil if the server has everything in v1.
+	// Legacy is nil if the server serves everything in v1.
 	Legacy    *legacy.Mode
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
-	// Extended returns the extended resources that a pod asks for; nil if the feature is off.
+	// Extended returns the extended resources that a pod requests; nil if the feature is off.
 	Extended func(*v1.Pod) []extendedresource.Resource
 	// UsableOn reports whether a pod can use the allocation of a claim on a node.
 	UsableOn func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool
 }
 
-// afterClassChange wakes the pods with a claim that refers to the class,
-// if more than metadata changed.
+// afterClassChange wakes pods with a claim that refers to the class, if more than metadata changed.
 func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	class, ok := newObj.(*resourceapi.DeviceClass)
 	if !ok {
@@ -64,8 +63,7 @@ func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any)
 	return fwk.QueueSkip, nil
 }
 
-// afterNodeChange wakes a pod if the node, as it is now, may have what
-// the pod waits for.
+// afterNodeChange wakes a pod if the changed node may have the devices that it waits for.
 func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	node, ok := newObj.(*v1.Node)
 	if !ok {
@@ -85,8 +83,8 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 	return hint(h.Legacy.DependsOnController(claims) || h.mayRunOn(node, pod, claims))
 }
 
-// mayRunOn reports whether all allocations can be used on the node, and whether
-// there is a pool on it that the claims without allocation could use.
+// mayRunOn reports whether all allocations can be used on the node, and whether the node has a pool that the
+// unallocated claims could use.
 func (h *Hints) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resourceapi.ResourceClaim) bool {
 	for _, claim := range claims {
 		if claim.Status.Allocation != nil && !h.UsableOn(pod, claim, node) {
@@ -106,14 +104,14 @@ func (h *Hints) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resourceapi.Resou
 	return false
 }
 
-// afterTargetPodUpdate wakes a pod whose claims are all there now.
+// afterTargetPodUpdate wakes a pod whose claims all exist now.
 func (h *Hints) afterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
 	pod, ok := newObj.(*v1.Pod)
 	return hint(!ok || h.Claims.Check(pod) == nil)
 }
 
-// claimsWanted returns the claims of a pod with the one that would be made for its extended
-// resources, as of the latest attempt.
+// claimsWanted returns the claims of a pod, including the claim that the latest attempt would have made for its
+// extended resources.
 func (h *Hints) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	claims, err := h.Claims.Of(pod)
 	if err != nil || h.Extended == nil {
@@ -127,8 +125,8 @@ func (h *Hints) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) 
 	return claims, nil
 }
 
-// mayBack reports whether a class stands for an extended resource of the pod, or did so
-// before it changed: another class may do so now.
+// mayBack reports whether a class stands for an extended resource of the pod, or did before the change: another class
+// may do so now.
 func (h *Hints) mayBack(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
 	if h.Extended == nil {
 		return false

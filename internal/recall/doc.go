@@ -1,8 +1,7 @@
-// Package recall remembers what was found out about values that never change, such as
-// which devices of a slice match an expression. All that a Memory remembers has one bound
-// in bytes, because users choose the questions and can ask any number of them.
+// Package recall caches what was found out about values that never change, for example which devices of a
+// slice match an expression. All entries of a Memory share one bound in bytes, because users choose the
+// questions and can ask any number of them.
 //
-// What was found about one question for many subjects is on one Sheet. Sheets are
-// forgotten as a whole, the one first that was not used for longest. Nothing that is
-// forgotten is lost: it can be found out again.
+// A Sheet holds the answers to one question for many subjects. The memory evicts whole sheets, the least
+// recently used first. Eviction loses nothing: every answer can be found out again.
 package recall

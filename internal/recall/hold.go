@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Hold keeps the sheet for some time even if others were used since, because somebody
-// works on it bit by bit. Sheets that are held take half of the memory at most; beyond that,
-// those are forgotten first that are held for the shortest time. The one held for longest
-// stays in any case, even if it alone is too large: so whatever is begun comes to an end.
+// Hold protects the sheet for some time, even if others are used later, because its caller fills it
+// gradually. Held sheets take at most half of the memory; beyond that, the sheet held for the shortest time
+// is forgotten first. The sheet held for the longest time always stays, even if it alone is too large: so the
+// work on at least one sheet gets finished.
 func (s *Sheet[T]) Hold(d time.Duration) {
 	m, h := s.memory, &s.header
 	m.mutex.Lock()
@@ -26,8 +26,8 @@ func (s *Sheet[T]) Hold(d time.Duration) {
 	}
 }
 
-// Finish says that nobody works on the sheet any more. If it is held, it stays so until
-// whoever waits for that uses it, or until the time is over.
+// Finish ends the work on the sheet. A held sheet stays held until its next use or until its time is over, so
+// that the goroutine that waits for the sheet can read it.
 func (s *Sheet[T]) Finish() {
 	m := s.memory
 	m.mutex.Lock()
@@ -35,7 +35,8 @@ func (s *Sheet[T]) Finish() {
 	s.finished = m.clock.Add(1)
 }
 
-// releaseHeld needs the mutex.
+// releaseHeld returns to order the held sheets whose time is over or that were used after Finish. The caller
+// holds the mutex.
 func (m *Memory) releaseHeld(now time.Time) {
 	m.held = slices.DeleteFunc(m.held, func(h *header) bool {
 		if now.Before(h.heldUntil) && (h.finished == 0 || h.used.Load() < h.finished) {

@@ -9,37 +9,35 @@ import (
 	"unsafe"
 )
 
-// DefaultBound is how many bytes a memory takes unless somebody says otherwise.
+// DefaultBound is the default limit of a memory, in bytes.
 const DefaultBound = 64 << 20
 
-// Shared is for all who have no memory of their own, such as allocators that live shortly.
+// Shared is the memory for all callers without one of their own, for example short-lived allocators.
 var Shared = New(DefaultBound)
 
-// Memory has sheets that together take a bounded number of bytes. It is safe for concurrent
-// use.
+// A Memory holds sheets that together take a bounded number of bytes. It is safe for concurrent use.
 type Memory struct {
-	// clock orders what is used: it moves on whenever something is remembered.
+	// clock is a logical clock that orders uses; it advances whenever something is remembered.
 	clock atomic.Uint64
 
 	mutex  sync.Mutex
 	bound  int
 	taken  int
 	sheets map[Question]sheet
-	// order has the sheets that are not held, the one that was not used for longest first.
+	// order holds the sheets that are not held, the least recently used first.
 	order queue
-	// held are the others, by when that began, and heldBytes is what they take.
+	// held lists the held sheets in the order in which Hold began; heldBytes is their total size.
 	held      []*header
 	heldBytes int
 }
 
-// Question is what a sheet is about. Everything on it is of one type, which follows from
-// the kind.
+// A Question identifies a sheet. Its kind determines the type of the sheet's findings.
 type Question struct {
 	Kind Kind
 	Text string
 }
 
-// Kind tells questions with the same text apart.
+// Kind distinguishes questions with the same text.
 type Kind string
 
 // sheet is a Sheet of any type.
@@ -48,36 +46,35 @@ type sheet interface {
 	forget()
 }
 
-// header is what a memory knows about a sheet.
+// header is the memory's record of a sheet.
 type header struct {
 	memory   *Memory
 	question Question
 	// used is the time of the memory's clock when the sheet was last used.
 	used atomic.Uint64
 
-	// Everything else needs the memory's mutex.
+	// The memory's mutex guards all further fields.
 
 	bytes     int
 	forgotten bool
-	// rank is what used was when the sheet got its position in order, index; that is -1
-	// while the sheet is held.
+	// rank is the value of used when the sheet got its position in order. index is that position, -1 while
+	// the sheet is held.
 	rank  uint64
 	index int
-	// A sheet is held until some time, or until it is used at or after finished, if that is
-	// not 0.
+	// A sheet is held until heldUntil, or until it is used at or after finished if that is not 0.
 	heldUntil time.Time
 	finished  uint64
 }
 
-// headerSize is what a sheet takes without anything on it, but with its entry in sheets.
+// headerSize is the size in bytes of an empty sheet, including its entry in sheets.
 const headerSize = 640 + firstPages*int(unsafe.Sizeof(uintptr(0)))
 
-// New returns a memory that takes so many bytes.
+// New returns a memory that takes at most bound bytes.
 func New(bound int) *Memory {
 	return &Memory{bound: bound, sheets: make(map[Question]sheet)}
 }
 
-// SetBound changes how many bytes the memory takes.
+// SetBound changes the memory's limit, and evicts sheets that no longer fit.
 func (m *Memory) SetBound(bytes int) {
 	m.mutex.Lock()
 	m.bound = bytes
@@ -86,21 +83,21 @@ func (m *Memory) SetBound(bytes int) {
 	forget(victims)
 }
 
-// Bound returns how many bytes the memory may take, Taken how many it takes.
+// Bound returns the memory's limit in bytes.
 func (m *Memory) Bound() int {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.bound
 }
 
-// Taken returns how many bytes the memory takes.
+// Taken returns the number of bytes that the memory takes.
 func (m *Memory) Taken() int {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.taken
 }
 
-// Find returns the sheet for a question, nil if there is none.
+// Find returns the sheet for a question, or nil if there is none.
 func Find[T Finding[T]](m *Memory, q Question) *Sheet[T] {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -108,8 +105,8 @@ func Find[T Finding[T]](m *Memory, q Question) *Sheet[T] {
 	return s
 }
 
-// Open returns the sheet for a question, a new one if there is none. It may be forgotten
-// at any time: then it says nothing, and remembers nothing.
+// Open returns the sheet for a question, and creates it if there is none. The sheet may be forgotten at any
+// time: then it finds nothing and remembers nothing.
 func Open[T Finding[T]](m *Memory, q Question) *Sheet[T] {
 	m.mutex.Lock()
 	s, _ := m.sheets[q].(*Sheet[T])
@@ -131,14 +128,14 @@ func Open[T Finding[T]](m *Memory, q Question) *Sheet[T] {
 	return s
 }
 
-// touch notes that the sheet is used.
+// touch marks the sheet as used now.
 func (h *header) touch() {
 	if now := h.memory.clock.Load(); h.used.Load() != now {
 		h.used.Store(now)
 	}
 }
 
-// charge notes that the sheet has become larger.
+// charge marks the sheet as used and adds to its size.
 func (m *Memory) charge(h *header, bytes int) {
 	if bytes == 0 {
 		h.touch()
@@ -151,7 +148,8 @@ func (m *Memory) charge(h *header, bytes int) {
 	forget(victims)
 }
 
-// add needs the mutex. It returns the sheets that have to be forgotten for that.
+// add adds to the sheet's size and returns the sheets that the caller must forget for that. The caller holds
+// the mutex.
 func (m *Memory) add(h *header, bytes int) []sheet {
 	if h.forgotten {
 		return nil
@@ -164,7 +162,7 @@ func (m *Memory) add(h *header, bytes int) []sheet {
 	return m.shrink()
 }
 
-// shrink takes sheets out until the others fit. It needs the mutex.
+// shrink removes sheets until the rest fit, and returns them. The caller holds the mutex.
 func (m *Memory) shrink() (victims []sheet) {
 	for m.taken > m.bound {
 		victim := m.leastWanted()
@@ -195,7 +193,7 @@ func forget(victims []sheet) {
 	}
 }
 
-// leastWanted returns the sheet to forget first, nil if none may be.
+// leastWanted returns the sheet to forget first, or nil if none may be forgotten.
 func (m *Memory) leastWanted() *header {
 	m.releaseHeld(time.Now())
 	if last := len(m.held) - 1; last > 0 && (m.heldBytes > m.bound/2 || len(m.order) == 0) {

@@ -33,7 +33,7 @@ func subjects(n int) []*Subject {
 
 func about(name string) Question { return Question{Kind: "test", Text: name} }
 
-// write puts a text of its own, of some length, about each subject.
+// write puts a unique text of the given length about each subject.
 func write(m *Memory, name string, on []*Subject, length int) {
 	sheet := Open[text](m, about(name))
 	for i, subject := range on {
@@ -79,7 +79,7 @@ func TestWhatIsAlikeIsKeptOnce(t *testing.T) {
 	require.Less(t, m.Taken(), 10_000*16, "little more than a number for each")
 }
 
-// TestTheLeastRecentlyUsedGoesFirst: reading counts.
+// TestTheLeastRecentlyUsedGoesFirst: reading counts as use.
 func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
 	t.Parallel()
 	m, on := New(900_000), subjects(10)
@@ -101,8 +101,7 @@ func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
 	require.False(t, knows(m, "a", on[0]))
 }
 
-// TestTheBoundHolds: whatever happens in whatever order, also if a single sheet is too
-// large.
+// TestTheBoundHolds: in any order of operations, even if a single sheet is too large.
 func TestTheBoundHolds(t *testing.T) {
 	t.Parallel()
 	const bound = 200_000
@@ -126,7 +125,7 @@ func TestTheBoundHolds(t *testing.T) {
 
 // TestTakenIsHonest: the heap holds no more than the memory says.
 func TestTakenIsHonest(t *testing.T) {
-	// Not in parallel with others: it looks at the heap.
+	// Not parallel, because the test measures the heap.
 	for name, length := range map[string]int{"small": 1, "large": 500} {
 		m, on := New(1<<30), subjects(2000)
 		write(m, "first", on, 1) // Subjects get their places.
@@ -150,8 +149,8 @@ func heapBytes() int {
 	return int(stats.HeapAlloc)
 }
 
-// TestNothingIsKnownAboutNewSubjects: they get the places of those that are gone. What was
-// found about these is freed bit by bit.
+// TestNothingIsKnownAboutNewSubjects: new subjects get the places of those that are gone. The findings about
+// these are freed gradually.
 func TestNothingIsKnownAboutNewSubjects(t *testing.T) {
 	m := New(1 << 30)
 	most := 0
@@ -171,7 +170,7 @@ func TestNothingIsKnownAboutNewSubjects(t *testing.T) {
 	require.Less(t, m.Taken(), 3*most)
 }
 
-// TestErrorsAreKeptOnce: a text once, and not any number of texts.
+// TestErrorsAreKeptOnce: each text is kept once, and the number of texts is limited.
 func TestErrorsAreKeptOnce(t *testing.T) {
 	t.Parallel()
 	m := New(1 << 20)
@@ -192,7 +191,7 @@ func TestErrorsAreKeptOnce(t *testing.T) {
 	require.Less(t, m.Taken(), headerSize+(maxErrors+1)*2*errorSize)
 }
 
-// TestWhatIsForgottenIsFree: references and sheets in use keep nothing alive.
+// TestWhatIsForgottenIsFree: references and sheets in use keep no forgotten findings alive.
 func TestWhatIsForgottenIsFree(t *testing.T) {
 	t.Parallel()
 	m, on := New(1<<20), subjects(10)
@@ -213,8 +212,7 @@ func TestWhatIsForgottenIsFree(t *testing.T) {
 	require.Equal(t, text("z"), finding)
 }
 
-// TestHeldSheets: what somebody works on stays, up to half of the memory, and the first
-// one in any case.
+// TestHeldSheets: held sheets stay, up to half of the memory, and the first one in any case.
 func TestHeldSheets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +251,7 @@ func TestHeldSheets(t *testing.T) {
 	})
 }
 
-// TestHeldUntilItIsUsed: who has found what he waited for needs it no longer than others.
+// TestHeldUntilItIsUsed: a sheet is released after the waiting caller has read it.
 func TestHeldUntilItIsUsed(t *testing.T) {
 	t.Parallel()
 	m, on := New(900_000), subjects(10)
@@ -273,8 +271,8 @@ func TestHeldUntilItIsUsed(t *testing.T) {
 	require.False(t, knows(m, "q", on[0]))
 }
 
-// TestManyAtOnce: with the race detector. What is read is always what was written, although
-// sheets are forgotten and subjects go all the time.
+// TestManyAtOnce is for the race detector. Every read must equal the write, although sheets are forgotten and
+// subjects are freed all the time.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	m, lasting := New(300_000), subjects(200)

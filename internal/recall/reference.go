@@ -2,19 +2,19 @@ package recall
 
 import "sync/atomic"
 
-// Reference finds the sheet for a question again without looking for it each time. It
-// keeps nothing that the memory has forgotten.
+// A Reference caches the sheet for a question, so that it is not looked up each time. It keeps nothing that
+// the memory has forgotten.
 type Reference[T Finding[T]] struct {
 	question Question
 	sheet    atomic.Pointer[Sheet[T]]
 }
 
-// NewReference returns a reference to the sheet for a question, in whatever memory.
+// NewReference returns a reference to the sheet for a question, in any memory.
 func NewReference[T Finding[T]](q Question) *Reference[T] {
 	return &Reference[T]{question: q}
 }
 
-// Get returns what the memory knows about a subject.
+// Get returns the memory's finding about a subject.
 func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) {
 	if s := r.sheet.Load(); s != nil && s.memory == m {
 		if finding, found = s.Get(subject); found {
@@ -32,7 +32,7 @@ func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) 
 	return s.Get(subject)
 }
 
-// Put remembers what was found about a subject, see Sheet.Put.
+// Put remembers a finding about a subject, see Sheet.Put.
 func (r *Reference[T]) Put(m *Memory, subject *Subject, finding T) T {
 	s := Open[T](m, r.question)
 	r.sheet.Store(s)

@@ -7,55 +7,55 @@ import (
 	"unsafe"
 )
 
-// Finding is what was found out about a subject. It is immutable. Findings that are alike
-// are kept once for all subjects of a sheet.
+// A Finding is the answer about a subject. It is immutable. A sheet keeps equal findings of several subjects
+// once.
 type Finding[T any] interface {
-	// Alike reports whether the other says the same; then it has the same hash.
+	// Alike reports whether the other finding says the same. Findings that are alike have the same hash.
 	Alike(other T) bool
 	Hash() uint64
-	// Size is how many bytes it takes, with all that it points to and that nobody else has.
+	// Size returns the size in bytes, including all memory that only this finding refers to.
 	Size() int
 }
 
-// Sheet has what was found out about one question. It is safe for concurrent use; reading
-// takes no lock and no memory.
+// A Sheet holds the findings for one question. It is safe for concurrent use; reading takes no lock and
+// allocates no memory.
 type Sheet[T Finding[T]] struct {
 	header
 	mutex sync.Mutex
-	// pages have, by number of the place, a note about each subject. They are nil when the
-	// sheet is forgotten.
+	// pages hold a note about each subject, by the number of its place. The pointer is nil after the sheet is
+	// forgotten.
 	pages atomic.Pointer[[]atomic.Pointer[page]]
-	// findings are those that notes refer to. Elements change only while no note of any
-	// subject that is alive refers to them.
+	// findings are those that notes refer to. An element changes only while no note of a live subject refers
+	// to it.
 	findings atomic.Pointer[[]T]
 
-	// Everything else needs the mutex.
+	// mutex guards all further fields.
 
-	users  []int32           // by finding: how many notes refer to it
+	users  []int32           // number of notes that refer to each finding
 	unused []uint32          // findings without users
 	byHash map[uint64]uint32 // one finding for each hash
 	errors map[string]error
 }
 
-// page has notes for so many neighbouring places. A note has the subject's serial number
-// above, and below it the index of the finding plus 1; 0 means that there is none.
+// page holds the notes for neighbouring places. A note has the subject's serial number in its high bits and
+// the index of the finding plus 1 in its low bits; 0 means that there is no finding.
 type page [1 << pageBits]atomic.Uint64
 
 const pageBits = 6
 
 const (
 	pageSize = int(unsafe.Sizeof(page{}))
-	// indexSize is what a finding takes in users, unused and byHash.
+	// indexSize is the size of a finding's entries in users, unused and byHash.
 	indexSize = 4 + 4 + 40
-	// firstPages is how many pages a sheet begins with room for.
+	// firstPages is the number of pages that a new sheet has room for.
 	firstPages = 4
-	// maxErrors is how many errors with different texts a sheet keeps.
+	// maxErrors limits the number of errors with different texts that a sheet keeps.
 	maxErrors = 64
-	// errorSize is what an error takes besides its text, which the error and the map share.
+	// errorSize is the size of an error without its text, which the error and the map share.
 	errorSize = 112
 )
 
-// Get returns what is known about a subject.
+// Get returns the finding about a subject.
 func (s *Sheet[T]) Get(subject *Subject) (finding T, found bool) {
 	p, pages := subject.place.Load(), s.pages.Load()
 	number := numberOf(p)
@@ -76,12 +76,12 @@ func (s *Sheet[T]) Get(subject *Subject) (finding T, found bool) {
 	}
 	s.touch()
 	finding = (*findings)[uint32(note)-1]
-	runtime.KeepAlive(subject) // Until here it has its place.
+	runtime.KeepAlive(subject) // The subject keeps its place until here.
 	return finding, true
 }
 
-// Put remembers what was found about a subject, and returns what is remembered then: what
-// another goroutine has found, or what was found about another subject and is the same.
+// Put remembers a finding about a subject, and returns the finding that the sheet keeps: an earlier one from
+// another goroutine, or an equal one about another subject, if there is one.
 func (s *Sheet[T]) Put(subject *Subject, finding T) T {
 	kept, grown := s.put(subject.settle(), finding)
 	runtime.KeepAlive(subject)
@@ -108,7 +108,7 @@ func (s *Sheet[T]) put(p place, finding T) (kept T, grown int) {
 	return (*s.findings.Load())[index], grown + more
 }
 
-// page returns a page, and how many bytes that took.
+// page returns a page, and the number of bytes that creating it took.
 func (s *Sheet[T]) page(number int) (on *page, grown int) {
 	pages := *s.pages.Load()
 	if number >= len(pages) {
@@ -128,8 +128,8 @@ func (s *Sheet[T]) page(number int) (on *page, grown int) {
 	return on, grown
 }
 
-// use returns the index of a finding that is like this one, after adding it if there is
-// none, and how many bytes that took.
+// use returns the index of a finding that is alike, and adds this one if there is none. grown is the number
+// of bytes that this took.
 func (s *Sheet[T]) use(finding T) (index uint32, grown int) {
 	findings, hash := *s.findings.Load(), finding.Hash()
 	if index, found := s.byHash[hash]; found && findings[index].Alike(finding) {
@@ -153,8 +153,8 @@ func (s *Sheet[T]) use(finding T) (index uint32, grown int) {
 	return index, grown
 }
 
-// unuse forgets that a subject, which is gone, had a finding. It returns how many bytes
-// that has freed.
+// unuse removes the reference of a subject that is gone from a finding. It returns the number of bytes that
+// this freed.
 func (s *Sheet[T]) unuse(index uint32) (freed int) {
 	s.users[index]--
 	if s.users[index] > 0 {
@@ -171,8 +171,8 @@ func (s *Sheet[T]) unuse(index uint32) (freed int) {
 	return finding.Size() + indexSize
 }
 
-// Error returns the error that the sheet keeps with the text of this one: each text is
-// kept once, and of many texts the first. Others gives what is returned for all the rest.
+// Error returns the error that the sheet keeps for the text of err. The sheet keeps each text once, and the
+// first maxErrors texts; others returns the error for all the rest.
 func (s *Sheet[T]) Error(err error, others func() error) error {
 	grown, kept := s.keepError(err, others)
 	s.memory.charge(&s.header, grown)
@@ -199,7 +199,7 @@ func (s *Sheet[T]) keepError(err error, others func() error) (grown int, kept er
 	return errorSize + 2*len(text), err
 }
 
-// forget is called without the memory's mutex.
+// forget drops all findings. The caller must not hold the memory's mutex.
 func (s *Sheet[T]) forget() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -6,18 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// Subject is what something was found out about. It is a field of an immutable value, which
-// must not be copied. The zero value is ready.
+// A Subject is the thing that findings are about. It is a field of an immutable value and must not be copied.
+// The zero value is ready to use.
 //
-// A subject gets a place when something is first remembered about it, and gives it back
-// when the garbage collector finds that nobody can ask any more. Places are small numbers,
-// so that sheets are arrays.
+// A subject gets a place when something is first remembered about it. The garbage collector returns the place
+// when the subject is unreachable. Places are small numbers, so that sheets are arrays.
 type Subject struct {
 	place atomic.Uint64 // a place, 0 for none
 }
 
-// place is a number below, and above it the serial number of whoever has it, which is
-// never 0: what a sheet has about an earlier subject in this place is told by that.
+// A place has a number in its low bits and the serial number of its subject, never 0, above. The serial
+// number distinguishes the subject from earlier subjects with the same number.
 type place = uint64
 
 const serialShift = 32
@@ -26,7 +25,7 @@ func numberOf(p place) int { return int(uint32(p)) }
 
 func serialOf(p place) uint32 { return uint32(p >> serialShift) }
 
-// places are given out for all memories together.
+// places assigns places for all memories together.
 var places struct {
 	sync.Mutex
 	free   []uint32
@@ -34,7 +33,7 @@ var places struct {
 	serial uint32
 }
 
-// settle returns the place of the subject, and gives it one if it has none.
+// settle returns the place of the subject, and assigns one if it has none.
 func (s *Subject) settle() place {
 	if p := s.place.Load(); p != 0 {
 		return p

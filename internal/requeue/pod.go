@@ -32,7 +32,9 @@ type Pod struct {
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
-	since    time.Time // when it did so the last time
+	errors   int       // how often an attempt came to nothing for another reason since
+	since    time.Time // when the last attempt was rejected, or came to nothing
+	passes   passes    // how often the pod was tried before its pause was over
 	// decided is set once the attempt knows what the pod needs: missing are its claims
 	// without allocation, and task allocates them.
 	decided  bool
@@ -143,7 +145,7 @@ func (p *Pod) reject(now time.Time) (again bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.counted {
-		p.counted, p.since = true, now
+		p.counted, p.since, p.errors = true, now, 0
 		p.attempts++
 	}
 	p.rejected = true
@@ -188,10 +190,18 @@ func (p *Pod) MissIfOpen() {
 	}
 }
 
-// rest is what remains of the pause after the last rejection.
+// rest is what remains of the pause after the last attempt.
 func (p *Pod) rest(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	return p.restLocked(now)
+}
+
+// restLocked is rest for those who hold the mutex. As in the scheduling queue, errors count by themselves.
+func (p *Pod) restLocked(now time.Time) time.Duration {
+	if p.errors > 0 {
+		return pause(p.errors) - now.Sub(p.since)
+	}
 	return pause(p.attempts) - now.Sub(p.since)
 }
 
@@ -246,7 +256,7 @@ func (p *Pod) activated(begun int) {
 func (p *Pod) isDue(now time.Time) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.rejected && p.timer != nil && pause(p.attempts) > now.Sub(p.since)
+	return p.rejected && p.timer != nil && p.restLocked(now) > 0
 }
 
 func (p *Pod) isActive() bool {

@@ -12,7 +12,8 @@ import (
 // claim) has it tried at once. For devices that became free it does not pass over the
 // back-off of the scheduling queue altogether: a pod that was rejected a moment ago may
 // be tried at once, so that no device lies idle, but only so many pods a second. Others
-// wait as long as the queue would have them wait.
+// wait as long as the queue would have them wait. So does a pod that was tried at once several
+// times in vain: what wakes it may follow from its own attempts.
 type Waker struct {
 	activate func(klog.Logger, map[string]*v1.Pod)
 	logger   klog.Logger
@@ -53,10 +54,14 @@ func (w *Waker) Wake(p *Pod) {
 	}
 }
 
-// WakeAtOnce is Wake without any pause.
+// WakeAtOnce is Wake without any pause, however many pods there are.
 func (w *Waker) WakeAtOnce(p *Pod) {
-	if p.happened() {
+	switch {
+	case !p.happened():
+	case p.pass(w.now()):
 		w.activateNow(p)
+	default:
+		w.Retry(p)
 	}
 }
 
@@ -96,9 +101,8 @@ func (w *Waker) Retry(p *Pod) {
 
 // again activates the pod, now or later.
 func (w *Waker) again(p *Pod) {
-	rest := p.rest(w.now())
-	if rest > 0 && !w.atOnce.TryAccept() {
-		p.after(rest, func() { w.activateNow(p) })
+	if now := w.now(); p.rest(now) > 0 && (!w.atOnce.TryAccept() || !p.pass(now)) {
+		w.Retry(p)
 		return
 	}
 	w.activateNow(p)

@@ -147,3 +147,66 @@ func TestPause(t *testing.T) {
 		require.Equal(t, want, pause(rejections), "after %d rejections", rejections)
 	}
 }
+
+// TestPasses: a pod whose own attempts wake it is not tried without end, and not forgotten either. Whoever wakes it, in whichever
+// way, meets the same bound.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	for name, wake := range map[string]func(*Waker, *Pod){
+		"an event":             (*Waker).Wake,
+		"an event of its own":  (*Waker).WakeAtOnce,
+		"a conflict":           (*Waker).TryAgain,
+		"several, all at once": func(w *Waker, p *Pod) { w.Wake(p); w.WakeAtOnce(p); w.TryAgain(p) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var tries int
+				pods, pod := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), grouped: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}, builder.Pod("p")
+				active := make(chan struct{}, 1)
+				waker := NewWaker(klog.Background(), func(klog.Logger, map[string]*v1.Pod) {
+					select {
+					case active <- struct{}{}:
+					default:
+					}
+				})
+				end := time.After(time.Minute)
+				for tries < 10*passesInARow {
+					p := pods.Begin(pod)
+					tries++
+					waker.Fail(p)
+					p.Queue()
+					wake(waker, p)
+					select {
+					case <-active:
+						continue
+					case <-end:
+					}
+					break
+				}
+				require.Greater(t, tries, passesInARow, "it is tried at once at first")
+				require.Less(t, tries, 2*passesInARow+int(time.Minute/passAgain), "and as often as the queue would have it tried then")
+			})
+		})
+	}
+}
+
+// TestErrorsCountByThemselves: a pod that was rejected for long is tried soon after an error, as in the scheduling queue.
+func TestErrorsCountByThemselves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, _ := wakers()
+		var p *Pod
+		for range 10 {
+			p = pods.Begin(builder.Pod("p"))
+			waker.Reject(p)
+		}
+		require.Equal(t, LongestPause, p.rest(time.Now()))
+		p = pods.Begin(builder.Pod("p"))
+		waker.Fail(p)
+		require.Equal(t, initialPause, p.rest(time.Now()))
+		p = pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		require.Equal(t, LongestPause, p.rest(time.Now()))
+	})
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// BenchmarkSlice: slices of nodes with ten devices each, with eight attributes, of which two differ from device to device.
+// BenchmarkSlice: slices of nodes with ten devices each, with eight attributes; two of these differ between devices.
 func BenchmarkSlice(b *testing.B) {
 	slice := func(node int) *resourceapi.ResourceSlice {
 		var devices []*builder.DeviceBuilder

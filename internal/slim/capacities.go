@@ -7,21 +7,21 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// capacityMap is what a device has of capacities.
+// capacityMap has the capacities of a device.
 type capacityMap = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity
 
-// capacityBytes is what capacities take that are remembered. Beyond that, it begins anew, and devices that come later share with each
-// other only. Nothing can refer weakly to a map, so what is remembered stays when its last device is gone.
+// capacityBytes limits the memory of known capacities. Beyond it, the cache starts empty again, and later devices
+// share only with each other. Go has no weak pointers to maps, so entries stay when their last device is gone.
 const capacityBytes = 8 << 20
 
-// capacities finds the capacities that devices have. It is safe for concurrent use.
+// capacities deduplicates the capacities of devices. It is safe for concurrent use.
 type capacities struct {
 	most, taken int
 	mutex       sync.Mutex
 	known       map[digest]capacityMap
 }
 
-// get returns capacities that all devices share which have the same.
+// get returns a shared map for devices with equal capacities.
 func (c *capacities) get(of capacityMap) capacityMap {
 	if len(of) == 0 {
 		return nil
@@ -47,6 +47,6 @@ func (c *capacities) get(of capacityMap) capacityMap {
 	return of
 }
 
-// capacitySize is at least what capacities take that have an encoding of so many bytes: the shortest part is a quantity of one digit, 5
-// bytes that become 64.
+// capacitySize returns an upper bound of the memory of capacities with an encoding of so many bytes: the shortest
+// part, a quantity of one digit, grows from 5 bytes to 64.
 func capacitySize(encoded int) int { return 16*encoded + 1024 }

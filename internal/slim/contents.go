@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// contents has what objects share. It is safe for concurrent use.
+// contents has the parts that objects share. It is safe for concurrent use.
 type contents struct {
 	capacities    capacities
 	requests      table[resourceapi.DeviceRequest]
@@ -19,7 +19,7 @@ type contents struct {
 
 func newContents() *contents { return &contents{capacities: capacities{most: capacityBytes}} }
 
-// one returns the same text, in memory that all who ask for it share as long as anybody has it.
+// one returns the same text in shared memory, which is freed with its last user.
 func one[T ~string](text T) T {
 	if text == "" {
 		return text
@@ -35,18 +35,18 @@ func pointed(text *string) *string {
 	return &shared
 }
 
-// all is one for each of a list.
+// all applies one to each text of a list.
 func all(texts []string) {
 	for i := range texts {
 		texts[i] = one(texts[i])
 	}
 }
 
-// trimmed is what metadata.managedFields is of an object that was trimmed before: empty, but not nil.
+// trimmed is metadata.managedFields of an object that was already trimmed: empty, but not nil.
 var trimmed = []metav1.ManagedFieldsEntry{}
 
-// trimMeta drops who wrote an object, and has it share names with others. It returns false if that was done before: reflectors
-// transform each object of a first list twice.
+// trimMeta removes managedFields from an object, and makes it share names with others. It returns false if that was
+// already done: reflectors transform each object of a first list twice.
 func trimMeta(meta *metav1.ObjectMeta) bool {
 	if meta.ManagedFields != nil && len(meta.ManagedFields) == 0 {
 		return false
@@ -62,7 +62,7 @@ func trimMeta(meta *metav1.ObjectMeta) bool {
 	return true
 }
 
-// keys returns a map with shared keys. Values that are short are often the same as well.
+// keys returns a map with shared keys. It also shares short values, because these often repeat.
 func keys(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -77,10 +77,10 @@ func keys(of map[string]string) map[string]string {
 	return next
 }
 
-// longestShared is how many bytes a value of a label or annotation may have to be looked for among others.
+// longestShared is the greatest length, in bytes, of shared values of labels and annotations.
 const longestShared = 63
 
-// claimSpec has a spec share all it points to with that of other claims.
+// claimSpec makes a spec share its parts with equal specs of other claims.
 func (c *contents) claimSpec(spec *resourceapi.ResourceClaimSpec) {
 	of := &spec.Devices
 	of.Requests = list(&c.requests, &resourceapi.DeviceClaim{Requests: of.Requests}, of.Requests)

@@ -9,17 +9,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// attributeMap is what a device has of attributes.
+// attributeMap has the attributes of a device.
 type attributeMap = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 
-// smallMap is up to how many entries maps have the same size.
+// smallMap is the number of entries up to which maps have the same size.
 const smallMap = 8
 
-// devices have devices of one slice share what they can with others: with the one before it first, because that is often alike.
+// devices makes the devices of one slice share parts: first with the previous device, because that is often alike.
 type devices struct {
 	*contents
 	before *resourceapi.Device
-	// spare is an empty map that nobody has any more. Attributes are most of what there is of devices, and each one needs another map.
+	// spare is an empty, unused map. Attributes are the largest part of devices, and each device needs a new map for
+	// them.
 	spare attributeMap
 }
 
@@ -37,9 +38,10 @@ func (d *devices) share(device *resourceapi.Device) {
 	d.before = device
 }
 
-// attributes returns attributes whose names are shared, and whose texts are if the device before has the same. Other texts are not looked
-// for: many are there once in the cluster, such as UUIDs, and to remember those would cost more than it saves. It is another map because
-// to assign to a key that is there may have a map grow. The one given is of no use any more: as it was decoded, only this device had it.
+// attributes returns the attributes with shared names, and shares texts with the previous device if these are equal.
+// It does not share other texts: many are unique in the cluster, for example UUIDs, and remembering those would cost
+// more than it saves. The result is a new map, because an assignment to an existing key may grow a map. The caller
+// must not use the given map any more: only this device had it after decoding.
 func (d *devices) attributes(of attributeMap) attributeMap {
 	if len(of) == 0 {
 		return nil
@@ -67,7 +69,7 @@ func (d *devices) attributes(of attributeMap) attributeMap {
 	return next
 }
 
-// take returns an empty map for so many attributes.
+// take returns an empty map for size attributes.
 func (d *devices) take(size int) attributeMap {
 	if size > smallMap || d.spare == nil {
 		return make(attributeMap, size)
@@ -77,7 +79,7 @@ func (d *devices) take(size int) attributeMap {
 	return taken
 }
 
-// textLike returns a pointer to the same text: the other one if that has it.
+// textLike returns other if it points to the same text.
 func textLike(text, other *string) *string {
 	if text != nil && other != nil && *text == *other {
 		return other

@@ -1,8 +1,7 @@
-// Package slim makes the scheduler's informers keep less than the API server sends. What nobody reads is dropped
-// (metadata.managedFields; who wrote an allocation is found out by a watch of its own, see package claimlog). What is
-// the same in many objects is kept once: names, values of attributes, capacities of devices, specs of claims that were made from one
-// template, node selectors of allocations. What is an index for nobody is no index: of slices, there is one once somebody looks
-// something up in it.
+// Package slim reduces the memory of the scheduler's informers. It drops fields that no component reads
+// (metadata.managedFields; package claimlog learns by a separate watch which scheduler wrote an allocation). It keeps
+// equal parts of several objects once: names, values of attributes, capacities of devices, specs of claims from one
+// template, node selectors of allocations. It builds the index of slices only when it is first used.
 //
-// Objects share parts for that. As objects of informers always are, they are read-only.
+// So objects share parts. Like all objects of informers, they are read-only.
 package slim

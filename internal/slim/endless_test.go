@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// TestEndlessCapacity: a driver publishes a device whose capacity nobody can calculate with next to another one. The
-// informer that keeps the slice comes back, with both as they were published.
+// TestEndlessCapacity: a driver publishes a device with an astronomical capacity next to an ordinary one. The
+// informer that keeps the slice must not hang, and must keep both as they were published.
 func TestEndlessCapacity(t *testing.T) {
 	slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourceapi.ResourceSliceSpec{Driver: "d.example"}}
 	for _, value := range []string{"1e999999999", "80Gi"} {

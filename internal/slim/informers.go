@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informers has the informers of a factory keep less of nodes, ResourceSlices and ResourceClaims. None of them must have been started,
-// and nobody must have asked for that of ResourceSlices.
-// kube-scheduler needs all of these anyway, and sees to pods itself.
+// Informers reduces the memory of a factory's informers for nodes, ResourceSlices and ResourceClaims. None of them
+// may have been started, and the one for ResourceSlices must not exist yet. kube-scheduler needs all of these anyway,
+// and trims pods itself.
 func Informers(factory informers.SharedInformerFactory) error {
 	c := newContents()
 	for name, trimmed := range map[string]struct {
@@ -29,8 +29,8 @@ func Informers(factory informers.SharedInformerFactory) error {
 	return nil
 }
 
-// transform makes a cache.TransformFunc of a function for objects of one kind. Others, such as tombstones, stay as they are. It
-// may be called twice for the same object.
+// transform returns a cache.TransformFunc from a function for objects of one kind. Other objects, for example
+// tombstones, stay unchanged. It may be called twice for the same object.
 func transform[T any](trim func(*T)) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(*T); ok {
@@ -44,7 +44,7 @@ func (c *contents) node(node *v1.Node) {
 	if !trimMeta(&node.ObjectMeta) {
 		return
 	}
-	for i := range node.Status.Images { // Most nodes have the same ones.
+	for i := range node.Status.Images { // Most nodes have the same images.
 		all(node.Status.Images[i].Names)
 	}
 }

@@ -15,25 +15,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// lazyInformer has the indexes that are added to it only from when somebody first looks something up in them. kube-scheduler has
-// one of slices by device, and needs it for DeviceTaintRules alone: in a cluster without them it would take half as much as
-// the slices.
+// lazyInformer builds each added index at its first lookup. kube-scheduler adds an index of slices by device, and
+// needs it only for DeviceTaintRules: in a cluster without them it would take half as much memory as the slices.
 type lazyInformer struct {
 	cache.SharedIndexInformer
 	indexer *lazyIndexer
 }
 
-// lazySlices has the factory's informer for ResourceSlices be a lazy one, unless there is one already.
+// lazySlices makes the factory's informer for ResourceSlices lazy, unless it already exists.
 func lazySlices(factory informers.SharedInformerFactory) cache.SharedIndexInformer {
 	return resourceinformers.New(lazyFactory{factory}, metav1.NamespaceAll, nil).ResourceSlices().Informer()
 }
 
-// lazyFactory makes lazy informers of those that it does not have.
+// lazyFactory makes new informers lazy.
 type lazyFactory struct {
 	informers.SharedInformerFactory
 }
 
-// InformerFor is what the informers of a factory are made by.
+// InformerFor is the method by which the typed informers of a factory create their informer.
 func (f lazyFactory) InformerFor(obj runtime.Object, construct internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return f.SharedInformerFactory.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		informer := construct(client, resync)
@@ -45,7 +44,7 @@ func (i *lazyInformer) GetIndexer() cache.Indexer { return i.indexer }
 
 func (i *lazyInformer) AddIndexers(indexers cache.Indexers) error {
 	if i.IsStopped() {
-		return i.SharedIndexInformer.AddIndexers(indexers) // It says why it will not.
+		return i.SharedIndexInformer.AddIndexers(indexers) // It returns an error.
 	}
 	return i.indexer.AddIndexers(indexers)
 }
@@ -54,7 +53,7 @@ func (i *lazyInformer) AddIndexers(indexers cache.Indexers) error {
 type lazyIndexer struct {
 	cache.Indexer
 	mutex sync.Mutex
-	// unused are those in which nothing has been looked up.
+	// unused has the indexers without any lookup so far.
 	unused cache.Indexers
 }
 
@@ -87,7 +86,7 @@ func (x *lazyIndexer) all() cache.Indexers {
 	return all
 }
 
-// use builds an index if nobody has used it before. What the store has, and what comes later, is in it then.
+// use builds an index before its first lookup. It covers the current and all later objects of the store.
 func (x *lazyIndexer) use(name string) error {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()

@@ -23,7 +23,7 @@ func byDriver(asked *int) cache.Indexers {
 	}}
 }
 
-// TestLazyIndex: an index costs nothing before it is used, and then has what there was before and what comes after.
+// TestLazyIndex: an index costs nothing before its first use, and then has all existing and later objects.
 func TestLazyIndex(t *testing.T) {
 	t.Parallel()
 	for name, lookUp := range map[string]func(cache.Indexer, *resourceapi.ResourceSlice) (int, error){

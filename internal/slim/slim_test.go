@@ -18,10 +18,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// written is what the API server notes of who wrote an object.
+// written is the API server's record of an object's writers.
 var written = []metav1.ManagedFieldsEntry{{Manager: "test"}}
 
-// randomSlice makes one in which much is alike, and some is not.
+// randomSlice returns a slice with many equal and some different parts.
 func randomSlice(r *rand.Rand) *resourceapi.ResourceSlice {
 	var devices []*builder.DeviceBuilder
 	for i := range 1 + r.IntN(4) {
@@ -49,7 +49,8 @@ func randomSlice(r *rand.Rand) *resourceapi.ResourceSlice {
 
 func ptrTo[T any](value T) *T { return &value }
 
-// TestSameAsBefore: but for who wrote them, slices and claims are what they were, also after a second time, and with many in between.
+// TestSameAsBefore: apart from managedFields, slices and claims stay equal, even after a second transformation and
+// with many others in between.
 func TestSameAsBefore(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -9,28 +9,28 @@ import (
 	"weak"
 )
 
-// table finds contents that objects have, by how they are encoded. It keeps none of them: an entry, of a fixed size, goes with the last
-// object that has the content. It is safe for concurrent use.
+// table finds equal contents of objects by their encoding. It does not keep them alive: an entry, of a fixed size, is
+// removed with the last object that has the content. It is safe for concurrent use.
 type table[T any] struct {
 	mutex sync.Mutex
 	known map[digest]weak.Pointer[T]
-	// room is for the encoding of what is asked for.
+	// room is a reusable buffer for encodings.
 	room []byte
 }
 
-// digest stands for an encoding. It is one for which nobody finds two encodings, because users choose them.
+// digest identifies an encoding. It must resist collisions, because users choose the contents.
 type digest = [sha256.Size]byte
 
-// mostRoom is how many bytes of room stay between two questions.
+// mostRoom limits the bytes of room that are kept between calls.
 const mostRoom = 64 << 10
 
-// encodable is what has one encoding, as the generated types have.
+// encodable is a type with a deterministic encoding, like the generated types.
 type encodable interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 }
 
-// get returns what another object has with the same content, else own, which others get from then on.
+// get returns the equal content of another object if there is one, otherwise own, which others get from then on.
 func (t *table[T]) get(content encodable, own *T) *T {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -54,7 +54,7 @@ func (t *table[T]) get(content encodable, own *T) *T {
 	return own
 }
 
-// forget removes an entry whose content is gone, unless another object came with the same content meanwhile.
+// forget removes an entry whose content is gone, unless another object with that content has arrived.
 func (t *table[T]) forget(key digest) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -63,7 +63,7 @@ func (t *table[T]) forget(key digest) {
 	}
 }
 
-// list returns a list with the content of own that shares its memory with those of others. The content is that list and nothing else.
+// list returns a list equal to own in shared memory. content must be that list and nothing else.
 func list[T any](t *table[T], content encodable, own []T) []T {
 	if len(own) == 0 {
 		return own

@@ -16,17 +16,17 @@ import (
 // ServiceName is the resource attribute service.name of all spans.
 const ServiceName = "quartermaster"
 
-// flushTimeout is how long spans that wait to be sent may take when the scheduler ends.
+// flushTimeout limits the time for sending the remaining spans when the scheduler ends.
 const flushTimeout = 5 * time.Second
 
-// Wanted reports whether any span would be recorded. Attempts to schedule a pod have no caller whose spans decide
-// about that, so without a rate there are none.
+// Wanted reports whether any span would be recorded. Without a rate none is, because attempts to schedule a pod have
+// no caller whose spans decide about sampling.
 func Wanted(config *tracingapi.TracingConfiguration) bool {
 	return config != nil && config.SamplingRatePerMillion != nil && *config.SamplingRatePerMillion > 0
 }
 
-// NewTracer makes a tracer that sends spans to a collector until the context ends, or nil if none are wanted. It does
-// not wait for the collector, which may come and go.
+// NewTracer returns a tracer that sends spans to a collector until the context ends, or nil if none are wanted. It
+// does not wait for the collector, which may come and go.
 func NewTracer(ctx context.Context, config *tracingapi.TracingConfiguration) (trace.Tracer, error) {
 	if !Wanted(config) {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package spans makes OpenTelemetry spans, and costs next to nothing where nobody wants any: a span is begun only
-// below one that is being recorded.
+// Package spans makes OpenTelemetry spans at almost no cost while tracing is off: it only starts a span below another
+// one that is being recorded.
 package spans
 
 import (
@@ -13,11 +13,11 @@ import (
 // Scope is the instrumentation scope of all spans.
 const Scope = "github.com/quartermaster-dra/quartermaster"
 
-// Span is one that is being recorded, or none: the zero value, whose methods do nothing.
+// Span is a span that is being recorded. The methods of the zero value do nothing.
 type Span struct{ span trace.Span }
 
-// Start begins a span below the one in the context, if that one is being recorded. Otherwise it returns the context
-// as it was, and allocates nothing.
+// Start starts a span below the one in the context, if that one is being recorded. Otherwise it returns the given
+// context, and allocates nothing.
 func Start(ctx context.Context, name string) (context.Context, Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -27,7 +27,7 @@ func Start(ctx context.Context, name string) (context.Context, Span) {
 	return ctx, Span{span}
 }
 
-// Recorded reports whether there is a span, for attributes that are costly to find.
+// Recorded reports whether the span is recorded; check it before computing costly attributes.
 func (s Span) Recorded() bool { return s.span != nil }
 
 // Set adds an attribute.
@@ -37,7 +37,7 @@ func (s Span) Set(key, value string) {
 	}
 }
 
-// End ends the span, as failed if there is an error.
+// End ends the span; an error marks it as failed.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return

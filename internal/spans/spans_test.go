@@ -56,7 +56,7 @@ func TestChildren(t *testing.T) {
 	require.Equal(t, "c", ended[1].Attributes()[0].Value.AsString())
 }
 
-// collected is a collector that keeps what it gets.
+// collected is a collector that records its requests.
 type collected struct {
 	collector.UnimplementedTraceServiceServer
 	requests chan *collector.ExportTraceServiceRequest

@@ -1,7 +1,7 @@
-// Package takeover leaves alone what another process has reserved for pods: a process that died or
-// lost its lease may have sent their bindings, and these may arrive for as long as the API
-// server keeps a request. Unlike writes to claims, a late binding cannot be told from one in
-// time. A pod whose claim was released meanwhile would be on a node without its devices.
+// Package takeover protects reservations that another process made for pods: a process that died or lost its lease may
+// have sent their bindings, and these may arrive for as long as the API server keeps a request. Unlike a late write to
+// a claim, a late binding looks like one in time. If the claim were released meanwhile, the pod would be on a node
+// without its devices.
 package takeover
 
 import (
@@ -16,32 +16,31 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// Pause is for how long after this process began to schedule what another one has reserved is
-// left alone. It is safe for concurrent use.
+// Pause is the time after this process began to schedule in which other processes' reservations are protected. It is
+// safe for concurrent use.
 //
-// A reservation counts as found unless this process is known to have made it. All of it ends
-// with the pause.
+// A reservation counts as found unless this process is known to have made it. After the pause no reservation is
+// protected.
 type Pause struct {
-	// Duration is how long it lasts.
+	// Duration is the length of the pause.
 	Duration time.Duration
 	// since returns when this process began to schedule.
 	since    func() time.Time
 	activate func(pods map[string]*v1.Pod)
 
 	mutex sync.Mutex
-	// own says of reservations of which this process has made sure whether it has made them;
-	// otherwise it has found them.
+	// own is true for reservations that this process made, and false for those that it found when it wrote them. All
+	// others count as found.
 	own map[reservation]bool
-	// waiting are pods to be tried again after the pause, by namespace and name. While there
-	// are any, a timer runs.
+	// waiting holds pods to be tried again after the pause, by "namespace/name". While there are any, a timer runs.
 	waiting map[string]*v1.Pod
 }
 
-// reservation is one in the status of a claim, for a pod or a group.
+// A reservation is an entry in a claim's status.reservedFor, for a pod or a group.
 type reservation struct{ claim, consumer types.UID }
 
-// New makes a pause. since returns when this process began to schedule, activate has pods tried
-// again.
+// New returns a Pause. since returns the time when this process began to schedule; activate moves pods back to the
+// active queue.
 func New(duration time.Duration, since func() time.Time, activate func(pods map[string]*v1.Pod)) *Pause {
 	return &Pause{
 		Duration: duration,
@@ -52,14 +51,14 @@ func New(duration time.Duration, since func() time.Time, activate func(pods map[
 	}
 }
 
-// Left is how much of the pause is left.
+// Left returns the rest of the pause.
 func (t *Pause) Left() time.Duration {
 	return t.Duration - time.Since(t.since())
 }
 
-// Made notes that this process has made sure of a reservation: its claim before the write, and
-// as the server has returned it. If the fence had to be raised, the reservation was there; for a
-// group, that is so only when the first of its pods comes.
+// Made records whether this process made a reservation that it wrote: before is the claim before the write, after the
+// claim that the server returned. If the fence was raised, the reservation had existed before. For a group, that is
+// decided when the first of its pods is written.
 func (t *Pause) Made(before, after *resourceapi.ResourceClaim, consumer types.UID) {
 	if t.Left() <= 0 {
 		return
@@ -72,8 +71,7 @@ func (t *Pause) Made(before, after *resourceapi.ResourceClaim, consumer types.UI
 	}
 }
 
-// LeavesAlone reports whether a reservation must not be taken away yet. If so, the pod is tried
-// again after the pause.
+// LeavesAlone reports whether a reservation must not be removed yet. If so, the pod is tried again after the pause.
 func (t *Pause) LeavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 	left := t.Left()
 	t.mutex.Lock()
@@ -92,26 +90,26 @@ func (t *Pause) LeavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 	return true
 }
 
-// FoundReserved is LeavesAlone for a claim that is to be deallocated: one that is reserved for
-// nobody can be.
+// FoundReserved does the same as LeavesAlone for a claim to be deallocated. A claim without the reservation may be
+// deallocated at once.
 func (t *Pause) FoundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
 	return claimwriter.IsReservedFor(claim, consumer) && t.LeavesAlone(claim.UID, consumer, pod)
 }
 
-// Keeps reports whether a pod is to be tried again after the pause.
+// Keeps reports whether a pod waits for the end of the pause.
 func (t *Pause) Keeps(pod *v1.Pod) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return t.waiting[pod.Namespace+"/"+pod.Name] != nil
 }
 
-// Message says why a pod is to be tried again after the pause. what is what was reserved for it.
+// Message returns why a pod must wait for the end of the pause. what names the reserved objects.
 func (t *Pause) Message(what string) string {
 	return fmt.Sprintf("%s was reserved for the pod by another process which may have sent its binding; "+
 		"it is left alone for another %s", what, t.Left().Round(time.Second))
 }
 
-// end has pods tried again that the pause has kept from it.
+// end reactivates the pods that wait for the end of the pause.
 func (t *Pause) end() {
 	t.mutex.Lock()
 	pods := t.waiting

@@ -61,7 +61,7 @@ func TestWhatThisProcessHasReservedIsItsOwn(t *testing.T) {
 		require.False(t, p.LeavesAlone(claim.UID, pod.UID, pod))
 		require.True(t, p.LeavesAlone(claim.UID, "another", pod))
 
-		// What was there already was only confirmed, by raising the fence.
+		// This process only confirmed an existing reservation, by raising the fence.
 		found := reserved(builder.Claim("d").Obj(), pod.UID)
 		raised := found.DeepCopy()
 		raised.Annotations = map[string]string{claimwriter.FenceAnnotation: "7"}

@@ -11,29 +11,29 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// maxMessage is how many bytes of a status message a span has.
+// maxMessage limits the bytes of a status message in a span.
 const maxMessage = 1024
 
-// attempt is one attempt to schedule a pod. Its root span lasts from PreFilter to what comes last.
+// attempt is one attempt to schedule a pod. Its root span lasts from PreFilter to the last extension point.
 type attempt struct {
 	tracer trace.Tracer
 	root   trace.Span
 
 	mutex sync.Mutex
-	// filters and scores are the calls for single nodes for which there is no span yet.
+	// filters and scores are the calls for single nodes that have no span yet.
 	filters, scores calls
-	// seen is when the last extension point has ended.
+	// seen is the end of the last extension point.
 	seen  time.Time
 	ended bool
 }
 
-// Clone implements fwk.StateData: dry runs count for the attempt that they belong to.
+// Clone implements fwk.StateData: dry runs count for their attempt.
 func (a *attempt) Clone() fwk.StateData { return a }
 
-// calls are calls for nodes, at the same time or one after the other.
+// calls sums up calls for nodes, which may be concurrent.
 type calls struct {
 	first, last time.Time
-	// busy is how long they took together.
+	// busy is the sum of their durations.
 	busy            time.Duration
 	count, rejected int
 }
@@ -52,7 +52,7 @@ func (c *calls) add(begin, end time.Time, status *fwk.Status) {
 	}
 }
 
-// filtered notes a call of Filter, and scored one of Score.
+// filtered records a call of Filter, and scored one of Score.
 func (a *attempt) filtered(begin time.Time, status *fwk.Status) {
 	end := time.Now()
 	a.mutex.Lock()
@@ -67,7 +67,7 @@ func (a *attempt) scored(begin time.Time, status *fwk.Status) {
 	a.scores.add(begin, end, status)
 }
 
-// flush makes spans of the calls for nodes so far, below a parent.
+// flush makes spans of the recorded calls for nodes, below a parent.
 func (a *attempt) flush(filter string, parent trace.Span) {
 	a.mutex.Lock()
 	filters, scores := a.filters, a.scores
@@ -86,7 +86,7 @@ func (a *attempt) span(name string, parent trace.Span, c calls) {
 	span.End(trace.WithTimestamp(c.last))
 }
 
-// start begins the span of an extension point, after those of the calls for nodes that came before.
+// start starts the span of an extension point, after those of earlier calls for nodes.
 func (a *attempt) start(ctx context.Context, name string) (context.Context, trace.Span) {
 	a.flush("Filter", a.root)
 	return a.tracer.Start(trace.ContextWithSpan(ctx, a.root), name)
@@ -100,7 +100,7 @@ func (a *attempt) done(span trace.Span, status *fwk.Status) {
 	a.seen = time.Now()
 }
 
-// end ends the attempt, once: as of the time when it was last heard of.
+// end ends the attempt once, at the time of its last call.
 func (a *attempt) end(outcome string, status *fwk.Status) {
 	a.mutex.Lock()
 	ended, at := a.ended, a.seen
@@ -117,7 +117,7 @@ func (a *attempt) end(outcome string, status *fwk.Status) {
 	endSpan(a.root, status, trace.WithTimestamp(at))
 }
 
-// endSpan ends a span with a status: it has failed if something went wrong, and not if a pod or node was rejected.
+// endSpan ends a span with a status. Internal errors mark it as failed; rejections of pods or nodes do not.
 func endSpan(span trace.Span, status *fwk.Status, options ...trace.SpanEndOption) {
 	if span.IsRecording() && !status.IsSuccess() {
 		message := status.Message()

@@ -33,8 +33,8 @@ func (t *traced) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, no
 	return status
 }
 
-// Unreserve implements fwk.ReservePlugin. It ends the attempt, unless it is tried whether a whole group
-// fits: then the pod is reserved once more if it does.
+// Unreserve implements fwk.ReservePlugin. It ends the attempt, except in a pod group scheduling cycle: if the group
+// fits, the pod is reserved again.
 func (t *traced) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
 	a := t.of(cs)
 	if a == nil {

@@ -1,9 +1,8 @@
-// Package traced puts spans around the extension points of a plugin: one for each attempt to schedule a pod that needs
-// devices, and below it one for each extension point. Filter and Score, which are called for each node, have one
-// span for all nodes.
+// Package traced wraps a plugin with spans: one for each attempt to schedule a pod that needs devices, and below it
+// one for each extension point. Filter and Score, which are called for each node, have one span for all nodes.
 //
-// A plugin that is not traced is not wrapped, so this costs nothing then. Of one that is traced, attempts that
-// are not sampled cost a look into the CycleState at each call.
+// Without tracing, the plugin is not wrapped, at no cost. With tracing, attempts that are not sampled cost one lookup
+// in the CycleState at each call.
 package traced
 
 import (
@@ -17,7 +16,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Plugin is a plugin at the extension points that ours has.
+// Plugin has the extension points of this project's plugin.
 type Plugin interface {
 	fwk.PreEnqueuePlugin
 	fwk.PreFilterPlugin
@@ -34,8 +33,8 @@ type Plugin interface {
 	fwk.SignPlugin
 }
 
-// maxOpen is how many attempts can be open at the same time. Those that end in a way of which the plugin is not
-// told (another plugin fails) stay open until the next attempt of the pod, or until there are so many.
+// maxOpen limits the open attempts. If another plugin fails, the plugin does not learn the end of the attempt: it
+// stays open until the pod's next attempt, or until the limit is reached.
 const maxOpen = 1024
 
 // Around returns the plugin with spans around its calls; without a tracer it is the plugin itself.
@@ -49,14 +48,14 @@ func Around(plugin Plugin, tracer trace.Tracer, profile string) fwk.Plugin {
 	}
 }
 
-// traced is a plugin with spans. What it does not override is not traced: calls that are made for each pod in the
-// queue (PreEnqueue, SignPod), or that do nothing but look at what is known.
+// traced is a plugin with spans. Methods that it does not override are not traced: they are called for each pod in
+// the queue (PreEnqueue, SignPod), or only read state.
 type traced struct {
 	Plugin
 	tracer  trace.Tracer
 	profile string
 	key     fwk.StateKey
-	// open has the attempts that have not ended, by the UID of the pod.
+	// open has the unfinished attempts, by the UID of the pod.
 	open *lru.Cache
 }
 
@@ -66,7 +65,7 @@ const (
 	outcomeUnreserved = "unreserved"
 	outcomeUnfit      = "no node"
 	outcomeFailed     = "failed"
-	// outcomeOpen: the plugin was not told how the attempt has ended.
+	// outcomeOpen means that the plugin did not learn the end of the attempt.
 	outcomeOpen = "not told"
 )
 
@@ -80,7 +79,8 @@ func (t *traced) of(cs fwk.CycleState) *attempt {
 	return a
 }
 
-// begin begins an attempt; nil if it is not to be recorded. Dry runs for a group are below what they are made for.
+// begin starts an attempt; nil if it is not recorded. The attempts of a group's dry runs are children of the group's
+// span.
 func (t *traced) begin(ctx context.Context, pod *v1.Pod, nodes int) *attempt {
 	_, root := t.tracer.Start(ctx, "Schedule")
 	if !root.IsRecording() {
@@ -100,7 +100,7 @@ func (t *traced) end(a *attempt, pod *v1.Pod, outcome string, status *fwk.Status
 	}
 }
 
-// PreFilter implements fwk.PreFilterPlugin. Pods that the plugin has nothing to do with leave no trace.
+// PreFilter implements fwk.PreFilterPlugin. Pods that the plugin skips leave no trace.
 func (t *traced) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	a := t.begin(ctx, pod, len(nodes))
 	if a == nil {
@@ -109,7 +109,7 @@ func (t *traced) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	ctx, span := a.start(ctx, "PreFilter")
 	result, status := t.Plugin.PreFilter(ctx, cs, pod, nodes)
 	if status.IsSkip() {
-		return result, status // A span that is not ended is not sent.
+		return result, status // An unfinished span is not sent.
 	}
 	if result != nil && !result.AllNodes() {
 		span.SetAttributes(attribute.Int("nodes", result.NodeNames.Len()))
@@ -121,7 +121,7 @@ func (t *traced) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	}
 	t.open.Add(pod.UID, a)
 	if !status.IsSuccess() && !status.IsRejected() {
-		t.end(a, pod, outcomeFailed, status) // PostFilter is for pods that were rejected.
+		t.end(a, pod, outcomeFailed, status) // Only rejected pods reach PostFilter.
 	}
 	return result, status
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/spans"
 )
 
-// simple is a plugin that says what it is told to.
+// simple is a plugin with preset results.
 type simple struct {
 	Plugin
 	preFilter, reserve, preBind *fwk.Status

@@ -1,6 +1,6 @@
-// Package usableclaim finds out whether a pod can use its claims, and on which nodes: what is allocated for them, or
-// planned for other pods of its group, has to be of use there. Where there are devices for what is not decided yet, it
-// does not know.
+// Package usableclaim determines whether a pod can use its claims, and on which nodes: their
+// allocations, or those planned for other pods of its group, must be usable there. It does not
+// search devices for claims that are not allocated or planned yet.
 package usableclaim
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// Claim is one claim of a pod.
+// Claim is a claim of a pod.
 type Claim struct {
 	commitrunner.Claim
-	// Nodes are those on which the allocation can be used; nil means all.
+	// Nodes selects the nodes on which the allocation can be used; nil means all.
 	Nodes *nodeaffinity.NodeSelector
-	// Broken is why the allocation is of no use on any node, nil if it is.
+	// Broken is the reason why the allocation cannot be used on any node, nil if it can.
 	Broken error
-	// Shared is an allocation that is planned for other pods of the group already.
+	// Shared is an allocation that is already planned for other pods of the group.
 	Shared *resourceapi.AllocationResult
 }
 
-// Decided is the allocation that the claim has, or that is planned for others of the
-// group; nil if it is up to the pod.
+// Decided returns the allocation of the claim, or the one planned for other pods of the group; nil
+// if the pod's own attempt decides.
 func (c *Claim) Decided() *resourceapi.AllocationResult {
 	if c.IsAllocated() {
 		return c.Object.Status.Allocation
@@ -36,7 +36,8 @@ func (c *Claim) Decided() *resourceapi.AllocationResult {
 	return c.Shared
 }
 
-// UsableOn reports whether what is decided can be used on a node, unless it is broken.
+// UsableOn reports whether the decided allocation can be used on a node. It does not look at
+// Broken.
 func (c *Claim) UsableOn(node *v1.Node) bool {
 	if !c.admits(node) {
 		return false
@@ -45,18 +46,18 @@ func (c *Claim) UsableOn(node *v1.Node) bool {
 		slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
 }
 
-// admits reports whether the node is among those of the claim.
+// admits reports whether the claim's node selector matches the node.
 func (c *Claim) admits(node *v1.Node) bool { return c.Nodes == nil || c.Nodes.Match(node) }
 
-// skipsNodeOperations reports whether a device of the allocation needs a kubelet
-// that can leave out operations for it.
+// skipsNodeOperations reports whether a device of the allocation needs a kubelet that can skip
+// operations for it.
 func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 	return slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
 		return len(r.SkipNodeOperations) > 0
 	})
 }
 
-// share has the pod use what is planned for the claim, if anything is.
+// share makes the pod use the allocation planned for the claim, if there is one.
 func (c *Claim) share(planned *resourceapi.AllocationResult) error {
 	c.Shared = planned
 	if planned == nil || planned.NodeSelector == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 )
 
-// NotOn returns the claims with an allocation that cannot be used on a node, and why the pod cannot run there: nil if
-// all that is decided about its claims can be used.
+// NotOn returns the allocated claims that cannot be used on a node, and the reason why the pod
+// cannot run there. The reason is nil if all decided allocations can be used.
 func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
 	for _, claim := range claims {
 		if claim.Decided() == nil || claim.Broken == nil && claim.UsableOn(node) {
@@ -32,7 +32,8 @@ func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
 	return allocated, reason
 }
 
-// Unsuitable fails if a node does not suit the class of a claim about which nothing is decided.
+// Unsuitable returns an error if a node does not suit the class of a claim without a decided
+// allocation.
 func Unsuitable(node *v1.Node, claims []*Claim) error {
 	for _, claim := range claims {
 		if claim.Decided() == nil && !claim.admits(node) {
@@ -42,7 +43,7 @@ func Unsuitable(node *v1.Node, claims []*Claim) error {
 	return nil
 }
 
-// Admit reports whether claims can be on a node, as far as they say so themselves.
+// Admit reports whether the node selectors of all claims match a node.
 func Admit(node *v1.Node, claims []*Claim) bool {
 	for _, claim := range claims {
 		if !claim.admits(node) {
@@ -52,7 +53,7 @@ func Admit(node *v1.Node, claims []*Claim) bool {
 	return true
 }
 
-// NodeSelectors returns those of the claims that have an allocation; nil stands for all nodes.
+// NodeSelectors returns the node selectors of the allocated claims; nil stands for all nodes.
 func NodeSelectors(claims []*Claim) (selectors []*v1.NodeSelector) {
 	for _, claim := range claims {
 		if claim.IsAllocated() {
@@ -62,7 +63,7 @@ func NodeSelectors(claims []*Claim) (selectors []*v1.NodeSelector) {
 	return selectors
 }
 
-// Open returns the claims about which nothing is decided: what they get is up to the pod.
+// Open returns the claims without a decided allocation: the pod's own attempt decides.
 func Open(claims []*Claim) (open []*Claim) {
 	for _, claim := range claims {
 		if claim.Decided() == nil {
@@ -72,7 +73,7 @@ func Open(claims []*Claim) (open []*Claim) {
 	return open
 }
 
-// Objects returns the claims themselves.
+// Objects returns the API objects of the claims.
 func Objects(claims []*Claim) (objects []*resourceapi.ResourceClaim) {
 	for _, claim := range claims {
 		objects = append(objects, claim.Object)

@@ -16,33 +16,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// What the in-tree plugin says comes first in the reasons of ours, so that those who search for it, or have alerts for
-// it, find pods of either.
+// Reasons begin with the in-tree plugin's text, so that searches and alerts for it find the pods of
+// both plugins.
 const (
 	notOnNode     = "resourceclaim not available on the node: "
 	usedByTooMany = "resourceclaim in use: "
 )
 
-// Rules are those by which a pod can use claims. The zero value is not useful.
+// Rules decides which claims a pod can use. The zero value is not usable.
 type Rules struct {
 	// OfGroups is set if claims can be reserved for PodGroups (gate DRAWorkloadResourceClaims).
 	OfGroups bool
-	// RefuseOfNode is set if devices that take resources of their node are refused (gate DRANodeAllocatableResources); Pools
-	// has what is known of them.
+	// RefuseOfNode is set if devices that take resources of their node are refused (gate
+	// DRANodeAllocatableResources); Pools finds these devices.
 	RefuseOfNode bool
 	Pools        ledger.Pools
-	// ConsumerLimit is how many consumers a claim can have.
+	// ConsumerLimit returns the maximum number of consumers of a claim.
 	ConsumerLimit func(*resourceapi.ResourceClaim) int
-	// Planned returns what is planned for a claim without allocation, nil if nothing is, and whether the pod can use that.
+	// Planned returns the allocation planned for an unallocated claim, nil if there is none, and
+	// whether the pod can use it.
 	Planned func(claim types.UID) (planned *resourceapi.AllocationResult, usable bool)
-	// BrokenBinding says why nobody should wait for the devices of a claim, nil if there is no reason.
+	// BrokenBinding returns why waiting for the devices of a claim is useless, nil if it is not.
 	BrokenBinding func(*resourceapi.ResourceClaim) error
-	// Legacy is nil if the server has everything in v1.
+	// Legacy is nil if the server serves all resources in v1.
 	Legacy *legacy.Mode
 }
 
-// Check returns a claim as the pod can use it. It fails if something keeps the pod from using it on any node; the text
-// says what.
+// Check returns a claim as the pod can use it, or an error if the pod cannot use it on any node.
 func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, error) {
 	result := &Claim{Claim: commitrunner.Claim{Object: claim}}
 	if !result.IsAllocated() {
@@ -73,7 +73,8 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 	return result, nil
 }
 
-// checkOpen is Check for a claim without allocation: if one is in flight, not every pod can use it.
+// checkOpen implements Check for an unallocated claim: if an allocation is in flight, only some
+// pods can use it.
 func (r *Rules) checkOpen(claim *Claim) error {
 	planned, usable := r.Planned(claim.Object.UID)
 	if planned != nil && !usable {

@@ -1,4 +1,4 @@
-// Package waitcause has the causes for which pods wait for devices: few enough for the label of a metric.
+// Package waitcause classifies why pods wait for devices, in few enough causes for a metric's label.
 package waitcause
 
 import (
@@ -10,47 +10,48 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Cause is why a pod waits for devices. If there are several, because nodes have different ones, the first in the order
-// below counts: the one that is nearest to an end.
+// Cause says why a pod waits for devices. If there are several, because nodes differ, the first in the order below
+// counts: the one whose end is nearest.
 type Cause uint8
 
 const (
-	// Conflict: what it was to get was allocated to another claim before. It is tried again.
+	// Conflict: another claim got the pod's devices first. The pod is tried again.
 	Conflict Cause = iota
-	// CommitFailed: its claims could not be written, or its devices did not get ready. It is tried again.
+	// CommitFailed: the pod's claims could not be written, or its devices did not get ready. It is tried again.
 	CommitFailed
-	// Committing: it has a node, and waits for its claims to be written or for its devices to get ready (KEP-5007).
+	// Committing: the pod has a node, and waits for its claims to be written or for its devices to get ready
+	// (KEP-5007).
 	Committing
-	// Undecided: it is not known of a node whether it would do, because the search gave up or an expression is still
-	// being evaluated.
+	// Undecided: it is unknown whether the pod fits on some node, because the search gave up or an expression is
+	// still being evaluated.
 	Undecided
-	// Releasing: a node would do as soon as claims of pods that have ended are deallocated.
+	// Releasing: the pod fits on a node as soon as claims of ended pods are deallocated.
 	Releasing
-	// LowerPriority: a node would do without the claims of pods of lower priority.
+	// LowerPriority: the pod would fit on a node without the claims of pods with lower priority.
 	LowerPriority
 	// Held: other claims hold the devices.
 	Held
-	// Combination: each request could have devices, but not all of them together.
+	// Combination: each request alone can be satisfied, but not all of them together.
 	Combination
-	// PoolUnusable: there are no devices, and pools are left out because they are incomplete or invalid.
+	// PoolUnusable: no devices are available, and some pools are ignored because they are incomplete or invalid.
 	PoolUnusable
-	// SelectorFails: a CEL expression, or a device that it is about, keeps a node from being judged.
+	// SelectorFails: a CEL expression, or a device that it evaluates, prevents the check of a node.
 	SelectorFails
 	// NoDevices: no node has devices for the request, whatever other claims hold.
 	NoDevices
 	// ClaimElsewhere: a claim of the pod is allocated, or being allocated, where the pod cannot run.
 	ClaimElsewhere
-	// ClaimInUse: as many pods as there may be use a claim of the pod, or it is about to be released.
+	// ClaimInUse: a claim of the pod has the maximum of consumers, or is about to be released.
 	ClaimInUse
 	// ClassMissing: a device class does not exist.
 	ClassMissing
-	// RequestInvalid: a request cannot be understood, or needs a feature that is off.
+	// RequestInvalid: a request is invalid, or needs a disabled feature.
 	RequestInvalid
-	// ClaimMissing: a claim of the pod does not exist yet, or is not the pod's.
+	// ClaimMissing: a claim of the pod does not exist yet, or belongs to another pod.
 	ClaimMissing
-	// Group: it is in a PodGroup of scheduler-plugins, of which not enough pods can be scheduled.
+	// Group: too few pods of the pod's PodGroup (scheduler-plugins) can be scheduled.
 	Group
-	// Other: none of these.
+	// Other: none of the above.
 	Other
 
 	count int = iota
@@ -63,7 +64,7 @@ var names = [count]string{
 	ClassMissing: "class_missing", RequestInvalid: "request_invalid", ClaimMissing: "claim_missing", Group: "group", Other: "other",
 }
 
-// String is the value of the label.
+// String returns the value of the label.
 func (c Cause) String() string { return names[c] }
 
 // All returns all causes in their order.
@@ -75,16 +76,16 @@ func All() []Cause {
 	return all
 }
 
-// Counts is how many pods wait, by cause.
+// Counts has the number of waiting pods by cause.
 type Counts [count]int
 
-// Causes are those of a pod. They are safe for concurrent use; the zero value has none.
+// Causes holds the causes of a pod. It is safe for concurrent use; the zero value is empty.
 type Causes struct{ set atomic.Uint32 }
 
 // Note adds a cause.
 func (c *Causes) Note(cause Cause) { c.set.Or(1 << cause) }
 
-// Only has a cause take the place of all others.
+// Only replaces all causes by one.
 func (c *Causes) Only(cause Cause) { c.set.Store(1 << cause) }
 
 // Clear removes all causes.
@@ -93,10 +94,10 @@ func (c *Causes) Clear() { c.set.Store(0) }
 // Ended removes a cause.
 func (c *Causes) Ended(cause Cause) { c.set.And(^uint32(1 << cause)) }
 
-// NoteOther adds Other if there is no cause: the pod was rejected, and nobody has said why.
+// NoteOther adds Other if there is no cause: the pod was rejected without one.
 func (c *Causes) NoteOther() { c.set.CompareAndSwap(0, 1<<Other) }
 
-// NoteBlame notes the cause on a node where nothing was found, unless nobody has looked what it is.
+// NoteBlame adds the cause of a failed search on a node, unless the cause was not determined.
 func (c *Causes) NoteBlame(blame allocator.Blame) {
 	switch blame {
 	case allocator.BlameSearch:
@@ -115,7 +116,7 @@ func (c *Causes) NoteBlame(blame allocator.Blame) {
 	}
 }
 
-// NoteStanding notes whether a node would do as soon as claims are deallocated, or without pods of lower priority.
+// NoteStanding adds a cause if the node fits as soon as claims are deallocated, or without pods of lower priority.
 func (c *Causes) NoteStanding(releasing, lowerPriority bool) {
 	if releasing {
 		c.Note(Releasing)
@@ -125,13 +126,13 @@ func (c *Causes) NoteStanding(releasing, lowerPriority bool) {
 	}
 }
 
-// First returns the cause that counts, if there is any.
+// First returns the first cause in the order of Cause, if there is any.
 func (c *Causes) First() (cause Cause, waits bool) {
 	set := c.set.Load()
 	return Cause(bits.TrailingZeros32(set)), set != 0
 }
 
-// OfTask is the cause if claims cannot be understood.
+// OfTask returns the cause for an error about the claims themselves.
 func OfTask(err error) Cause {
 	if isClassMissing(err) {
 		return ClassMissing
@@ -139,13 +140,13 @@ func OfTask(err error) Cause {
 	return RequestInvalid
 }
 
-// OfSearch is the cause if claims could not be judged on a node.
+// OfSearch returns the cause for an error of the search on a node.
 func OfSearch(err error) Cause {
 	if errors.Is(err, selector.ErrPending) || errors.Is(err, allocator.ErrInterrupted) {
 		return Undecided
 	}
 	if isClassMissing(err) {
-		return ClassMissing // Of one of several alternatives.
+		return ClassMissing // The class of one of several alternatives.
 	}
 	return SelectorFails
 }

@@ -1,3 +1,3 @@
-// Package waste is about fragmentation: how many more claims of some shape fit now, beside how many devices are free,
-// and which pods would have to move to make room for another pod. It advises, and moves nothing.
+// Package waste analyses the fragmentation of devices: how many more claims of a shape fit now, how many devices are
+// free, and which pods must move to make room for another pod. It only advises, and moves nothing.
 package waste

@@ -70,8 +70,8 @@ func (m *model) sameNUMA(gpus []int) bool {
 	return true
 }
 
-// fewest tries all sets of pods of one node with up to most of them, and all nodes for each: the least number, -1 if
-// none will do.
+// fewest tries all sets of pods of one node with up to most of them, and all nodes for each: it returns the least
+// number that is enough, -1 if there is none.
 func (m *model) fewest(most int) int {
 	for count := 0; count <= most; count++ {
 		for node := range m.nodes {
@@ -255,7 +255,7 @@ func (m *model) allows(advice *Advice) bool {
 	return m.canMove(set, index(advice.Node, "node-"), given)
 }
 
-// numaWorld has nodes with so many GPUs each, the first half of which is on NUMA node 0.
+// numaWorld has nodes with gpus GPUs each, the first half of them on NUMA node 0.
 func numaWorld(nodes, gpus int) *whatif.Objects {
 	o := world(make([]int, nodes)...)
 	o.Slices = nil

@@ -19,23 +19,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// mover looks for moves that make room for a pod.
+// mover searches for moves of other pods that make room for a pod.
 type mover struct {
 	pod *v1.Pod
-	// limit is how often a node may be judged.
+	// limit bounds the number of checks whether a pod fits on a node.
 	limit int
-	// base is the world with a template for each claim that movable pods have: they would get one like it if they
-	// started anew.
+	// base is the snapshot plus a template for each claim of a movable pod: a restarted pod would get a claim like
+	// it.
 	base  *whatif.Snapshot
 	nodes []*v1.Node
-	// seen is by how many nodes a pool is seen.
+	// seen counts the nodes that reach a pool.
 	seen map[inventory.PoolID]int
-	// onNodes are the pods that can be moved, and fixed the names of those with devices that cannot, by node; of says
-	// whose a claim is.
+	// onNodes lists the movable pods, and fixed the names of unmovable pods with devices, by node. of maps claims to
+	// their movable pod.
 	onNodes map[string][]*movable
 	fixed   map[string][]string
 	of      map[string]*movable
-	// pods is how many pods a node has, and room for how many.
+	// pods counts the pods of each node, and room is the number of pods that the node allows.
 	pods, room map[string]int
 	elsewhere  map[string]map[string]bool
 
@@ -47,10 +47,10 @@ type mover struct {
 type movable struct {
 	pod       *v1.Pod
 	key, from string
-	// anew is the pod as it would start anew, and alike the same for pods that ask for the same.
+	// The pod as it would restart, and a key that is equal for pods that ask for the same.
 	anew  *v1.Pod
 	alike string
-	// templates are those of what it asks for.
+	// templates are the templates of its claims.
 	templates []*resourceapi.ResourceClaimTemplate
 }
 
@@ -94,12 +94,12 @@ func newMover(s *whatif.Snapshot, pod *v1.Pod, limit int) *mover {
 	return m
 }
 
-// sharesPools reports whether a node sees a pool that others see too.
+// sharesPools reports whether a node reaches a pool that other nodes reach too.
 func (m *mover) sharesPools(node *v1.Node) bool {
 	return slices.ContainsFunc(m.base.PoolsOn(node), func(pool *inventory.NodePool) bool { return m.seen[pool.ID] > 1 })
 }
 
-// movable returns a pod as something that can be moved, nil if it cannot.
+// movable returns the pod as a movable, nil if it must not be moved.
 func (m *mover) movable(s *whatif.Snapshot, pod *v1.Pod) *movable {
 	_, isStatic := pod.Annotations[v1.MirrorPodAnnotationKey]
 	controller := metav1.GetControllerOf(pod)
@@ -121,7 +121,7 @@ func (m *mover) movable(s *whatif.Snapshot, pod *v1.Pod) *movable {
 			}
 		}
 		if claim.Name == extended {
-			continue // The containers ask for it.
+			continue // The containers of the restarted pod ask for the extended resource.
 		}
 		name := fmt.Sprintf("moved-%s-%s-%d", pod.Namespace, pod.Name, i)
 		one.templates = append(one.templates, template(m.pod.Namespace, name, claim.Spec))
@@ -133,7 +133,7 @@ func (m *mover) movable(s *whatif.Snapshot, pod *v1.Pod) *movable {
 	return one
 }
 
-// likeness is the same for pods that fit on the same nodes.
+// likeness returns a key that is equal for pods that fit on the same nodes.
 func (m *movable) likeness() string {
 	specs := make([]*resourceapi.ResourceClaimSpec, len(m.templates))
 	for i, template := range m.templates {
@@ -146,8 +146,8 @@ func (m *movable) likeness() string {
 	return string(text)
 }
 
-// candidates returns the pods that are in the way on a node: those on it, and those with devices that it reaches. fixed
-// are those that cannot be moved.
+// candidates returns the movable pods that may be in the way on a node: those on it, and those with devices that it
+// reaches. fixed names the pods that cannot be moved.
 func (m *mover) candidates(node string) (all []*movable, fixed []string) {
 	all = slices.Clone(m.onNodes[node])
 	for _, pool := range m.base.PoolsOn(m.base.Node(node)) {
@@ -163,7 +163,7 @@ func (m *mover) candidates(node string) (all []*movable, fixed []string) {
 	return all, m.fixed[node]
 }
 
-// claimsIn returns the claims with devices of a pool.
+// claimsIn returns the claims that hold devices of a pool.
 func claimsIn(s *whatif.Snapshot, pool *inventory.NodePool) []string {
 	var claims []string
 	for _, use := range ledger.Of(s.Usage(), pool).All() {
@@ -178,8 +178,8 @@ func claimsIn(s *whatif.Snapshot, pool *inventory.NodePool) []string {
 	return slices.Compact(claims)
 }
 
-// relevant leaves out pods without devices if the node has enough of all else: it has then also for pods with devices
-// that start anew there, which are counted there already.
+// relevant leaves out pods without devices if the node has enough of everything else. Then it also has enough for
+// pods with devices that restart there, because these already count there.
 func (m *mover) relevant(ctx context.Context, node string, candidates []*movable) ([]*movable, error) {
 	if len(m.pod.Spec.ResourceClaims) == 0 || asksForExtended(m.pod) {
 		return candidates, nil
@@ -193,7 +193,7 @@ func (m *mover) relevant(ctx context.Context, node string, candidates []*movable
 	return slices.DeleteFunc(candidates, func(one *movable) bool { return len(m.base.ClaimsOf(one.pod)) == 0 }), nil
 }
 
-// asksForExtended reports whether devices may stand for a resource that the pod asks for (KEP-5004).
+// asksForExtended reports whether the pod asks for an extended resource, which devices may back (KEP-5004).
 func asksForExtended(pod *v1.Pod) bool {
 	for name := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
 		if strings.Contains(string(name), "/") {

@@ -12,45 +12,45 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Limits of what Room tries.
+// Limits of the search in Room.
 const (
 	// MovesAtMost is the largest number of pods that may have to move.
 	MovesAtMost = 3
-	// questionsAtMost is how often a node is judged.
+	// questionsAtMost bounds the checks whether a pod fits on a node.
 	questionsAtMost = 200_000
 )
 
-// Advice is how to make room for a pod.
+// Advice describes moves that make room for a pod.
 type Advice struct {
-	// Fits is true if there is room already.
+	// Fits is true if the pod fits without any move.
 	Fits bool `json:"fits"`
-	// Node is where the pod would go once Moves are made, "" if no advice was found.
+	// Node is the node that the pod would get after the Moves, "" if no advice was found.
 	Node string `json:"node,omitempty"`
-	// Moves are the pods that have to move for it.
+	// Moves lists the pods that must move.
 	Moves []Move `json:"moves,omitempty"`
-	// Fewest is true if no smaller number of moves would do, or none at all if there is no advice: within MovesAtMost, of
-	// pods of one node, and with each pod moved once. It is false if there was too much to try, or a search gave up.
+	// Fewest is true if fewer moves are not enough or, without advice, if no moves are. It considers at most
+	// MovesAtMost pods of one node, each moved once. It is false if the search hit a limit or gave up.
 	Fewest bool `json:"fewest"`
-	// Tried is how many sets of pods were tried.
+	// Tried is the number of sets of pods that the search tried.
 	Tried int `json:"tried"`
-	// Unmovable is how many pods with devices cannot be moved, on nodes on which moving all others would not help.
+	// Unmovable counts pods with devices that cannot be moved, on nodes where moving all other pods would not help.
 	Unmovable int `json:"unmovable,omitempty"`
 }
 
-// Move is a pod that would be ended and started on another node, or on its own with other devices.
+// Move is a pod that would end and restart on another node, or on its own node with other devices.
 type Move struct {
 	Pod  string `json:"pod"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Controller is what makes a new pod when this one has ended; "" if nothing does.
+	// Controller is the controller that replaces the pod after it ends; "" if it has none.
 	Controller string `json:"controller,omitempty"`
 }
 
 var errBound = errors.New("there was too much to try")
 
-// Room finds the fewest moves that make room for a pod: of pods on the node that it gets, or with devices that this node
-// reaches. Each of them has a place afterwards, elsewhere or again on its own node. Not moved are pods of DaemonSets,
-// static pods, pods that are about to end, and those that share a claim. The error is that of the context.
+// Room finds the fewest moves that make room for a pod. It moves pods on the pod's new node, and pods with devices
+// that this node reaches; each of them fits afterwards, elsewhere or on its own node. It does not move pods of
+// DaemonSets, static pods, terminating pods, and pods that share a claim. An error comes from the context.
 func Room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod) (*Advice, error) {
 	return room(ctx, s, pod, questionsAtMost)
 }
@@ -74,7 +74,7 @@ func room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, questions int) (
 	return advice, err
 }
 
-// search tries more and more moves, each number on all nodes.
+// search tries increasing numbers of moves, each on all nodes.
 func (m *mover) search(ctx context.Context, advice *Advice) error {
 	places, err := m.places(ctx, advice)
 	if err != nil {
@@ -96,13 +96,13 @@ func (m *mover) search(ctx context.Context, advice *Advice) error {
 	return nil
 }
 
-// place is a node on which the pod would fit if all movable pods were gone.
+// place is a node on which the pod would fit without all movable pods.
 type place struct {
 	node    string
 	movable []*movable
 }
 
-// places returns the nodes on which there is any hope.
+// places returns the nodes on which moves can help.
 func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
 	var places []place
 	unmovable := make(map[string]bool)
@@ -132,7 +132,7 @@ func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
 	return places, nil
 }
 
-// onNode tries each set of so many pods.
+// onNode tries each set of count pods.
 func (m *mover) onNode(ctx context.Context, p *place, count int) ([]Move, error) {
 	chosen := make([]*movable, 0, count)
 	var try func(from int) ([]Move, error)
@@ -153,7 +153,8 @@ func (m *mover) onNode(ctx context.Context, p *place, count int) ([]Move, error)
 	return try(0)
 }
 
-// afterMoving returns the moves of some pods that let the pod fit on a node; nil if they do not, or have nowhere to go.
+// afterMoving returns the moves of the chosen pods that let the pod fit on a node; nil if the pod does not fit, or
+// the chosen pods do not.
 func (m *mover) afterMoving(ctx context.Context, node string, chosen []*movable) ([]Move, error) {
 	m.tried++
 	world, err := m.without(chosen)
@@ -185,7 +186,7 @@ func (m *mover) without(gone []*movable) (*whatif.Snapshot, error) {
 	return world, nil
 }
 
-// fits asks for one node, as long as the bound allows it. A search that gave up means no, with doubts.
+// fits checks one node, within the limit of checks. A search that gave up counts as no, and sets doubtful.
 func (m *mover) fits(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod, node string) (bool, error) {
 	if m.questions++; m.questions > m.limit {
 		return false, errBound

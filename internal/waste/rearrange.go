@@ -13,20 +13,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// rearrangement looks for places for pods that make room on a node. Pods that get the same node are asked for as one pod
-// with all their claims: then the search for devices sees to it that all of them get some, whatever the order.
+// rearrangement finds nodes for the pods that move away from a node. It checks the pods of one node together, as one
+// pod with all their claims: then the result does not depend on their order.
 type rearrangement struct {
 	*mover
-	// world is without the pods, and node where the pod is to go.
+	// world is the snapshot without the moved pods, and node the node that the pod would get.
 	world *whatif.Snapshot
 	node  string
-	// gone is how many of the pods each node had.
+	// gone counts the moved pods by their old node.
 	gone map[string]int
-	// groups are the pods that get a node.
+	// groups lists the moved pods by their new node.
 	groups map[string][]*movable
 }
 
-// assign finds a node for each pod, and goes back where that is not possible for those after it.
+// assign finds a node for each pod, and backtracks if later pods do not fit.
 func (r *rearrangement) assign(ctx context.Context, left []*movable) (bool, error) {
 	if len(left) == 0 {
 		return r.holds(ctx)
@@ -52,8 +52,8 @@ func (r *rearrangement) assign(ctx context.Context, left []*movable) (bool, erro
 	return false, nil
 }
 
-// welcome reports whether a pod alone would fit on a node. For nodes that nothing leaves and that share no devices, that
-// is the same for all rearrangements and for pods that are alike.
+// welcome reports whether a pod alone would fit on a node. It caches the answer for nodes that no pod leaves and that
+// share no devices: there it is the same for all rearrangements, and for pods that are alike.
 func (r *rearrangement) welcome(ctx context.Context, one *movable, node string) (bool, error) {
 	if r.gone[node] > 0 || r.sharesPools(r.base.Node(node)) {
 		return r.fits(ctx, r.world, one.anew, node)
@@ -73,7 +73,7 @@ func (r *rearrangement) welcome(ctx context.Context, one *movable, node string) 
 	return ok, err
 }
 
-// together reports whether all fit that get a node.
+// together reports whether all pods that get a node fit there together.
 func (r *rearrangement) together(ctx context.Context, node string) (bool, error) {
 	group := r.groups[node]
 	if node != r.node && len(group) == 1 {
@@ -89,7 +89,8 @@ func (r *rearrangement) together(ctx context.Context, node string) (bool, error)
 	return r.fits(ctx, r.world, r.merged(node), node)
 }
 
-// merged is all that a node gets as one pod. Whether each is welcome there was asked before.
+// merged returns one pod with everything that a node gets. Its taints are tolerated, because welcome has checked each
+// pod before.
 func (r *rearrangement) merged(node string) *v1.Pod {
 	all := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.pod.Namespace, Name: "all-" + node}}
 	all.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
@@ -112,7 +113,7 @@ func (r *rearrangement) merged(node string) *v1.Pod {
 	return all
 }
 
-// generated are the claims that were made already for the pod from templates, by the names that its references have in
+// generated returns the claims that already exist for the pod's templates, under the names of their references in
 // merged.
 func (r *rearrangement) generated(prefix string) []v1.PodResourceClaimStatus {
 	var all []v1.PodResourceClaimStatus
@@ -127,8 +128,8 @@ func (r *rearrangement) generated(prefix string) []v1.PodResourceClaimStatus {
 	return all
 }
 
-// holds reports whether the groups fit one after the other. Where nodes reach the same devices, that they fit each for
-// itself does not say so, and another choice of devices may do what this one does not.
+// holds reports whether the groups fit one after the other. If nodes share devices, separate checks of the groups are
+// not enough. A no is doubtful, because another choice of devices might fit.
 func (r *rearrangement) holds(ctx context.Context) (bool, error) {
 	nodes := []string{r.node}
 	shared := false
@@ -161,7 +162,7 @@ func (r *rearrangement) holds(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// moves are the moves of pods to the nodes that they have got.
+// moves returns the moves of the chosen pods to their new nodes.
 func (r *rearrangement) moves(chosen []*movable) []Move {
 	var moves []Move
 	for _, one := range chosen {

@@ -17,30 +17,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Shape is what claims ask for.
+// Shape is a claim spec that several claims may have.
 type Shape struct {
-	// Name says where the shape is from: a class, or the first claim or template that has it.
+	// Name is the origin of the shape: a class, or the first claim or template that has it.
 	Name string `json:"name"`
-	// AsksFor says what such claims ask for, in a few words.
+	// AsksFor describes the spec in a few words.
 	AsksFor string `json:"asksFor"`
-	// Seen is how many claims have it.
+	// Seen counts the claims with this spec.
 	Seen int `json:"seen"`
-	// Free is, for classes, how many of their devices are free: nobody has them, and they have no taint and enough of
-	// their counters left.
+	// Free counts, for a class, its free devices: devices without a holder and without a taint, with enough counters
+	// left.
 	Free *int `json:"free,omitempty"`
-	// More is how many more of it fit now, each with nothing else: no CPU, no affinity. Nodes that are cordoned do not
-	// count.
+	// More is the number of additional claims that fit now, each without other requirements (CPU, affinity). Cordoned
+	// nodes do not count.
 	More int `json:"more"`
-	// AtLeast is set if there may be more, because a search gave up.
+	// AtLeast is set if More may be too low, because a search gave up.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// Nodes is on how many nodes there is room for at least one.
+	// Nodes counts the nodes with room for at least one claim.
 	Nodes int `json:"nodes"`
 
 	namespace string
 	spec      resourceapi.ResourceClaimSpec
 }
 
-// Classes are shapes of one device of each class.
+// Classes returns a shape with one device for each class.
 func Classes(s *whatif.Snapshot) []Shape {
 	var all []Shape
 	for _, class := range s.Classes() {
@@ -51,7 +51,7 @@ func Classes(s *whatif.Snapshot) []Shape {
 	return all
 }
 
-// Seen are the shapes of the claims that there are, those that most claims have first, and so many at most.
+// Seen returns the shapes of existing claims, the most frequent first, and at most most of them.
 func Seen(s *whatif.Snapshot, most int) []Shape {
 	bySpec := make(map[string]*Shape)
 	for _, claim := range s.Claims() {
@@ -74,8 +74,8 @@ func Seen(s *whatif.Snapshot, most int) []Shape {
 	return all[:min(len(all), most)]
 }
 
-// Count finds out how many more of a shape fit. On each node as many are placed as there is room for. The error is
-// that of the context.
+// Count counts the additional claims of a shape that fit. It fills one node after the other. An error comes from the
+// context.
 func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
 	shape.More, shape.Nodes, shape.AtLeast = 0, 0, false
 	world := s
@@ -101,13 +101,13 @@ func (shape *Shape) Count(ctx context.Context, s *whatif.Snapshot) error {
 			shape.Nodes++
 		}
 		if !local {
-			world = here // What others reach as well is gone for them.
+			world = here // Other nodes cannot use the shared devices any more.
 		}
 	}
 	return nil
 }
 
-// onlyLocal reports whether no other node reaches the devices of pools.
+// onlyLocal reports whether no other node can use the devices of the pools.
 func onlyLocal(pools []*inventory.NodePool) bool {
 	for _, pool := range pools {
 		for i := range pool.Devices {
@@ -119,7 +119,7 @@ func onlyLocal(pools []*inventory.NodePool) bool {
 	return true
 }
 
-// one is a pod with a claim of the shape, and nothing else.
+// one returns a pod with one claim of the shape and no other requirements.
 func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
 	name := fmt.Sprintf("counted-%d", number)
 	meta := metav1.ObjectMeta{Namespace: shape.namespace, Name: name}
@@ -130,7 +130,7 @@ func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
 	return &v1.Pod{ObjectMeta: meta, Spec: v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{reference}, Tolerations: tolerations}}, claim
 }
 
-// asksFor says what claims ask for in a few words, such as "2 gpu.example.com with memory 40Gi where …".
+// asksFor describes a claim spec in a few words, for example "2 gpu.example.com with memory 40Gi where …".
 func asksFor(spec *resourceapi.ResourceClaimSpec) string {
 	var texts []string
 	for i := range spec.Devices.Requests {

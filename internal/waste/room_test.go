@@ -45,7 +45,7 @@ func TestRoomOfOthers(t *testing.T) {
 	require.Equal(t, []any{"", false}, []any{bounded.Node, bounded.Fewest})
 }
 
-// A pod may start anew on its own node with other devices.
+// A pod may restart on its own node with other devices.
 func TestMoveWithinANode(t *testing.T) {
 	t.Parallel()
 	o := numaWorld(1, 4)
@@ -57,7 +57,7 @@ func TestMoveWithinANode(t *testing.T) {
 	require.True(t, found.Fewest)
 }
 
-// Pods without devices are in the way if CPU is what there is too little of.
+// Pods without devices are in the way if CPU is the scarce resource.
 func TestMoveForCPU(t *testing.T) {
 	t.Parallel()
 	o := numaWorld(2, 2)

@@ -16,9 +16,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Choice says which devices match a filter.
+// Choice marks the devices that match a filter.
 type Choice struct {
-	// Tiles has a 1 for each device that matches, in the order of the tile. Tiles without any are left out.
+	// Tiles has, by tile name, a 1 for each matching device and a 0 for each other one, in the order of the tile. It
+	// omits tiles without matches.
 	Tiles map[string]string `json:"tiles"`
 	Count int               `json:"count"`
 	// Failed counts devices for which an expression could not be evaluated; Example says why for one of them.
@@ -26,7 +27,8 @@ type Choice struct {
 	Example string `json:"example,omitempty"`
 }
 
-// choose returns the devices of a class (class), that match an expression (cel), on nodes with labels (labels).
+// choose returns the devices that are of a class (class), match an expression (cel), and are on nodes with labels
+// (labels).
 func (s *server) choose(ctx context.Context, r *http.Request) (any, error) {
 	world, err := s.world()
 	if err != nil {
@@ -57,7 +59,7 @@ func (s *server) choose(ctx context.Context, r *http.Request) (any, error) {
 	return choice, nil
 }
 
-// setOf is what devices have to match: those of a class, and an expression. Both may be empty.
+// setOf returns the selectors of a class and an expression. Both may be empty.
 func setOf(world *whatif.Snapshot, class, expression string) (selector.Set, error) {
 	var of *resourceapi.DeviceClass
 	if class != "" {
@@ -80,7 +82,7 @@ func setOf(world *whatif.Snapshot, class, expression string) (selector.Set, erro
 	return selector.NewSet(of, &resourceapi.ResourceClaim{}, "filter", own), nil
 }
 
-// finder evaluates a set once for each pool.
+// finder evaluates selectors once for each pool.
 type finder struct {
 	world    *whatif.Snapshot
 	set      selector.Set
@@ -103,7 +105,7 @@ func (f *finder) of(ctx context.Context, pool *inventory.NodePool) (*selector.Se
 	return selection, nil
 }
 
-// mark adds the devices of a tile that match.
+// mark adds the matching devices of a tile to a choice.
 func (f *finder) mark(ctx context.Context, tile *sheet, choice *Choice) error {
 	marks := make([]byte, len(tile.places))
 	any := false
@@ -137,9 +139,10 @@ func (f *finder) mark(ctx context.Context, tile *sheet, choice *Choice) error {
 	return nil
 }
 
-// Values are those of one attribute.
+// Values has the values of one attribute.
 type Values struct {
-	// Values are all of them; Tiles has for each device which one it has, -1 for none. Tiles without any are left out.
+	// Values lists the distinct values. Tiles has the index of each device's value, -1 for none, and omits tiles
+	// without values.
 	Values []string         `json:"values"`
 	Tiles  map[string][]int `json:"tiles"`
 }
@@ -180,7 +183,7 @@ func (s *server) attribute(_ context.Context, r *http.Request) (any, error) {
 	return values, nil
 }
 
-// valueOf returns the attribute of a device with a qualified name as text.
+// valueOf returns the value of a device's attribute, by its qualified name, as text.
 func valueOf(device *inventory.Device, driver, name string) (string, bool) {
 	attribute, ok := device.Attributes[resourceapi.QualifiedName(name)]
 	if !ok {

@@ -17,16 +17,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Details are all that is known of a device.
+// Details is everything about a device.
 type Details struct {
 	Device string `json:"device"`
 	Slice  string `json:"slice"`
-	// Node is empty if the device may be for several.
+	// Node is empty if the device may be for several nodes.
 	Node       string  `json:"node,omitempty"`
 	Problem    string  `json:"problem,omitempty"`
 	Attributes []Named `json:"attributes"`
 	Capacity   []Named `json:"capacity"`
-	// Counters are what the device consumes, as counter set/counter.
+	// Counters are the counters that the device consumes, as counter set/counter.
 	Counters []Named  `json:"counters"`
 	Taints   []string `json:"taints"`
 	Holders  []Holder `json:"holders"`
@@ -36,22 +36,22 @@ type Details struct {
 type Named struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Left is what others leave of it, "" if nobody takes any, or if that cannot be told.
+	// Left is the amount that other devices leave, "" if no device has taken any or the amount is unknown.
 	Left string `json:"left,omitempty"`
 }
 
 // Holder is a claim that uses a device.
 type Holder struct {
 	Claim string `json:"claim"`
-	// Pods are those for which the claim is reserved.
+	// Pods are the pods that the claim is reserved for.
 	Pods []string `json:"pods"`
-	// Share is what it takes of the device, empty if it has all of it.
+	// Share is the consumed capacity, empty if the claim holds the whole device.
 	Share []Named `json:"share,omitempty"`
-	// Since is when it was allocated, in seconds; 0 if that is not known.
+	// Since is the time of the allocation in Unix seconds; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
 }
 
-// device returns what is known of a device (id: driver/pool/name).
+// device returns the details of a device (id: driver/pool/name).
 func (s *server) device(_ context.Context, r *http.Request) (any, error) {
 	world, err := s.world()
 	if err != nil {
@@ -88,7 +88,8 @@ func (s *server) device(_ context.Context, r *http.Request) (any, error) {
 	return d, nil
 }
 
-// find looks for a device by driver/pool/name. Names of pools may have slashes; those of drivers and devices have none.
+// find looks up a device by driver/pool/name. Names of pools may have slashes; names of drivers and devices have
+// none.
 func find(world *whatif.Snapshot, id string) (*inventory.NodePool, *inventory.Device) {
 	driver, rest, ok := strings.Cut(id, "/")
 	slash := strings.LastIndex(rest, "/")
@@ -120,7 +121,7 @@ func capacities(device *inventory.Device, shares []ledger.Share) []Named {
 	return all
 }
 
-// consumed lists what a device draws of counters, and what is left of these.
+// consumed lists the counters that a device draws from, and what is left of each.
 func consumed(pool *inventory.NodePool, usage *ledger.PoolUsage, device string) []Named {
 	all := []Named{}
 	if pool.Counters == nil {

@@ -1,9 +1,9 @@
-// Package webmap serves a page on loopback that shows the devices of a cluster: nodes as tiles, devices as
-// cells, pods that wait with the reason, and what would fit.
+// Package webmap serves a web page on loopback that shows the devices of a cluster: nodes as tiles, devices as cells,
+// waiting pods with the reason, and what would fit.
 //
-//	Map        what browsers see: a snapshot as tiles, and what changed since
+//	Map        the state for browsers: a snapshot as tiles, and its changes
 //	Handler    HTTP: the page, the state, server-sent events, questions
-//	Follow     keeps a Map in step with a cluster
+//	Follow     updates a Map from a cluster
 //
-// It only reads. Whoever asks needs the token in the path of each request, and has to name this server as Host.
+// It only reads. Each request needs the token in its path, and this server's address as Host.
 package webmap

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// heartbeat shows that the connection is still there.
+	// heartbeat is the interval of messages that show that the connection still exists.
 	heartbeat = 15 * time.Second
-	// writePatience is how long a browser may take to read an event.
+	// writePatience limits the time that a browser may take to read an event.
 	writePatience = 30 * time.Second
 )
 
-// events sends what changes after a version as server-sent events, "delta", or "reset" if the page has to read the state anew.
-// The version is that of the page, or after a broken connection of the last event that it has got.
+// events streams the changes after a version as server-sent events: "delta", or "reset" if the page must read the
+// whole state again. The version is the page's or, after a reconnect, that of the last event it received.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	from := r.Header.Get("Last-Event-ID")
 	if from == "" {
@@ -68,7 +68,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 func event(version uint64, delta []byte) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "id: %d\nevent: delta\ndata: ", version)
-	text.Write(delta) // encoded JSON has no line breaks
+	text.Write(delta) // Encoded JSON has no line breaks.
 	text.WriteString("\n\n")
 	return text.Bytes()
 }
@@ -78,9 +78,9 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// send reports whether the browser is still there.
+// send reports whether the browser is still connected.
 func (s *stream) send(text []byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not all can, such as recorders of tests
+	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // Some writers cannot do this, for example recorders in tests.
 	if _, err := s.w.Write(text); err != nil {
 		return false
 	}

@@ -17,38 +17,38 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Reasons are why a pod has no node, for people and for the map.
+// Reasons says why a pod has no node, for people and for the map.
 type Reasons struct {
 	Pod     string `json:"pod"`
 	Problem string `json:"problem,omitempty"`
-	// NotKnown is why nothing can be told.
+	// NotKnown says why there is no explanation.
 	NotKnown string `json:"notKnown,omitempty"`
-	// Fits are nodes that would do.
+	// Fits are nodes on which the pod fits.
 	Fits      []string         `json:"fits,omitempty"`
 	Groups    []ReasonGroup    `json:"groups,omitempty"`
 	Nearest   []whatif.Near    `json:"nearest,omitempty"`
 	Missing   []whatif.Missing `json:"missing,omitempty"`
 	Unchecked []string         `json:"unchecked,omitempty"`
 	Doubts    []string         `json:"doubts,omitempty"`
-	// Blocks are the devices that the pod could use if nobody had them, by tile as in Choice, and Holders
-	// the claims that have them.
+	// Blocks are the devices that the pod could use if no claim held them, by tile as in Choice. Holders are the
+	// claims that hold them.
 	Blocks  map[string]string `json:"blocks"`
 	Holders []string          `json:"holders"`
 }
 
-// ReasonGroup is some nodes with the same in the way.
+// ReasonGroup is a group of nodes with the same obstacle.
 type ReasonGroup struct {
 	Kind   whatif.Kind `json:"kind"`
 	Reason string      `json:"reason"`
 	Nodes  []string    `json:"nodes"`
-	// Detail is the explanation of the first node in full.
+	// Detail is the full explanation for the first node.
 	Detail string `json:"detail,omitempty"`
 }
 
-// holdersAtMost is how many claims are named that are in the way.
+// holdersAtMost bounds the blocking claims that are named.
 const holdersAtMost = 200
 
-// explain says why a pod (pod: namespace/name) has no node.
+// explain returns the reasons why a pod (pod: namespace/name) has no node.
 func (s *server) explain(ctx context.Context, r *http.Request) (any, error) {
 	world, err := s.world()
 	if err != nil {
@@ -81,8 +81,8 @@ func reasons(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Reasons
 	return result, result.addBlocks(ctx, world, pod, elsewhere(found))
 }
 
-// elsewhere are the nodes whose devices are not in the pod's way: those that would do, and those that it cannot go to
-// whatever devices are free there.
+// elsewhere returns the nodes whose devices do not matter: nodes on which the pod fits, and nodes that it cannot use
+// whichever devices are free there.
 func elsewhere(found *whatif.Explanation) map[string]bool {
 	nodes := make(map[string]bool)
 	for _, node := range found.Fits {
@@ -98,7 +98,7 @@ func elsewhere(found *whatif.Explanation) map[string]bool {
 	return nodes
 }
 
-// addBlocks finds the devices that match a request of the pod and are not free, but for nodes elsewhere.
+// addBlocks finds the devices that match a request of the pod and are in use, except on the nodes in elsewhere.
 func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod, elsewhere map[string]bool) error {
 	var finders []*finder
 	for _, set := range wanted(world, pod) {
@@ -159,7 +159,7 @@ func matchesAny(ctx context.Context, finders []*finder, p place) (bool, error) {
 	return false, nil
 }
 
-// wanted is what devices have to match for one of the pod's requests that have none yet.
+// wanted returns the selectors of the pod's requests without allocation.
 func wanted(world *whatif.Snapshot, pod *v1.Pod) []selector.Set {
 	var sets []selector.Set
 	for _, claim := range world.OpenClaims(pod) {

@@ -16,25 +16,25 @@ import (
 
 // Question asks whether a pod would fit.
 type Question struct {
-	// Pod is a manifest with one pod, and with claims, templates and classes that it needs and that do not exist.
+	// Pod is a manifest with one pod, and with the claims, templates and classes that it needs and that do not exist.
 	Pod string `json:"pod"`
-	// Waiting is a pod of the cluster, as namespace/name, to ask about in place of a manifest.
+	// Waiting is a pod of the cluster, as namespace/name, instead of a manifest.
 	Waiting string `json:"waiting"`
-	// Without are claims and pods, as namespace/name, that are thought away.
+	// Without and WithoutPods are claims and pods, as namespace/name, to ignore.
 	Without     []string `json:"without"`
 	WithoutPods []string `json:"withoutPods"`
 }
 
-// Placement is where a pod would go, or why it would not.
+// Placement says where a pod would go, or why it does not fit.
 type Placement struct {
 	Verdict whatif.Verdict `json:"verdict"`
 	Pod     string         `json:"pod"`
 	Node    string         `json:"node,omitempty"`
-	// Devices are those that it would get, as driver/pool/device.
+	// Devices are the devices that it would get, as driver/pool/device.
 	Devices   []Planned `json:"devices"`
 	Doubts    []string  `json:"doubts,omitempty"`
 	Unchecked []string  `json:"unchecked,omitempty"`
-	// Reasons are those why it does not fit.
+	// Reasons says why it does not fit.
 	Reasons *Reasons `json:"reasons,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Planned struct {
 // fit answers a Question with a Placement.
 func (s *server) fit(ctx context.Context, r *http.Request) (any, error) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
-		// Pages of others could send text without being asked about it first (CORS).
+		// Pages of other origins could send other content types without a CORS preflight request.
 		return nil, refuse(http.StatusUnsupportedMediaType, "the question has to be application/json")
 	}
 	var question Question
@@ -78,7 +78,7 @@ func (s *server) fit(ctx context.Context, r *http.Request) (any, error) {
 	return placed(ctx, world, asNew(world, pod))
 }
 
-// about returns the pod that the question is about, and objects that come with it.
+// about returns the pod of the question, and the objects that come with it.
 func (q *Question) about(world *whatif.Snapshot) (*v1.Pod, whatif.Objects, error) {
 	if q.Waiting != "" {
 		namespace, name, _ := strings.Cut(q.Waiting, "/")
@@ -118,7 +118,7 @@ func placed(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Placemen
 	return placement, err
 }
 
-// asNew makes of a pod, which may have been taken from the cluster, one that nobody has scheduled yet.
+// asNew turns a pod, which may come from the cluster, into one that was never scheduled.
 func asNew(world *whatif.Snapshot, pod *v1.Pod) *v1.Pod {
 	pod.UID, pod.Spec.NodeName = "", ""
 	pod.Status = v1.PodStatus{ResourceClaimStatuses: pod.Status.ResourceClaimStatuses}
@@ -139,7 +139,7 @@ func asNew(world *whatif.Snapshot, pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// present leaves the claims that are still there: what somebody wants to do without may be gone by now.
+// present filters the claims that still exist: claims that the question ignores may be gone by now.
 func present(claims []string, world *whatif.Snapshot) []string {
 	return slices.DeleteFunc(claims, func(key string) bool {
 		namespace, name, _ := strings.Cut(key, "/")

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// pace is how long to wait after a change for others, and restFactor how many times as long as drawing the
-	// map took to wait at least: it takes one processor a fifth of its time at most.
+	// pace is the least pause between two updates of the map. restFactor is the least pause as a multiple of the last
+	// update's duration: updates take at most a fifth of one processor's time.
 	pace       = 500 * time.Millisecond
 	restFactor = 4
 )
 
-// Follow shows a cluster until the context ends. Where the right is missing to read a kind of objects in all
-// namespaces, those of one namespace are shown; what is missing is said on the map. Progress, if set, is told what is
-// being waited for.
+// Follow shows a cluster until the context ends. Without the right to read a kind of objects in all namespaces, it
+// shows those of one namespace, and the map says so. progress, if set, is called with a description of what Follow
+// waits for.
 func Follow(ctx context.Context, client kubernetes.Interface, namespace string, shown *Map, progress func(string)) error {
 	f := &follower{client: client, namespace: namespace, changed: make(chan struct{}, 1)}
 	f.everywhere = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
@@ -57,18 +57,18 @@ func Follow(ctx context.Context, client kubernetes.Interface, namespace string, 
 	return f.run(ctx, shown)
 }
 
-// kind is a kind of objects that is followed.
+// kind is a kind of objects that the map follows.
 type kind struct {
 	resource   string
 	namespaced bool
-	// probe finds out whether they may be listed.
+	// probe checks whether the objects may be listed.
 	probe func(context.Context, kubernetes.Interface, string) error
-	// informer is that of a factory; collect adds what it has to objects.
+	// informer returns the informer of a factory; collect adds its objects to the others.
 	informer func(informers.SharedInformerFactory) cache.SharedIndexInformer
 	collect  func(cache.Indexer, *whatif.Objects)
 }
 
-// one is enough to learn whether a kind may be listed.
+// one limits the probing lists to one object.
 var one = metav1.ListOptions{Limit: 1}
 
 var kinds = []kind{
@@ -132,7 +132,7 @@ var kinds = []kind{
 		func(from cache.Indexer, o *whatif.Objects) { o.TaintRules = listed[resourceapi.DeviceTaintRule](from) }},
 }
 
-// second is for functions of which only the error matters.
+// second returns the error of a call whose result does not matter.
 func second[T any](_ T, err error) error { return err }
 
 func listed[T any](from cache.Indexer) []*T {
@@ -146,7 +146,7 @@ func listed[T any](from cache.Indexer) []*T {
 	return result
 }
 
-// follower keeps the objects.
+// follower holds the objects of the cluster.
 type follower struct {
 	client             kubernetes.Interface
 	namespace          string
@@ -164,7 +164,7 @@ type followed struct {
 	store cache.Indexer
 }
 
-// begin has a kind of objects followed, as far as it may be read.
+// begin follows a kind of objects, as far as it may be read.
 func (f *follower) begin(ctx context.Context, k kind) error {
 	factory := f.everywhere
 	err := k.probe(ctx, f.client, metav1.NamespaceAll)
@@ -177,7 +177,7 @@ func (f *follower) begin(ctx context.Context, k kind) error {
 		f.miss(whatif.Missing{Resource: k.resource, Forbidden: true, Why: fmt.Sprintf("the right to list %s is missing", k.resource)})
 		return nil
 	case err != nil && k.resource == "nodes":
-		// Without an answer to the first question there will be none to the others.
+		// If the first question fails, the others will fail as well.
 		return fmt.Errorf("read the nodes of the cluster: %w", err)
 	case err != nil:
 		f.miss(whatif.Missing{Resource: k.resource, Why: err.Error()})
@@ -219,7 +219,7 @@ func (f *follower) wake() {
 	}
 }
 
-// run draws the map after changes, but not too often.
+// run updates the map after changes, with pauses.
 func (f *follower) run(ctx context.Context, shown *Map) error {
 	for {
 		select {
@@ -260,7 +260,7 @@ func (f *follower) snapshot() *whatif.Snapshot {
 	return whatif.New(objects, options)
 }
 
-// trim leaves out what takes memory and is not shown.
+// trim removes fields that take memory and are not shown.
 func trim(object any) (any, error) {
 	if accessor, is := object.(metav1.Object); is {
 		accessor.SetManagedFields(nil)

@@ -89,7 +89,7 @@ func TestFollowWithFewRights(t *testing.T) {
 	}, m.State().Meta.Problems)
 }
 
-// A server that cannot be reached is an error at once: nobody has to look at an empty page.
+// An unreachable server is an error at once, instead of an empty page.
 func TestFollowNothing(t *testing.T) {
 	t.Parallel()
 	client := cluster()

@@ -16,18 +16,18 @@ func NewToken() string {
 	return hex.EncodeToString(bits)
 }
 
-// guard lets only those through who have the token, with the page that they have it from.
+// guard only lets requests through that have the token in their path and come from the page itself.
 //
-// A token in the path needs no cookie, which other servers on this machine would be sent, and that browsers would
-// add to requests of foreign pages. EventSource could not send it in a header.
+// A token in the path needs no cookie: browsers would send a cookie to other servers on this machine as well, and
+// with requests of foreign pages. EventSource could not send the token in a header.
 type guard struct {
 	token string
 	port  string
 	next  http.Handler
 }
 
-// securityHeaders keep the page from loading anything from elsewhere, from being framed, and from telling others its
-// address, which has the token.
+// securityHeaders keep the page from loading anything from elsewhere, from being framed, and from revealing its
+// address, which contains the token.
 var securityHeaders = map[string]string{
 	"Content-Security-Policy":      "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	"X-Content-Type-Options":       "nosniff",
@@ -42,7 +42,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range securityHeaders {
 		w.Header().Set(name, value)
 	}
-	// A name of somebody else that resolves to loopback (DNS rebinding) is not ours.
+	// Refuse foreign host names that resolve to loopback (DNS rebinding).
 	if !g.isOurs(r.Host) {
 		http.Error(w, "this server is for requests to 127.0.0.1 only", http.StatusForbidden)
 		return
@@ -69,7 +69,7 @@ func (g *guard) isOurs(host string) bool {
 	return host == net.JoinHostPort("127.0.0.1", g.port) || host == net.JoinHostPort("localhost", g.port)
 }
 
-// isFromOurPage looks at what browsers say of where a request comes from. Others than browsers say nothing.
+// isFromOurPage checks the headers in which browsers state the origin of a request. Other clients do not send them.
 func (g *guard) isFromOurPage(r *http.Request) bool {
 	if origins, present := r.Header["Origin"]; present {
 		for _, origin := range origins {
@@ -83,6 +83,6 @@ func (g *guard) isFromOurPage(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Somebody follows a link to the page, which the browser shows by itself.
+	// The user follows a link to the page, and the browser opens it as a document.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }

@@ -18,14 +18,14 @@ import (
 var assets embed.FS
 
 const (
-	// questionsAtOnce and questionPatience bound what questions cost. Questions look at each node.
+	// questionsAtOnce and questionPatience bound the cost of questions. A question looks at each node.
 	questionsAtOnce  = 2
 	questionPatience = 30 * time.Second
-	// streamsAtOnce is how many pages may be open.
+	// streamsAtOnce bounds the number of open pages.
 	streamsAtOnce = 32
-	// bodyAtMost is how large a question may be.
+	// bodyAtMost bounds the size of a question in bytes.
 	bodyAtMost = 1 << 20
-	// queryAtMost is how long the query of a request may be.
+	// queryAtMost bounds the length of a request's query in bytes.
 	queryAtMost = 16 << 10
 )
 
@@ -36,7 +36,8 @@ type server struct {
 	streams   chan struct{}
 }
 
-// Handler serves a map to those who know the token, under a path that begins with it, as 127.0.0.1 with a port.
+// Handler serves a map to clients that know the token, under a path that begins with it, as 127.0.0.1 with the given
+// port.
 func Handler(shown *Map, token, port string) http.Handler {
 	s := &server{shown: shown, questions: make(chan struct{}, questionsAtOnce), streams: make(chan struct{}, streamsAtOnce)}
 	page, err := fs.Sub(assets, "page")
@@ -59,7 +60,7 @@ func (s *server) state(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, http.StatusOK, s.shown.State())
 }
 
-// refusal is an error that is the fault of who asks.
+// refusal is an error caused by the client.
 type refusal struct {
 	status int
 	text   string
@@ -69,7 +70,7 @@ func (r *refusal) Error() string { return r.text }
 
 func refuse(status int, text string) error { return &refusal{status, text} }
 
-// asking serves a question. Only a few are worked on at once.
+// asking serves a question. Only a few questions run at a time.
 func (s *server) asking(ask func(ctx context.Context, r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.RawQuery) > queryAtMost {
@@ -108,12 +109,12 @@ func fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	answer(w, r, status, map[string]string{"error": text})
 }
 
-// answer writes JSON, compressed if that is understood.
+// answer writes JSON, compressed if the client supports it.
 func answer(w http.ResponseWriter, r *http.Request, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	encode := func(encoder *json.Encoder) {
-		encoder.SetEscapeHTML(true) // whatever takes it for a page finds none
-		_ = encoder.Encode(body)    // who asked has gone
+		encoder.SetEscapeHTML(true) // A client that takes the answer for HTML finds no markup.
+		_ = encoder.Encode(body)    // The client is gone.
 	}
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && status == http.StatusOK {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -127,7 +128,7 @@ func answer(w http.ResponseWriter, r *http.Request, status int, body any) {
 	encode(json.NewEncoder(w))
 }
 
-// world returns what questions are about.
+// world returns the snapshot that questions are about.
 func (s *server) world() (*whatif.Snapshot, error) {
 	if world := s.shown.Snapshot(); world != nil {
 		return world, nil

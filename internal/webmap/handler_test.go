@@ -123,7 +123,7 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, http.StatusRequestURITooLong, call(t, handler, http.MethodGet, "/"+token+"/api/select?cel="+strings.Repeat("1", queryAtMost), "").Code)
 }
 
-// Questions that take long do not keep others from being refused in time, and end when nobody waits any more.
+// Slow questions do not delay the refusal of others, and end when their client is gone.
 func TestQuestionsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &server{questions: make(chan struct{}, 1)}

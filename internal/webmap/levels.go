@@ -17,8 +17,7 @@ type counterSet struct {
 	set  int
 }
 
-// addPart puts a device into the whole that it is a part of. What draws from several counter sets, or from none, is
-// no part.
+// addPart puts a device into its whole. A device that draws from several counter sets, or from none, is not a part.
 func addPart(layout *Layout, wholes map[counterSet]int, p place, at int) int {
 	if p.pool.Counters == nil || !p.pool.Partitions.Has(p.device) {
 		return -1
@@ -40,7 +39,7 @@ func addPart(layout *Layout, wholes map[counterSet]int, p place, at int) int {
 	return number
 }
 
-// takesAll reports whether nothing is left of the counters of a set for anybody else: the device is the whole GPU.
+// takesAll reports whether the device consumes all counters of a set, as a whole GPU does.
 func takesAll(counters *inventory.Counters, draw inventory.Draw) bool {
 	first, end := counters.Range(draw.Set)
 	taken := 0
@@ -53,7 +52,7 @@ func takesAll(counters *inventory.Counters, draw inventory.Draw) bool {
 	return taken == end-first
 }
 
-// dissolve leaves only wholes with at least two parts.
+// dissolve removes wholes with fewer than two parts.
 func dissolve(layout *Layout) {
 	count := make([]int, len(layout.Wholes))
 	for _, whole := range layout.Parts {
@@ -78,7 +77,7 @@ func dissolve(layout *Layout) {
 	layout.Wholes = kept
 }
 
-// wholeLevels says how much of each whole is taken, in percent.
+// wholeLevels returns the used part of each whole in percent.
 func (d *drawing) wholeLevels(from *sheet, layout *Layout) []int {
 	if len(layout.Wholes) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func (d *drawing) wholeLevels(from *sheet, layout *Layout) []int {
 	return levels
 }
 
-// percentDrawn is how much is taken of the counter of a set of which the largest part is taken, in percent.
+// percentDrawn returns the used part of a set's scarcest counter in percent.
 func percentDrawn(counters *inventory.Counters, set int, left *ledger.Remaining) int {
 	most := 0
 	first, end := counters.Range(set)
@@ -111,7 +110,7 @@ func percentDrawn(counters *inventory.Counters, set int, left *ledger.Remaining)
 	return most
 }
 
-// level is how much of a shared device is taken: of the capacity of which the largest part is, in percent.
+// level returns the used part of a shared device's scarcest capacity in percent.
 func level(device *inventory.Device, shares []ledger.Share) int {
 	most := 0
 	for name, capacity := range device.Capacity {
@@ -128,12 +127,12 @@ func level(device *inventory.Device, shares []ledger.Share) int {
 	return most
 }
 
-// percent rounds up: what is in use does not look free. It is 100 at most, however much was handed out.
+// percent rounds up, so that a used device never looks free, and is at most 100, even if more is in use.
 func percent(part, whole float64) int {
 	return int(min(100, max(0, math.Ceil(100*part/whole-1e-9))))
 }
 
-// holders are the claims that use a device, by name and each once.
+// holders returns the sorted names of the claims that use a device, without duplicates.
 func holders(use ledger.DeviceUsage) []string {
 	var claims []string
 	for _, holder := range use.Holders {
@@ -148,7 +147,7 @@ func holders(use ledger.DeviceUsage) []string {
 
 func claimKey(ref ledger.ClaimRef) string { return ref.Namespace + "/" + ref.Name }
 
-// keepsAway reports whether a taint has an effect (KEP-5055).
+// keepsAway reports whether a taint keeps claims without a toleration away (KEP-5055).
 func keepsAway(taint *resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }

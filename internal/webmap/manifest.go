@@ -18,7 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// manifest reads YAML or JSON documents: one pod, and other objects.
+// manifest reads documents in YAML or JSON: one pod, and other objects.
 func manifest(text string) (*v1.Pod, whatif.Objects, error) {
 	var pod *v1.Pod
 	var more whatif.Objects
@@ -50,7 +50,7 @@ func manifest(text string) (*v1.Pod, whatif.Objects, error) {
 	return pod, more, nil
 }
 
-// object adds an object to others, unless it is a pod.
+// object adds an object to more, or returns it if it is a pod.
 func object(raw json.RawMessage, more *whatif.Objects) (*v1.Pod, error) {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(raw, &kind); err != nil {

@@ -11,13 +11,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// deltasKept is how many deltas are kept for browsers that are behind. Who is further behind starts anew.
+// deltasKept bounds the deltas that are kept for slow browsers. Browsers that are further behind read the whole state
+// again.
 const deltasKept = 64
 
-// Map is what browsers see. It is safe for concurrent use.
+// Map is the state that browsers see. It is safe for concurrent use.
 type Map struct {
 	source string
-	// layoutsAtMost is how many layouts are kept. Then they are numbered anew, and browsers have to read everything again.
+	// layoutsAtMost bounds the layouts that are kept. Beyond it, layouts are renumbered and browsers must read
+	// everything again.
 	layoutsAtMost int
 
 	mu        sync.Mutex
@@ -28,13 +30,13 @@ type Map struct {
 	layouts   layouts
 	names     []string // of the tiles, in their order
 	tiles     map[string]json.RawMessage
-	// deltas are the last ones, encoded; the last of them leads to version.
+	// changed is closed when there is a new version.
 	deltas [][]byte
 	// changed is closed when there is another version.
 	changed chan struct{}
 }
 
-// NewMap returns a map that shows nothing yet. source says to people what is looked at.
+// NewMap returns an empty map. source describes the cluster or dump for people.
 func NewMap(source string) *Map {
 	return &Map{
 		source: source, layoutsAtMost: 20_000, changed: make(chan struct{}), tiles: make(map[string]json.RawMessage),
@@ -43,7 +45,7 @@ func NewMap(source string) *Map {
 	}
 }
 
-// drawn is a version that is not shown yet.
+// drawn is a version that is not visible yet.
 type drawn struct {
 	snapshot  *whatif.Snapshot
 	meta      Meta
@@ -52,11 +54,11 @@ type drawn struct {
 	names     []string
 	tiles     map[string]json.RawMessage
 	delta     Delta
-	// anew is set if layouts have other numbers than before.
+	// Whether the layouts have new numbers.
 	anew bool
 }
 
-// Show replaces what is seen. Calls must not overlap.
+// Show replaces the contents of the map. Calls must not overlap.
 func (m *Map) Show(s *whatif.Snapshot) error {
 	m.mu.Lock()
 	d, before := drawn{snapshot: s, layouts: m.layouts}, m.tiles
@@ -89,7 +91,7 @@ func (m *Map) Show(s *whatif.Snapshot) error {
 	return m.exchange(&d)
 }
 
-// exchange makes a new version of what was drawn, unless nothing is different.
+// exchange publishes a new version, unless nothing has changed.
 func (m *Map) exchange(d *drawn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +108,7 @@ func (m *Map) exchange(d *drawn) error {
 		d.delta.Meta = &d.meta
 	}
 	if d.anew {
-		// No delta leads from what browsers have to this version.
+		// No delta leads from the browsers' version to this one.
 		m.deltas, m.layouts = nil, layouts{}
 		m.version++
 	}
@@ -125,7 +127,7 @@ func (m *Map) exchange(d *drawn) error {
 	return nil
 }
 
-// State returns all that is seen now.
+// State returns the whole current state.
 func (m *Map) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,15 +138,15 @@ func (m *Map) State() State {
 	return state
 }
 
-// Snapshot returns what questions are asked about, nil as long as nothing is shown.
+// Snapshot returns the snapshot that questions are about, nil before the first Show.
 func (m *Map) Snapshot() *whatif.Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.snapshot
 }
 
-// since returns the encoded deltas after a version, and a channel that is closed when there are more. ok is false if
-// they are not kept any more: then all has to be read anew.
+// since returns the encoded deltas after a version, and a channel that is closed when there are more. If ok is false,
+// the deltas are no longer kept and the browser must read the whole state again.
 func (m *Map) since(version uint64) (deltas [][]byte, more <-chan struct{}, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

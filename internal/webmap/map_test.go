@@ -121,7 +121,7 @@ func TestDeltas(t *testing.T) {
 	require.Equal(t, 1, tiles(t, delta.Tiles)[0].Layout)
 }
 
-// Who is too far behind, or knows versions of another server, has to read everything anew.
+// A browser that is too far behind, or has a version of another server, must read the whole state again.
 func TestVersionsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	o := objects()
@@ -138,7 +138,7 @@ func TestVersionsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// Layouts do not become more and more: they are numbered anew, and browsers start anew.
+// The number of layouts is bounded: beyond it they are renumbered, and browsers read the whole state again.
 func TestLayoutsHaveABound(t *testing.T) {
 	t.Parallel()
 	o := objects()

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// problemsAtMost is how many problems are told, and waitingAtMost how many pods that wait are listed.
+	// problemsAtMost bounds the problems that are listed, and waitingAtMost the waiting pods.
 	problemsAtMost = 50
 	waitingAtMost  = 2000
-	// attributesAtMost is how many names of attributes are offered.
+	// attributesAtMost bounds the names of attributes that are offered.
 	attributesAtMost = 500
-	// messageAtMost is how long a scheduler's message may be.
+	// messageAtMost bounds the length of a scheduler's message.
 	messageAtMost = 1000
 )
 
-// describe is what there is to say beside the tiles.
+// describe returns everything apart from the tiles.
 func describe(s *whatif.Snapshot, tiles []*sheet) Meta {
 	meta := Meta{Classes: []string{}, Waiting: waiting(s), Namespaces: namespaces(s)}
 	for _, class := range s.Classes() {
@@ -43,7 +43,7 @@ func describe(s *whatif.Snapshot, tiles []*sheet) Meta {
 	return meta
 }
 
-// namespaces are those with claims that hold something.
+// namespaces returns the namespaces with allocated claims.
 func namespaces(s *whatif.Snapshot) []string {
 	seen := make(map[string]bool)
 	for _, claim := range s.Claims() {
@@ -54,7 +54,7 @@ func namespaces(s *whatif.Snapshot) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(seen))...)
 }
 
-// waiting lists the pods without a node that ask for devices, those first that a scheduler would try first.
+// waiting lists the pods without a node that ask for devices, in the order of a scheduler's queue.
 func waiting(s *whatif.Snapshot) []Waiting {
 	classes := s.Classes()
 	all := []Waiting{}
@@ -105,7 +105,7 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// attributesAndProblems are the names of all attributes, and what is wrong with what was read.
+// attributesAndProblems returns the names of all attributes, and problems of the objects.
 func attributesAndProblems(s *whatif.Snapshot) (attributes, problems []string) {
 	names := make(map[string]bool)
 	problems = []string{}
@@ -141,7 +141,8 @@ func attributesAndProblems(s *whatif.Snapshot) (attributes, problems []string) {
 	return attributes[:min(len(attributes), attributesAtMost)], problems
 }
 
-// tellUnpublished tells of devices that claims hold and nobody publishes. Of a pool that is not complete nobody knows.
+// tellUnpublished reports allocated devices that are not published. It skips incomplete pools, whose devices are
+// unknown.
 func tellUnpublished(s *whatif.Snapshot, pool *inventory.NodePool, tell func(string, ...any)) {
 	if pool.State != inventory.Complete {
 		return
@@ -158,7 +159,7 @@ func tellUnpublished(s *whatif.Snapshot, pool *inventory.NodePool, tell func(str
 	}
 }
 
-// qualified is the name of an attribute with its domain, which is the driver unless the name has one.
+// qualified returns the name of an attribute with its domain, which is the driver unless the name has one.
 func qualified(name resourceapi.QualifiedName, driver string) string {
 	if strings.Contains(string(name), "/") {
 		return string(name)
@@ -166,7 +167,8 @@ func qualified(name resourceapi.QualifiedName, driver string) string {
 	return driver + "/" + string(name)
 }
 
-// published changes with what devices, classes and labels of nodes there are: versions of the objects.
+// published returns a hash that changes with devices, classes and labels of nodes, based on the versions of the
+// objects.
 func published(s *whatif.Snapshot) uint64 {
 	hash := fnv.New64a()
 	write := func(parts ...string) {

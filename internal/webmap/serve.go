@@ -14,11 +14,11 @@ import (
 type Server struct {
 	listener net.Listener
 	http     *http.Server
-	// Address is that of the page, with the token.
+	// Address is the URL of the page, with the token.
 	Address string
 }
 
-// Listen returns a server on a port of 127.0.0.1, on any that is free if it is 0.
+// Listen returns a server on a port of 127.0.0.1, or on any free port if port is 0.
 func Listen(shown *Map, port int) (*Server, error) {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -41,7 +41,7 @@ func Listen(shown *Map, port int) (*Server, error) {
 
 // Serve serves until the context ends.
 func (s *Server) Serve(ctx context.Context) error {
-	s.http.BaseContext = func(net.Listener) context.Context { return ctx } // ends streams of events
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx } // This ends event streams.
 	ended := make(chan error, 1)
 	go func() { ended <- s.http.Serve(s.listener) }()
 	select {
@@ -49,7 +49,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		return fmt.Errorf("serve the map: %w", err)
 	case <-ctx.Done():
 	}
-	_ = s.http.Close() // nobody waits for what is still being answered
+	_ = s.http.Close() // No client waits for unfinished answers.
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the map: %w", err)
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// place is where a device is on the map.
+// place identifies a device in its pool.
 type place struct {
 	pool   *inventory.NodePool
 	device int // position in the pool
 }
 
-// sheet is a tile that is being drawn up: which devices are on it.
+// sheet is a tile in preparation: the devices on it.
 type sheet struct {
 	name   string
 	shared bool
 	places []place
 }
 
-// sheets puts each device on a tile: that of its node, or of its pool if it is for several nodes.
+// sheets puts each device on the tile of its node, or on that of its pool if it is for several nodes.
 func sheets(s *whatif.Snapshot) []*sheet {
 	byName := make(map[string]*sheet)
 	add := func(name string, shared bool, p place) {
@@ -60,7 +60,7 @@ func sheets(s *whatif.Snapshot) []*sheet {
 	})
 }
 
-// nodeOf returns the one node that a device is for, "" if it may be for several.
+// nodeOf returns the node of a local device, "" if the device may be for several nodes.
 func nodeOf(device *inventory.Device) string {
 	if name := device.Slice.Spec.NodeName; name != nil && *name != "" {
 		return *name
@@ -71,15 +71,15 @@ func nodeOf(device *inventory.Device) string {
 	return ""
 }
 
-// drawing makes tiles of a snapshot.
+// drawing makes the tiles of a snapshot.
 type drawing struct {
 	snapshot *whatif.Snapshot
 	layouts  *layouts
-	// blind is set if it is not known which claims there are.
+	// blind says why claims are unknown, "" if they are known.
 	blind string
 }
 
-// layouts numbers the layouts that were seen. They are kept: tiles of earlier versions refer to them.
+// layouts numbers all layouts. They are kept, because tiles of earlier versions refer to them.
 type layouts struct {
 	numbers map[string]int
 	all     []Layout
@@ -106,7 +106,7 @@ func newDrawing(s *whatif.Snapshot, known *layouts) *drawing {
 	return d
 }
 
-// tile draws up one tile.
+// tile makes one tile.
 func (d *drawing) tile(from *sheet) Tile {
 	tile := Tile{Name: from.name, Shared: from.shared}
 	layout := Layout{}
@@ -143,7 +143,7 @@ func (d *drawing) tile(from *sheet) Tile {
 	return tile
 }
 
-// device adds what is to be said of one device, and returns its state.
+// device adds the facts about one device to its tile, and returns its state.
 func (d *drawing) device(tile *Tile, at int, p place) byte {
 	device := &p.pool.Devices[p.device]
 	usage := ledger.Of(d.snapshot.Usage(), p.pool)
@@ -194,7 +194,7 @@ func exhausted(p place, usage *ledger.PoolUsage) bool {
 	return set != nil && set.Has(p.device)
 }
 
-// takesPods is whether a node exists, is ready and not cordoned.
+// takesPods reports whether a node exists, is ready and is not cordoned.
 func takesPods(node *v1.Node) bool {
 	if node == nil || node.Spec.Unschedulable {
 		return false

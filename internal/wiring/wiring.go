@@ -1,5 +1,5 @@
-// Package wiring has what is exchanged of kube-scheduler to make ours: in one place, so that a scheduler that is run in
-// another way than cmd/scheduler runs it, as test/simulation does, cannot differ in that.
+// Package wiring assembles this scheduler from kube-scheduler's parts and the replaced ones. It is the only place for
+// that, so that test/simulation runs the same scheduler as cmd/scheduler.
 package wiring
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
-// Plugins are those that are compiled in.
+// Plugins returns the plugins that are compiled in.
 func Plugins() []app.Option {
 	return []app.Option{app.WithPlugin(quartermaster.Name, quartermaster.New), app.WithPlugin(gangplacement.Name, gangplacement.New)}
 }
 
-// Context returns the context of a process with a lease that its plugins know.
+// Context returns a context with a lease that the plugins of the process share.
 func Context(ctx context.Context) context.Context {
 	return leadership.NewContext(ctx, new(leadership.Lease))
 }
 
-// New makes a scheduler of a configuration with clients and informers. ctx comes from Context. profileBuilt is called with
-// each profile after its defaults were filled in.
+// New returns a scheduler for a configuration with clients and informers. ctx must come from Context. profileBuilt is
+// called with each profile after its defaults are set.
 func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, profileBuilt func(config.KubeSchedulerProfile)) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
 	if election := c.LeaderElection; election != nil {
 		election.Lock = leadership.Of(ctx).Follow(election.Lock, election.LeaseDuration)
@@ -56,13 +56,13 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 	return &completed, sched, nil
 }
 
-// WatchHistory returns with an error when the process has to start over, because the server's store went back in time:
-// informers, and all that is made of them, would not notice. It returns nil when ctx is done.
+// WatchHistory returns an error when the process must start over because the server's store went back in time:
+// informers and caches would not notice that. It returns nil when ctx is done.
 func WatchHistory(ctx context.Context, client kubernetes.Interface) error {
 	return informer.NewHistory(client.ResourceV1()).Run(ctx)
 }
 
-// options hands the configuration to the scheduler.
+// options returns the scheduler's options for the configuration.
 func options(c *schedulerconfig.CompletedConfig, registry runtime.Registry, profileBuilt func(config.KubeSchedulerProfile)) []scheduler.Option {
 	configured := &c.ComponentConfig
 	return []scheduler.Option{

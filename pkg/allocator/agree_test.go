@@ -10,8 +10,8 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// Values that too few devices have are passed over before anything is searched. How many
-// have one is counted over all pools, in each of which it has another number.
+// The search skips values that too few devices have. It counts the devices over all pools, each of which
+// numbers the value differently.
 func TestDevicesOfSeveralPoolsAgree(t *testing.T) {
 	t.Parallel()
 	lists := func(devices []*b.DeviceBuilder, pool string) []*b.DeviceBuilder {

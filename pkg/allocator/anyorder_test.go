@@ -12,9 +12,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// TestAnyOrderOfRequests compares with the oracle, in every order of the requests of each claim and in
-// both orders of the claims: whether there is a solution does not depend on it. What is found is valid.
-// Without a solution the answer is an error if and only if something could not be judged.
+// TestAnyOrderOfRequests compares with the oracle, in every order of the requests of each claim and in both
+// orders of the claims. Whether there is a solution must not depend on the order, and each plan must be valid.
+// Without a solution the answer must be an error if and only if a device or request could not be judged.
 func TestAnyOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	choosy := worlds{fromSeed: choosyFromSeed, tooHard: 2000}
@@ -93,7 +93,7 @@ func permutations[T any](list []T) (all [][]T) {
 	return all
 }
 
-// onlyOfNode leaves out that pools of the node are invalid: that is no error of the claims.
+// onlyOfNode drops the error about invalid pools, because it is not an error of the claims.
 func onlyOfNode(err error) error {
 	if errors.Is(err, structured.ErrFailedAllocationOnNode) {
 		return nil
@@ -104,7 +104,7 @@ func onlyOfNode(err error) error {
 // tooMany reports whether claims ask for more devices than a claim can have.
 func tooMany(err error) bool { return strings.Contains(err.Error(), "a claim can have at most") }
 
-// doubts tells whether anything could not be judged, whether the search comes to it or not.
+// doubts reports whether any device or request could not be judged, even one that the search does not reach.
 func (o *oracle) doubts() bool {
 	for _, slots := range o.wishes {
 		for _, wishes := range slots {

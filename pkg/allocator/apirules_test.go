@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// TestUpstreamEndsTooEarly has claims for which upstream, and with it the drop-in, has an error or finds
-// nothing although the API has a solution. docs/differences.md lists them.
+// TestUpstreamEndsTooEarly covers claims that have a solution under the API, but for which upstream, and with
+// it the drop-in, returns an error or no solution. docs/differences.md lists them.
 func TestUpstreamEndsTooEarly(t *testing.T) {
 	numa := func(name string, kind string, node int) *b.DeviceBuilder {
 		return b.Device(name).Attr("model", kind).Attr("numa", node)
@@ -42,7 +42,7 @@ func TestUpstreamEndsTooEarly(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, chosen(tc.cluster.mustFit(t, tc.claim)[0]))
-			// Of one request there is no other order.
+			// A single request has only one order.
 			if requests := tc.claim.Obj().Spec.Devices.Requests; len(requests) == 2 {
 				requests[0], requests[1] = requests[1], requests[0]
 				tc.cluster.mustFit(t, tc.claim.Modify(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests = requests }))
@@ -60,8 +60,8 @@ func TestUpstreamEndsTooEarly(t *testing.T) {
 	require.Contains(t, outcome.Reason(), agree)
 }
 
-// TestAdminAccessTakesNothing: admin access is given whatever is in use, of counters, capacity and
-// shares, and leaves all of it to others, in either order of the claims. Upstream charges it.
+// TestAdminAccessTakesNothing: admin access is granted regardless of used counters, capacity and shares, and
+// leaves all of them to others, in either order of the claims. Upstream charges it.
 func TestAdminAccessTakesNothing(t *testing.T) {
 	features := coreFeatures
 	features.ConsumableCapacity = true
@@ -101,5 +101,5 @@ func TestAdminAccessTakesNothing(t *testing.T) {
 			watched.mustFit(t, b.Claim("again", b.Request("r", "gpu")))
 		})
 	}
-	shared.mustNotFit(t, b.Claim("c", watch().Capacity("bandwidth", "11"))) // Which it never has.
+	shared.mustNotFit(t, b.Claim("c", watch().Capacity("bandwidth", "11"))) // The device never has that capacity.
 }

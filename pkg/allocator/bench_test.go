@@ -17,13 +17,13 @@ const (
 	isMIG = `device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "mig"`
 )
 
-// benchmarkCase is a question to an allocator.
+// benchmarkCase is the input of one benchmark.
 type benchmarkCase struct {
 	name   string
 	slices []*resourceapi.ResourceSlice
 	claims []*resourceapi.ResourceClaim
 	fits   bool
-	// tooLong is set if upstream needs seconds or more: it is left out.
+	// tooLong is set if upstream needs seconds or more; upstream is then left out.
 	tooLong bool
 }
 
@@ -70,7 +70,7 @@ func (c benchmarkCase) run(bm *testing.B, create newAllocator) {
 	require.NoError(bm, err)
 	node := b.Node(*c.slices[0].Spec.NodeName)
 	ctx := bm.Context()
-	_, err = a.Allocate(ctx, node, c.claims) // It has answered before.
+	_, err = a.Allocate(ctx, node, c.claims) // A warm-up call.
 	require.NoError(bm, err)
 	bm.ReportAllocs()
 	for bm.Loop() {
@@ -81,8 +81,8 @@ func (c benchmarkCase) run(bm *testing.B, create newAllocator) {
 	}
 }
 
-// BenchmarkOddClaim measures what an attempt to schedule a pod costs at most: a claim with more
-// combinations of devices than anybody could try, on 5,000 nodes, one after the other.
+// BenchmarkOddClaim measures the maximum cost of an attempt to schedule a pod: a claim with too many
+// combinations of devices to try them all, on 5,000 nodes, one after the other.
 func BenchmarkOddClaim(bm *testing.B) {
 	c, claim := infeasible()
 	task, site := c.solver().Prepare(objects([]*b.ClaimBuilder{claim})), c.site()

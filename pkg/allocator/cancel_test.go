@@ -15,7 +15,7 @@ import (
 
 var errCause = errors.New("the pod is gone")
 
-// wraps lists which of the errors that tell of an end an error wraps.
+// wraps lists the errors about the end of a context that an error wraps.
 func wraps(err error) []error {
 	var list []error
 	for _, end := range []error{errCause, context.Canceled, context.DeadlineExceeded} {
@@ -87,8 +87,8 @@ func TestEndedContextOfRandomScenarios(t *testing.T) {
 	})
 }
 
-// TestContextThatEndsLate ends the context of a random scenario some looks into the
-// search. The answer is that it was interrupted, or the one of an undisturbed search.
+// TestContextThatEndsLate ends the context of a random scenario after some checks by the search. The answer
+// must be an interruption, or equal that of an undisturbed search.
 func TestContextThatEndsLate(t *testing.T) {
 	forScenarios(t, 8_000_000_000, scenarioCount(2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		want, result := s.ask(t, celCache)

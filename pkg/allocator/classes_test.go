@@ -60,10 +60,9 @@ func poweredGPUs(boards, devices, power int) cluster {
 	return cluster{slices: []*b.SliceBuilder{counters, slice}}
 }
 
-// TestEachClassOnce pins that interchangeable devices are not tried one after the
-// other, in claims that want one device more than there is power for. Without classes
-// all combinations would be tried. At the last place each device is tried, because
-// that none of them can be placed costs no search.
+// TestEachClassOnce pins that interchangeable devices are not tried one after the other, in claims that want
+// one device more than there is power for. Without classes the search would try all combinations. For the
+// last place it tries each device, because a device that cannot be placed costs no further search.
 func TestEachClassOnce(t *testing.T) {
 	tests := map[string]struct {
 		cluster cluster
@@ -73,7 +72,7 @@ func TestEachClassOnce(t *testing.T) {
 		"one request":  {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{counts(8)}, 7 + 9},
 		"two requests": {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{counts(4, 4)}, 4 + 3 + 9},
 		"two claims":   {poweredGPUs(1, 16, 7), []*b.ClaimBuilder{wants(4), wants(4)}, 4 + 3 + 9},
-		// The other board is in the same state when the first one was no good.
+		// The other board is in the same state when the first fails.
 		"two boards":               {poweredGPUs(2, 8, 3), []*b.ClaimBuilder{counts(7)}, 6 + 10},
 		"eight boards":             {poweredGPUs(8, 8, 3), []*b.ClaimBuilder{counts(25)}, 24 + 40},
 		"two boards, two requests": {poweredGPUs(2, 8, 3), []*b.ClaimBuilder{counts(4, 3)}, 21},

@@ -19,8 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// cluster is the input of hand-written tests: devices, who holds them, and one
-// node that looks for some. What is not said has a default.
+// cluster is the input of hand-written tests: devices, their holders, and one node. Empty fields have defaults.
 type cluster struct {
 	slices   []*b.SliceBuilder
 	before   []*b.SliceBuilder // what was published when held got its devices; slices of the same names replace these
@@ -31,8 +30,8 @@ type cluster struct {
 	budget   int
 }
 
-// coreFeatures are those that need no more than device names, attributes, counters
-// and taints. What they leave out is off in these tests unless they say otherwise.
+// coreFeatures are sufficient for device names, attributes, counters and taints. The other features are off
+// in these tests unless a test enables them.
 var coreFeatures = structured.Features{
 	AdminAccess: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
 }
@@ -94,7 +93,7 @@ func (c cluster) mustFit(t *testing.T, claims ...*b.ClaimBuilder) []resourceapi.
 	return outcome.Results
 }
 
-// mustNotFit solves and returns the outcome, which says why not.
+// mustNotFit solves and returns the outcome, which contains the reason.
 func (c cluster) mustNotFit(t *testing.T, claims ...*b.ClaimBuilder) *allocator.Outcome {
 	t.Helper()
 	outcome, err := c.solve(t.Context(), claims...)
@@ -112,7 +111,7 @@ func chosen(result resourceapi.AllocationResult) []string {
 	return list
 }
 
-// without returns coreFeatures but those that clear switches off.
+// without returns coreFeatures without the features that clear switches off.
 func without(clear func(*structured.Features)) *structured.Features {
 	features := coreFeatures
 	clear(&features)
@@ -127,7 +126,7 @@ func onNode(name string, devices ...*b.DeviceBuilder) *b.SliceBuilder {
 // gpus makes plain devices gpu-0, gpu-1 and so on.
 func gpus(n int) []*b.DeviceBuilder { return b.NumberedDevices("gpu", n) }
 
-// heldBy makes a claim of somebody else that has devices.
+// heldBy returns a claim of another pod that holds devices.
 func heldBy(name, pool string, devices ...string) *resourceapi.ResourceClaim {
 	return b.Claim(name, b.Request("gpu", "gpu")).Allocated(pool, devices...)
 }

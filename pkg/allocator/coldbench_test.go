@@ -16,8 +16,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// snapshot is what an autoscaler or a quota system makes an allocator for: it asks a few
-// questions, each about another node, and throws the allocator away.
+// snapshot imitates an autoscaler or a quota system: it creates an allocator, asks a few questions, each
+// about another node, and discards the allocator.
 type snapshot struct {
 	name   string
 	slices []*resourceapi.ResourceSlice
@@ -114,8 +114,8 @@ func (s *snapshot) ask(bm *testing.B, create newAllocator, classes classes, publ
 	}
 }
 
-// copies returns slices that nobody knows, which takes no deep copy: devices are known by
-// the slice that they are in. As in a watch, each has memory of its own.
+// copies returns new slices without a deep copy: devices are identified by their slice. As in a watch, each
+// slice has its own memory.
 func copies(published []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
 	result := make([]*resourceapi.ResourceSlice, len(published))
 	for i, slice := range published {

@@ -97,8 +97,7 @@ func ints(values ...int64) resourceapi.DeviceAttribute {
 	return resourceapi.DeviceAttribute{IntValues: values}
 }
 
-// TestReasonBlamesNobodyOnSuspicion has claims of which it would take too long to
-// find out which is to blame.
+// TestReasonBlamesNobodyOnSuspicion uses claims for which finding the claim to blame would take too long.
 func TestReasonBlamesNobodyOnSuspicion(t *testing.T) {
 	c, claim := hard()
 	outcome, err := c.solve(t.Context(), claim)
@@ -111,8 +110,8 @@ func TestReasonBlamesNobodyOnSuspicion(t *testing.T) {
 		outcome.Reason())
 }
 
-// TestReasonBlamesNoConstraintOnSuspicion has a claim that is impossible with its
-// constraint. Whether it would be possible without would take too long to find out.
+// TestReasonBlamesNoConstraintOnSuspicion uses a claim that is impossible with its constraint. Finding out
+// whether it is possible without would take too long.
 func TestReasonBlamesNoConstraintOnSuspicion(t *testing.T) {
 	c, claim := hard()
 	// At least seven devices have the same parity and as many are in the same half, but

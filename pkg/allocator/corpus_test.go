@@ -23,13 +23,13 @@ const corpus = "testdata/fuzz/FuzzSameAsUpstream"
 
 var updateCorpus = flag.Bool("update-corpus", false, "write new inputs of the fuzzer for behaviours that have none")
 
-// observed is a scenario together with what came out of it.
+// observed is a scenario together with its outcome.
 type observed struct {
 	*inspection
 	err error
 }
 
-// behaviours are what the corpus reaches.
+// behaviours are the behaviours that the corpus covers.
 var behaviours = map[string]func(observed) bool{
 	"impossible":                 func(o observed) bool { return o.results == nil && o.err == nil },
 	"invalid-pool":               func(o observed) bool { return errorClass(o.err) == "only this node" },
@@ -91,7 +91,7 @@ var behaviours = map[string]func(observed) bool{
 	},
 }
 
-// fails is the behaviour of ending with an error that has all the texts.
+// fails is the behaviour of returning an error that contains all the texts.
 func fails(texts ...string) func(observed) bool {
 	return func(o observed) bool {
 		for _, text := range texts {
@@ -103,7 +103,7 @@ func fails(texts ...string) func(observed) bool {
 	}
 }
 
-// gives is the behaviour of giving out such a device.
+// gives is the behaviour of granting a device with a property.
 func gives(such func(granted) bool) func(observed) bool {
 	return func(o observed) bool { return o.gives(such) }
 }
@@ -136,9 +136,8 @@ func observe(t *testing.T, s scenario) observed {
 	return o
 }
 
-// TestCorpus: the corpus has an input for each behaviour, and it still reaches it. After
-// a change of the generator it may not; then remove the file and run this test with
-// -update-corpus.
+// TestCorpus checks that the corpus has an input for each behaviour, and that the input still shows it. After
+// a change of the generator it may not; then remove the file and run this test with -update-corpus.
 func TestCorpus(t *testing.T) {
 	for name, reached := range behaviours {
 		t.Run(name, func(t *testing.T) {

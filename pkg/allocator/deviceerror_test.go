@@ -9,8 +9,8 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestErrorsOfDevices: an error tells which device of which slice it is about, and what is to
-// be said of all nodes whose devices have the same problem.
+// TestErrorsOfDevices: an error names the device and its slice. Its text without the device is equal for all
+// nodes whose devices have the same problem.
 func TestErrorsOfDevices(t *testing.T) {
 	derived := coreFeatures
 	derived.DerivedAttributes = true

@@ -1,21 +1,21 @@
-// Package allocator finds devices for ResourceClaims. It is pure: no clients, no
-// informers, no clocks, no global state; the same input gives the same plan.
+// Package allocator finds devices for ResourceClaims. It is pure: no clients, no informers, no clocks, no
+// global state; the same input gives the same plan.
 //
 //	Solver   knows features, classes and how to evaluate selectors
 //	Task     the claims of a pod, resolved once
 //	Site     a node view: the node, what it sees of the inventory, a ledger view
 //	Outcome  allocation results, or why there are none
-//	New      the same as a drop-in for structured.NewAllocator
+//	New      a drop-in for structured.NewAllocator
 //
-// This package is what users see. What is inside, from below:
+// This package is the public API. Its internal packages, from the bottom up:
 //
-//	internal/task     what is asked for: claims, requests, alternatives, settings
-//	internal/search   the search, with what it knows of attributes (internal/attribute), of
+//	internal/task     the input: claims, requests, alternatives, settings
+//	internal/search   the search, with its knowledge of attributes (internal/attribute), of
 //	                  capacities (internal/capacity) and of its budget (internal/budget)
 //	internal/report   explanations, as data and as text (internal/words)
 //	internal/explain  finds out why there is no solution, from facts that the search gives
 //
 // Of all solutions the search returns the one that the structured allocator of
-// k8s.io/dynamic-resource-allocation meets first: claims and requests in their
-// order, devices by pool, slice and position, the last choice changed first.
+// k8s.io/dynamic-resource-allocation meets first: claims and requests in their order, devices by pool, slice
+// and position, the last choice changed first.
 package allocator

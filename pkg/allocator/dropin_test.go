@@ -40,7 +40,7 @@ func TestNewSupportsEveryFeature(t *testing.T) {
 	}
 }
 
-// TestDropInAnswers has the kinds of answers that callers tell apart.
+// TestDropInAnswers covers the kinds of answers that callers distinguish.
 func TestDropInAnswers(t *testing.T) {
 	invalid := onNode("q", b.Device("same"), b.Device("same"))
 	tests := map[string]struct {
@@ -80,8 +80,8 @@ func TestDropInAnswers(t *testing.T) {
 	}
 }
 
-// TestDropInGivesUp has a claim with so many wrong combinations that upstream, which
-// tries all, would not come to an end.
+// TestDropInGivesUp uses a claim with so many wrong combinations that upstream, which tries all of them,
+// would not finish.
 func TestDropInGivesUp(t *testing.T) {
 	c, claim := infeasible()
 	s := dropInCase(c.slices...)

@@ -97,8 +97,8 @@ func TestSameAsUpstreamWhateverTheNames(t *testing.T) {
 	})
 }
 
-// TestNextSnapshot asks about random scenarios again, with the same slices as before, of which
-// some have changed in ways that a caller may change them.
+// TestNextSnapshot asks about random scenarios again, with the same slices as before, some of them changed in
+// ways that a caller may change them.
 func TestNextSnapshot(t *testing.T) {
 	askedOften.each(t, 13_000_000_000, scenarioCount(4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		diff, result := s.compare(t.Context(), celCache)
@@ -155,8 +155,8 @@ func changeInPlace(random *rand.Rand, slice *resourceapi.ResourceSlice) {
 	}
 }
 
-// TestSlicesAreFreed: what is known of a slice does not keep it, nor its devices, once
-// the caller has let go of it, and neither does it keep the CEL cache.
+// TestSlicesAreFreed: findings about a slice keep neither the slice nor its devices alive after the caller
+// has released them, nor do they keep the CEL cache alive.
 func TestSlicesAreFreed(t *testing.T) {
 	celCache := newCache()
 	var devices []weak.Pointer[resourceapi.Device]

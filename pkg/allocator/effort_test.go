@@ -49,7 +49,7 @@ func TestSteps(t *testing.T) {
 		// Too few candidates are noticed before any is tried.
 		"9 of 8":                   {nodeWith(0, gpus(8)...), []*b.ClaimBuilder{wants(9)}, false, 0},
 		"1 of 8 that are all held": {nodeWith(8, gpus(8)...), []*b.ClaimBuilder{wants(1)}, false, 0},
-		// Whether there are enough for all requests together is asked before any is tried.
+		// The check for all requests together comes before any device is tried.
 		"17 requests of 1 on 16":    {nodeWith(0, gpus(16)...), []*b.ClaimBuilder{b.Claim("gpus", singles(17)...)}, false, 0},
 		"requests of 8 and 9 on 16": {nodeWith(0, gpus(16)...), []*b.ClaimBuilder{counts(8, 9)}, false, 0},
 		"claims of 8 and 9 on 16":   {nodeWith(0, gpus(16)...), []*b.ClaimBuilder{wants(8), wants(9)}, false, 0},
@@ -99,7 +99,7 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, diffOf(full.Results, outcome.Results))
 }
 
-// nothing asks for what does not exist, with two alternatives.
+// nothing returns a request for devices that do not exist, with two alternatives.
 func nothing() *b.RequestBuilder {
 	return b.FirstAvailable("nothing", b.Request("one-way", "nothing"), b.Request("or-the-same", "nothing"))
 }
@@ -112,7 +112,7 @@ func TestDefaultBudget(t *testing.T) {
 	require.Greater(t, outcome.Steps, allocator.DefaultStepBudget/20)
 }
 
-// distinguished gives each device an attribute value of its own.
+// distinguished gives each device a different attribute value.
 func distinguished(devices []*b.DeviceBuilder) []*b.DeviceBuilder {
 	for i, device := range devices {
 		device.Attr("id", i)
@@ -120,7 +120,7 @@ func distinguished(devices []*b.DeviceBuilder) []*b.DeviceBuilder {
 	return devices
 }
 
-// interruption is a context that ends after it has been looked at some times.
+// interruption is a context that ends after a number of checks.
 type interruption struct {
 	context.Context
 	looks  int
@@ -135,8 +135,7 @@ func (c *interruption) Err() error {
 	return c.Context.Err()
 }
 
-// TestInterruption ends the context at each moment at which anybody looks at it:
-// the answer is then that of an undisturbed search, or an error.
+// TestInterruption ends the context at each of its checks. The answer must be that of an undisturbed search, or an error.
 func TestInterruption(t *testing.T) {
 	cause := errors.New("the scheduler found enough nodes")
 	tests := map[string]struct {

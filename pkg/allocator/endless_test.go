@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// TestEndlessCapacity: whoever writes a claim or a slice can write a number of a billion digits. Neither
-// the search nor the explanation calculates with it.
+// TestEndlessCapacity: any author of a claim or a slice can write a number with a billion digits. Neither the
+// search nor the explanation may calculate with it.
 func TestEndlessCapacity(t *testing.T) {
 	t.Parallel()
 	_, err := nodeWith(0, bandwidth("10")...).everything().solve(t.Context(), wantsCapacity("bandwidth", "1e999999999"))

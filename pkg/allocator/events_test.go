@@ -17,9 +17,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// TestEventsInAnyOrder: whatever the order in which events of slices, claims, rules and nodes
-// arrive, with relists and writes of our own in between, inventory, ledger and solver give at
-// every step the answer of upstream's allocator to the same state, made afresh.
+// TestEventsInAnyOrder: events of slices, claims, rules and nodes arrive in any order, mixed with relists and
+// with our own writes. At every step inventory, ledger and solver must give the answer of upstream's
+// allocator to the same state, built from scratch.
 func TestEventsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	const steps = 40
@@ -48,7 +48,7 @@ func TestEventsInAnyOrder(t *testing.T) {
 	require.LessOrEqual(t, counts.counts[gaveUp]+counts.counts[skipped], 1+total/1000, "too many questions have no answer")
 }
 
-// compare is scenario.compare for a question to what the events have left.
+// compare is scenario.compare for a question to the state that the events produced.
 func (w *eventWorld) compare(ctx context.Context, node *v1.Node, claims []*resourceapi.ResourceClaim) (string, outcome) {
 	got, gotErr := w.solve(node, claims...)
 	if gotErr == nil && got.GaveUp {
@@ -78,8 +78,7 @@ func (w *eventWorld) compare(ctx context.Context, node *v1.Node, claims []*resou
 	return "", outcomeOf(results, nil)
 }
 
-// afresh is a question together with the state of all that inventory and ledger have been
-// told about.
+// afresh returns a question together with the state of all objects that inventory and ledger were told about.
 func (w *eventWorld) afresh(node *v1.Node, claims []*resourceapi.ResourceClaim) scenario {
 	fresh := &world{slices: w.slices.told, rules: w.rules.told, held: make(map[string]*resourceapi.AllocationResult)}
 	for uid, plan := range w.inFlight {
@@ -98,8 +97,8 @@ func (w *eventWorld) afresh(node *v1.Node, claims []*resourceapi.ResourceClaim) 
 	return s.keepingShared()
 }
 
-// keepingShared has upstream keep devices that are not offered for sharing any more, and of
-// which claims still have shares, from being allocated whole: see Solver.KeepShared.
+// keepingShared makes upstream keep devices from exclusive allocation that are not offered for sharing any
+// more while claims still have shares: see Solver.KeepShared.
 func (s scenario) keepingShared() scenario {
 	shared := maps.Clone(s.state.AllocatedSharedDeviceIDs)
 	for _, d := range devicesIn(s.slices) {

@@ -24,11 +24,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// eventObjects are those of one kind: as the server has them, and as of what state the
-// inventory or the ledger was told about each.
+// eventObjects are the objects of one kind: as the server has them, and in the state that the inventory or
+// the ledger was last told about.
 type eventObjects[T any] struct {
 	server, told map[string]*T
-	stale        map[string]bool // those of which the server has another state
+	stale        map[string]bool // objects whose state on the server differs
 }
 
 func newEventObjects[T any]() eventObjects[T] {
@@ -43,7 +43,7 @@ func (o *eventObjects[T]) set(name string, object *T) {
 	}
 }
 
-// read returns what the server has, and remembers that it was told.
+// read returns the object on the server, and records that it was told.
 func (o *eventObjects[T]) read(name string) *T {
 	delete(o.stale, name)
 	if o.told[name] = o.server[name]; o.told[name] == nil {
@@ -70,11 +70,11 @@ type eventWorld struct {
 	// seen is the newest state of each claim that the ledger was told about, by events or as
 	// the answer to a write.
 	seen map[string]*resourceapi.ResourceClaim
-	// inFlight are plans that may have been written; answers, what the server said then.
+	// inFlight are plans that may have been written; answers are the server's replies.
 	inFlight map[types.UID]*resourceapi.AllocationResult
 	answers  map[types.UID]*resourceapi.ResourceClaim
 	version  int
-	// published is by how much generations have grown.
+	// published is the growth of generations.
 	published int64
 }
 
@@ -109,7 +109,7 @@ func newEventWorld(t *testing.T, seed int64, celCache *cel.Cache) *eventWorld {
 	return w
 }
 
-// step lets something happen.
+// step performs a random action.
 func (w *eventWorld) step() {
 	switch w.g.Intn(10) {
 	case 0:
@@ -137,8 +137,8 @@ func (w *eventWorld) step() {
 	}
 }
 
-// publish replaces the slices of a pool, some of which may go. As drivers have to, it takes
-// another generation each time; it may be an older one.
+// publish replaces the slices of a pool, and may remove some. Like a driver it uses another generation each
+// time; it may be an older one.
 func (w *eventWorld) publish() {
 	w.published += 2
 	generation := firstGeneration + pick(w.g, w.published, w.published, w.published, -w.published)
@@ -216,12 +216,12 @@ func (w *eventWorld) endClaim() {
 		claim.Status.Allocation = nil
 		w.claims.set(name, claim)
 		if w.g.oneIn(2) {
-			w.observe(claim) // We have done it.
+			w.observe(claim) // Our own write.
 		}
 	}
 }
 
-// foreign has another scheduler allocate a claim, which need not look what is free.
+// foreign lets another scheduler allocate a claim, possibly with devices that are not free.
 func (w *eventWorld) foreign() {
 	claim := w.claims.server[w.claimName()]
 	devices := devicesIn(slices.Collect(maps.Values(w.slices.told)))
@@ -260,8 +260,7 @@ func (w *eventWorld) schedule() {
 	w.inFlight[claim.UID] = plan
 }
 
-// goOn does the next thing for something in flight: it is written, or its answer arrives, or
-// it is given up.
+// goOn advances something in flight: it is written, or its answer arrives, or it is given up.
 func (w *eventWorld) goOn() {
 	for _, uid := range slices.Sorted(maps.Keys(w.inFlight)) {
 		if w.g.oneIn(2) {
@@ -280,7 +279,7 @@ func (w *eventWorld) goOn() {
 	}
 }
 
-// write has the server take a plan, unless it is allocated already.
+// write makes the server accept a plan, unless the claim is allocated already.
 func (w *eventWorld) write(uid types.UID) {
 	for name, claim := range w.claims.server {
 		if claim.UID == uid && claim.Status.Allocation == nil {
@@ -344,7 +343,7 @@ func (w *eventWorld) tellClaim(name string) {
 	}
 }
 
-// namesOf returns the names of all objects of a kind, known to whomever.
+// namesOf returns the names of all objects of a kind, on the server or told.
 func namesOf[T any](o *eventObjects[T]) []string {
 	all := maps.Clone(o.stale)
 	for name := range o.server {
@@ -353,7 +352,7 @@ func namesOf[T any](o *eventObjects[T]) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// solve asks as the plugin does: expressions that take their time are asked for again.
+// solve asks as the plugin does: it repeats questions about slow expressions.
 func (w *eventWorld) solve(node *v1.Node, claims ...*resourceapi.ResourceClaim) (outcome *allocator.Outcome, err error) {
 	for range 100 {
 		ctx := selector.WithBudget(w.t.Context(), selector.NewBudget(40*time.Millisecond, 0))

@@ -15,9 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// exceptions are all cases in which this allocator answers otherwise than upstream
-// 1.37.2 on purpose. Each has a test below with both answers. Comparisons do not
-// leave them out: upstream is asked a question to which it has our answer.
+// exceptions are all cases in which this allocator deliberately differs from upstream 1.37.2. Each has a test below
+// with both answers. Comparisons do not skip them: they ask upstream a changed question whose answer equals ours.
 var exceptions = []struct {
 	name, reference string
 	forUpstream     func(scenario) scenario
@@ -34,7 +33,7 @@ var exceptions = []struct {
 	},
 }
 
-// forUpstream is the scenario in which upstream has to answer as we do.
+// forUpstream returns the scenario that upstream must answer as we answer s.
 func (s scenario) forUpstream() scenario {
 	for _, exception := range exceptions {
 		s = exception.forUpstream(s)
@@ -61,7 +60,7 @@ func malformedAsInvalid(s scenario) scenario {
 	s.slices = slices.Clone(s.slices)
 	for i, slice := range s.slices {
 		if !malformed(slice) || !s.features.PartitionableDevices && len(slice.Spec.SharedCounters) > 0 {
-			continue // Nobody looks at it.
+			continue // Such a slice is ignored.
 		}
 		slice = slice.DeepCopy()
 		slice.Spec.NodeSelector, slice.Spec.PerDeviceNodeSelection, slice.Spec.AllNodes = nil, nil, ptr.To(true)
@@ -75,8 +74,8 @@ func malformedAsInvalid(s scenario) scenario {
 	return s
 }
 
-// TestMalformedNodeSelector has a slice whose node selector cannot be parsed. Upstream
-// then allocates nothing on any node, whoever asks for what; ours leaves out its pool.
+// TestMalformedNodeSelector uses a slice whose node selector cannot be parsed. Upstream then allocates
+// nothing on any node for any claim; ours leaves out the slice's pool.
 func TestMalformedNodeSelector(t *testing.T) {
 	slice := b.Slice("q").OnLabeled("zone", "1").Devices(gpus(1)...).Modify(func(s *resourceapi.ResourceSlice) { makeMalformed(s.Spec.NodeSelector) })
 	s := dropInCase(onNode("p", gpus(1)...), slice)
@@ -95,9 +94,9 @@ func TestMalformedNodeSelector(t *testing.T) {
 	require.Empty(t, diff)
 }
 
-// TestSharesAreInUseWithoutTheFeature has a device of which somebody has a share from
-// the time when DRAConsumableCapacity was on. Upstream, with the feature off, gives
-// the whole device to another claim as well; we never give out what is in use.
+// TestSharesAreInUseWithoutTheFeature uses a device with a share from the time when DRAConsumableCapacity was
+// on. Upstream, with the feature off, allocates the whole device to another claim as well; we never allocate
+// a device in use.
 func TestSharesAreInUseWithoutTheFeature(t *testing.T) {
 	s := dropInCase(onNode("p", gpus(2)...))
 	share := types.UID("share")

@@ -65,8 +65,8 @@ func (s scenario) usage() ledger.View {
 	return view
 }
 
-// TestExplanationsOfRandomScenarios asks why, wherever there is no solution, and
-// checks the answer against what the solver says about parts of the question.
+// TestExplanationsOfRandomScenarios asks for explanations of all scenarios without a solution, and compares
+// them with the solver's answers to parts of the question.
 func TestExplanationsOfRandomScenarios(t *testing.T) {
 	t.Parallel()
 	forScenarios(t, 6_000_000_000, scenarioCount(5_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {

@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// TestExplanationInFull has whole texts and what they are made of.
+// TestExplanationInFull compares whole texts.
 func TestExplanationInFull(t *testing.T) {
 	t.Parallel()
 	mixed := nodeWith(0, tainted(1, numbered(gpus(8), "numa", 0, 1))...)
@@ -157,7 +157,7 @@ func TestExplanationWithoutNames(t *testing.T) {
 	require.Contains(t, strings.Split(outcome.Explain().String(), "\n"), "      2 held by other claims")
 }
 
-// TestNoReasonWithSolution: whoever asks for a reason all the same gets none.
+// TestNoReasonWithSolution: there is no reason if there is a solution.
 func TestNoReasonWithSolution(t *testing.T) {
 	t.Parallel()
 	outcome, err := nodeWith(0, gpus(1)...).solve(t.Context(), wants(1))

@@ -109,7 +109,7 @@ func withCounters(devices ...*b.DeviceBuilder) cluster {
 	}}
 }
 
-// TestExplainCauses has a cause a case: what is told of it in one line and at length.
+// TestExplainCauses has one case per cause: its short and its long text.
 func TestExplainCauses(t *testing.T) {
 	t.Parallel()
 	skipping := func(s *resourceapi.ResourceSlice) {

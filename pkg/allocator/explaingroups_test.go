@@ -10,8 +10,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// twoSets is a cluster with two devices of 40Gi in each of two counter sets of 60Gi.
-// Devices are held from the first on.
+// twoSets is a cluster with two devices of 40Gi in each of two counter sets of 60Gi. The first held devices are held.
 func twoSets(held int) cluster {
 	devices := gpus(4)
 	for i, device := range devices {
@@ -25,8 +24,7 @@ func twoSets(held int) cluster {
 	return c
 }
 
-// TestExplanationSaysTheSameOnce has claims, requests, constraints and counter sets that
-// do not differ in anything but their names.
+// TestExplanationSaysTheSameOnce uses claims, requests, constraints and counter sets that differ only in their names.
 func TestExplanationSaysTheSameOnce(t *testing.T) {
 	t.Parallel()
 	differently := twoSets(0)

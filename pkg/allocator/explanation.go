@@ -2,29 +2,29 @@ package allocator
 
 import "github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 
-// Explanation says in full why there is no solution on a node: its fields for programs, its
-// String for people. Equal inputs give equal explanations.
+// An Explanation gives all reasons why there is no solution on a node: its fields for programs, its String
+// for people. Equal inputs give equal explanations.
 type Explanation = report.Explanation
 
-// These are the parts of an Explanation.
+// Parts of an Explanation.
 type (
 	// ExplainedClaim is a claim, with its requests and constraints.
 	ExplainedClaim = report.Claim
 	// ExplainedRequest counts the devices of a request, or of one alternative of it.
 	ExplainedRequest = report.Request
-	// ExplainedConstraint says how many devices a constraint leaves for its requests.
+	// ExplainedConstraint counts the devices that a constraint leaves for its requests.
 	ExplainedConstraint = report.Constraint
-	// ExplainedPool is a pool of the node that nothing can be allocated from.
+	// ExplainedPool is a pool of the node that cannot be allocated from.
 	ExplainedPool = report.Pool
-	// Obstacle is a cause together with the devices that a request cannot have for it.
+	// Obstacle is a cause together with the number of devices that it keeps from a request.
 	Obstacle = report.Obstacle
-	// Detail is one thing that an obstacle is about, such as a taint or a counter.
+	// Detail is one item of an obstacle, for example a taint or a counter.
 	Detail = report.Detail
-	// Holder is a claim that is in the way.
+	// Holder is a claim that holds devices that the request needs.
 	Holder = report.Holder
-	// Shortfall is by how much a capacity or counter falls short.
+	// Shortfall is the amount that a capacity or counter lacks.
 	Shortfall = report.Shortfall
-	// CounterSet is a counter set of which too little is left for some devices.
+	// CounterSet is a counter set with too little left for some devices.
 	CounterSet = report.CounterSet
 	// DrainedCounter is a counter of such a set.
 	DrainedCounter = report.DrainedCounter
@@ -34,47 +34,46 @@ type (
 	Contention = report.Contention
 	// Failure is a way in which a selector fails.
 	Failure = report.Failure
-	// LackingRequest is a request with the values of which it lacks available devices.
+	// LackingRequest is a request with the attribute values that too few available devices have.
 	LackingRequest = report.LackingRequest
 )
 
-// Blame says what kind of thing keeps claims from devices on a node: coarser than a Reason, for those who count.
+// Blame classifies the reason that keeps claims from devices on a node. It is coarser than a Reason, for metrics.
 type Blame = report.Blame
 
 const (
-	// BlameUnknown means that nobody has asked for the Reason.
+	// BlameUnknown means that Reason was not called.
 	BlameUnknown = report.BlameUnknown
-	// BlameSearch is that of searches that gave up.
+	// BlameSearch means that the search gave up.
 	BlameSearch = report.BlameSearch
-	// BlameClaims means that there may be devices once other claims release what they have.
+	// BlameClaims means that devices may become free when other claims release theirs.
 	BlameClaims = report.BlameClaims
 	// BlameCombination means that each request could have devices, but not all of them together.
 	BlameCombination = report.BlameCombination
-	// BlamePools means that there are none, but that pools of the node are incomplete or invalid.
+	// BlamePools means that there are no devices, but that pools of the node are incomplete or invalid.
 	BlamePools = report.BlamePools
-	// BlameSelectors means that selectors fail on devices that might do otherwise.
+	// BlameSelectors means that selectors fail on devices that might match otherwise.
 	BlameSelectors = report.BlameSelectors
-	// BlameDevices means that there are none, whatever other claims do.
+	// BlameDevices means that there are no devices, whatever other claims do.
 	BlameDevices = report.BlameDevices
 )
 
-// Cause is what keeps a request from a device that matches its class and selectors. If there
-// are several, the first in the order below counts: those that last come before those that
-// end when other claims release their devices.
+// A Cause keeps a request from a device that matches its class and selectors. If several apply, the first in
+// the order below counts: causes that last come before causes that end when other claims release their devices.
 type Cause = report.Cause
 
 const (
-	// Available devices can be had: there is no cause.
+	// Available devices have no cause against them.
 	Available = report.Available
 	// Unreachable devices are in a slice for the node, but select other nodes themselves.
 	Unreachable = report.Unreachable
 	// Unsupported devices need a feature that is off, here or on the node.
 	Unsupported = report.Unsupported
-	// OfNode devices stand for resources of the node, or need some (KEP-5517).
+	// OfNode devices stand for resources of the node, or need some of them (KEP-5517).
 	OfNode = report.OfNode
-	// TooSmall devices never have the capacity that is asked for (KEP-5075).
+	// TooSmall devices never have the requested capacity (KEP-5075).
 	TooSmall = report.TooSmall
-	// AttributeMissing devices lack an attribute that a constraint of the claim is about.
+	// AttributeMissing devices lack an attribute that a constraint of the claim needs.
 	AttributeMissing = report.AttributeMissing
 	// Tainted devices have a taint that the request does not tolerate (KEP-5055).
 	Tainted = report.Tainted
@@ -82,10 +81,10 @@ const (
 	Held = report.Held
 	// Full devices are shared and have too little left of a capacity (KEP-5075).
 	Full = report.Full
-	// CounterShort devices draw on a counter of which too little is left (KEP-4815).
+	// CounterShort devices draw on a counter with too little left (KEP-4815).
 	CounterShort = report.CounterShort
-	// CounterUnknown devices draw on counters of which nobody knows what is left: a device in use is not
-	// published any more.
+	// CounterUnknown devices draw on counters whose remaining amount is unknown, because a device in use is
+	// not published any more.
 	CounterUnknown = report.CounterUnknown
 	// Incompatible devices have no compatibility group in common with devices in use.
 	Incompatible = report.Incompatible

@@ -21,10 +21,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// BenchmarkDistinctExpressions has an expression for each pod, half of which fail on all
-// devices, the others of which match one. All 5,000 nodes have 8 devices, each with an
-// identifier of its own. It measures how long it takes to ask each node, and by how much
-// that lets the heap grow after a first question, from which on all pools are there. With -benchtime 2000x there are 2,000 pods.
+// BenchmarkDistinctExpressions uses a different expression for each pod. Half of them fail on all devices,
+// the others match one device. Each of the 5,000 nodes has 8 devices with unique identifiers. It measures the
+// time to ask all nodes, and the growth of the heap after a first question, which creates all pools. With
+// -benchtime 2000x there are 2,000 pods.
 func BenchmarkDistinctExpressions(bm *testing.B) {
 	const nodes = 5000
 	published := make([]*resourceapi.ResourceSlice, nodes)
@@ -42,7 +42,7 @@ func BenchmarkDistinctExpressions(bm *testing.B) {
 	} {
 		bm.Run("impl="+name, func(bm *testing.B) {
 			ask := start()
-			ask(bm.Context(), onto, b.Claim("claim", b.Request("gpu", "gpu").Where("true")).Obj()) // Whoever asks makes the pools.
+			ask(bm.Context(), onto, b.Claim("claim", b.Request("gpu", "gpu").Where("true")).Obj()) // It creates the pools.
 			before, pod := heapInUse(), 0
 			for bm.Loop() {
 				expression := fmt.Sprintf(`device.attributes["gpu.example.com"].uuid == "GPU-%d-3"`, pod%nodes)
@@ -61,7 +61,7 @@ func BenchmarkDistinctExpressions(bm *testing.B) {
 	}
 }
 
-// asked asks all nodes for a claim and returns on how many it fits.
+// asked asks all nodes about a claim and returns the number of nodes on which it fits.
 type asked func(context.Context, []*v1.Node, *resourceapi.ResourceClaim) int
 
 func askOurs(published []*resourceapi.ResourceSlice) asked {
@@ -92,8 +92,8 @@ func askOurs(published []*resourceapi.ResourceSlice) asked {
 	}
 }
 
-// askUpstream does as kube-scheduler does: an allocator for each pod, which gives up on the
-// pod when a node has a device that cannot be judged.
+// askUpstream works as kube-scheduler: it creates an allocator for each pod, and gives up on the pod when a
+// node has a device that cannot be judged.
 func askUpstream(published []*resourceapi.ResourceSlice) asked {
 	compiled := cel.NewCache(10, cel.Features{})
 	classes := classList(b.Class("gpu", `device.driver == "gpu.example.com"`))

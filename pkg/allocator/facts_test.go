@@ -15,9 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The functions of this file answer one question each about API objects, in the
-// plainest way. The oracle and the validity check are made of them. They share no
-// code with what is tested.
+// Each function of this file answers one question about API objects, in the plainest way. The oracle and the
+// validity check consist of them. They share no code with the tested code.
 
 // device is a published device.
 type device struct {
@@ -60,7 +59,7 @@ func nodeMatches(node *v1.Node, name *string, all *bool, selector *v1.NodeSelect
 	return ptr.Deref(name, "") == node.Name || ptr.Deref(all, false) || selector != nil && selects(selector, node)
 }
 
-// malformed tells whether nobody knows which nodes a slice is for.
+// malformed reports whether the nodes of a slice cannot be determined.
 func malformed(slice *resourceapi.ResourceSlice) bool {
 	if slice.Spec.NodeSelector == nil {
 		return false
@@ -194,8 +193,8 @@ func nameIn(constraint resourceapi.DeviceConstraint) resourceapi.FullyQualifiedN
 	return *constraint.DistinctAttribute
 }
 
-// satisfies tells whether devices, of which each has an attribute or nil, in the order
-// in which they were chosen, hold a constraint together.
+// satisfies reports whether devices satisfy a constraint together. attributes holds each device's attribute,
+// or nil, in the order in which the devices were chosen.
 func satisfies(constraint resourceapi.DeviceConstraint, attributes []*resourceapi.DeviceAttribute, lists bool) bool {
 	var all [][]string
 	for i, attribute := range attributes {

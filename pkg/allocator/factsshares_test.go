@@ -38,8 +38,8 @@ func (s scenario) hasShares(d device) bool {
 	return consumed
 }
 
-// consumed is what a request takes of each capacity of a device. It is refused if the
-// device lacks a capacity or does not allow the amount.
+// consumed returns the amounts that a request takes of each capacity of a device. It refuses if the device
+// lacks a capacity or does not allow the amount.
 func (s scenario) consumed(asked *resourceapi.CapacityRequirements, d device) (taken amounts, refused bool, err error) {
 	requests := ptr.Deref(asked, resourceapi.CapacityRequirements{}).Requests
 	for name := range requests {
@@ -150,7 +150,7 @@ func (s scenario) hasRoomFor(d device, taken ...amounts) bool {
 	return true
 }
 
-// fitsWhole tells whether the wish fits a device of which nothing is in use.
+// fitsWhole reports whether the wish fits an unused device.
 func (s scenario) fitsWhole(w *wish, d device) (bool, error) {
 	if !s.features.ConsumableCapacity {
 		return true, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// TestSelectorFailsOnDevicesInUse: that a selector fails is told also where all devices are in use, with one device by name.
+// TestSelectorFailsOnDevicesInUse: the reason names a failing selector, and one device, even if all devices are in use.
 func TestSelectorFailsOnDevicesInUse(t *testing.T) {
 	t.Parallel()
 	asks := b.Claim("c", b.Request("gpu", "gpu").Where(attr+".typo == 1"))

@@ -101,8 +101,8 @@ func (g *generator) request(name string, mayBeAdmin bool) *b.RequestBuilder {
 	return r
 }
 
-// enrich lets requests ask for capacity and derive attributes. Without the feature
-// that is an error, which is worth only few scenarios.
+// enrich lets requests ask for capacity and derive attributes. Without the feature that is an error, so it
+// does so only in few scenarios.
 func (g *generator) enrich(claim *resourceapi.ResourceClaim) {
 	withCapacity := g.capacity && (g.s.features.ConsumableCapacity || g.oneIn(10))
 	withDerived := g.derived && (g.s.features.DerivedAttributes || g.oneIn(10))

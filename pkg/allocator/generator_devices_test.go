@@ -37,7 +37,7 @@ func (g *generator) device(name string, withCounters bool) *b.DeviceBuilder {
 		}
 	}
 	if g.oddly(40) {
-		d.Consumes("set-9", "memory", "1") // Which the pool does not define.
+		d.Consumes("set-9", "memory", "1") // A counter set that the pool does not define.
 	}
 	if g.oneIn(15) {
 		d.BindingCondition("ready")
@@ -73,8 +73,7 @@ func (g *generator) reachOfDevice(d *b.DeviceBuilder) {
 	}
 }
 
-// addTerm makes a selector one that the API does not allow, but that may have been
-// stored by an API server which did not check.
+// addTerm adds a second term to a selector. The API does not allow it, but an older API server may have stored it.
 func addTerm(selector *v1.NodeSelector) {
 	selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, b.NodeSelector("zone", "2").NodeSelectorTerms...)
 }
@@ -165,8 +164,8 @@ func (g *generator) policy() *resourceapi.CapacityRequestPolicy {
 	}
 }
 
-// share lets claims have shares of a device: with what they consume, sometimes only
-// the share as such, rarely only the sum of what is consumed.
+// share lets claims have shares of a device: with their consumption, sometimes only the share itself, rarely
+// only the sum of the consumption.
 func (g *generator) share(d device) {
 	onlySum := g.oddly(10)
 	if !onlySum {

@@ -11,12 +11,11 @@ import (
 // largeNodes is how many nodes a large scenario has pools for.
 const largeNodes = 4
 
-// largeScenario makes a world of several nodes' pools, of which one node sees about 40
-// devices, and claims with up to six requests for up to eight devices each. Upstream
-// takes too long for some of them.
+// largeScenario makes a world with pools for several nodes and claims with up to six requests for up to eight
+// devices each. One node sees about 40 devices. Upstream takes too long for some of these worlds.
 func (g *generator) largeScenario() scenario {
 	g.start()
-	// Mostly one thing at a time, or hardly anything could be allocated.
+	// Mostly one oddity at a time; otherwise hardly any claim could be allocated.
 	g.odd = g.odd && g.oneIn(3)
 	g.groups, g.capacity, g.derived = g.oneIn(6), g.oneIn(6), g.oneIn(6)
 	for node := range largeNodes {
@@ -76,7 +75,7 @@ func (g *generator) largePool(name string, devices int, reach func(part int) fun
 	return list
 }
 
-// largeClaim makes a claim whose requests together ask for less than there usually is.
+// largeClaim makes a claim whose requests together want fewer devices than there usually are.
 func (g *generator) largeClaim(index, requests int) *resourceapi.ResourceClaim {
 	var list []*b.RequestBuilder
 	var names []string

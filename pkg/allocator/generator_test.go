@@ -18,8 +18,8 @@ import (
 type draws struct {
 	given []byte
 	rest  *rand.PCG
-	// made are all bytes used so far. Given to another generator they make the
-	// same scenario, whatever the seed.
+	// made holds all bytes used so far. Another generator with these bytes makes the same scenario,
+	// regardless of the seed.
 	made []byte
 }
 
@@ -48,9 +48,8 @@ func pick[T any](g *generator, options ...T) T { return options[g.Intn(len(optio
 type generator struct {
 	*draws
 	s scenario
-	// What is the same for a whole scenario: whether there are things that nobody
-	// should publish or ask for, whether most devices of a pool are equal, and which
-	// features have something to do.
+	// Settings of a whole scenario: whether it contains things that are invalid to publish or request,
+	// whether most devices of a pool are equal, and which features matter.
 	odd, uniform, groups, capacity, derived bool
 	// choosy makes claims that can often be met in one way only: all devices, alternatives, constraints and
 	// admin access together.
@@ -102,7 +101,7 @@ func (g *generator) scenario() scenario {
 	return g.s
 }
 
-// start makes what does not depend on the size of a scenario.
+// start makes everything that does not depend on the size of a scenario.
 func (g *generator) start() {
 	g.odd, g.uniform = g.oneIn(3), g.oneIn(3)
 	g.s = scenario{

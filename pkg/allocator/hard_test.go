@@ -6,10 +6,9 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// knapsack makes a cluster in which a number of devices can only be had together if
-// their weights add up to exactly total: one counter allows no more, another no less.
-// No two devices are alike and each is fine by itself, so that nothing but trying
-// tells which combinations are possible.
+// knapsack makes a cluster in which a number of devices is available together only if their weights add up to
+// exactly total: one counter sets the maximum, another the minimum. No two devices are alike and each is
+// available by itself, so that only trying finds the possible combinations.
 func knapsack(weights []int, number, total int) (cluster, *b.ClaimBuilder) {
 	const heaviest = 1 << 20
 	slice := b.Slice("devices").InPool("p", 1, 2).OnNode("n")
@@ -38,8 +37,8 @@ func hard() (cluster, *b.ClaimBuilder) {
 	return knapsack(weights, number, total)
 }
 
-// infeasible makes a cluster and a claim with more combinations of devices than anybody
-// could try. None is a solution: even weights do not add up to something odd.
+// infeasible makes a cluster and a claim with too many combinations of devices to try them all. None is a
+// solution, because even weights do not add up to an odd number.
 func infeasible() (cluster, *b.ClaimBuilder) {
 	var weights []int
 	for i := range 64 {

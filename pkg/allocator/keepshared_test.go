@@ -15,8 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// TestKeepShared: a driver offers a device for sharing no more, and somebody still has a
-// share of it.
+// TestKeepShared: a driver stops offering a device for sharing while a claim still has a share of it.
 func TestKeepShared(t *testing.T) {
 	t.Parallel()
 	shareOf := func(consumed string) *resourceapi.ResourceClaim {
@@ -33,7 +32,7 @@ func TestKeepShared(t *testing.T) {
 		device  *b.DeviceBuilder
 		held    *resourceapi.ResourceClaim
 		request *b.RequestBuilder
-		// upstream is whether the device is given out without KeepShared, kept with it.
+		// upstream is whether the device is allocated without KeepShared, kept with it.
 		upstream, kept bool
 	}{
 		"no capacity":                 {b.Device("nic"), shareOf(""), b.Request("r", "gpu"), true, false},

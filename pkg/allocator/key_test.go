@@ -25,7 +25,8 @@ func keyOf(t *testing.T, claim *resourceapi.ResourceClaim) string {
 	return string(task.AppendKey(nil))
 }
 
-// TestKeyIsOfWhatIsMeant: claims that ask for the same in other words have one key, and what changes the solutions changes the key.
+// TestKeyIsOfWhatIsMeant: claims that ask for the same in other words have the same key, and every change of
+// the solutions changes the key.
 func TestKeyIsOfWhatIsMeant(t *testing.T) {
 	t.Parallel()
 	two := func(first, second, class string) *b.ClaimBuilder {

@@ -12,9 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// known has what the allocators that New made have found out: a *findings for each
-// knownKey. It is the only state that they share. An entry goes with its CEL cache, and what
-// is in it about slices goes with these.
+// known caches the findings of the allocators that New returns: a *findings for each knownKey. It is the only state
+// that they share. An entry is removed with its CEL cache, and its parts about slices are removed with these.
 var known sync.Map
 
 type findings struct {
@@ -23,8 +22,8 @@ type findings struct {
 	programs selector.Programs
 }
 
-// knownKey says what has to be the same so that what is known of a slice is: how
-// expressions are evaluated, and which parts of the API are understood.
+// knownKey holds everything that findings about a slice depend on: the CEL cache that compiles expressions,
+// and the supported parts of the API.
 type knownKey struct {
 	celCache weak.Pointer[cel.Cache]
 	features structured.Features

@@ -11,7 +11,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// madeFor makes a claim one that was made from a template for a pod, which calls it so.
+// madeFor makes a claim look as if it was created from a template for a pod, which refers to it by the name called.
 func madeFor(pod, called string) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) {
 		claim.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: called}
@@ -19,8 +19,8 @@ func madeFor(pod, called string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-// TestReplicasHaveOneReason: reasons, and errors about devices, call a claim that was made
-// from a template as the pod calls it, so that those of all replicas are the same.
+// TestReplicasHaveOneReason: reasons, and errors about devices, refer to a claim from a template by the pod's
+// name for it, so that all replicas have the same reason.
 func TestReplicasHaveOneReason(t *testing.T) {
 	tests := map[string]struct {
 		wanted []*b.RequestBuilder // a claim for each

@@ -16,38 +16,34 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// New returns an allocator that can be used wherever structured.NewAllocator of
-// k8s.io/dynamic-resource-allocation is used, and gives the same results. It fails
-// if features asks for one that is not in Supported.
+// New returns an allocator that can replace structured.NewAllocator of k8s.io/dynamic-resource-allocation,
+// and gives the same results. It fails if features contains a feature that is not in Supported.
 //
-// New costs next to nothing: it is made for those who ask about a few nodes of a snapshot
-// and then take the next one. Slices and state are only looked at when a node is asked
-// about, and must not be changed as long as the allocator is used. What was found out
-// about a slice is kept as long as the slice is (answers of expressions: within recall.Shared's
-// bound of memory), and used again if the same object is given
-// again with the same celCache and features. In between, the caller may set fields of
-// the slice, of its devices and counter sets; what these refer to (attributes, capacities,
-// taints, node selectors) must not be written into, only replaced.
+// New is cheap, for callers that ask about a few nodes of a snapshot and then take the next snapshot. It
+// reads slices and state only when a node is asked about; they must not change while the allocator is in use.
+// Findings about a slice are kept as long as the slice (verdicts of expressions: within the bound of
+// recall.Shared), and reused if the same object is passed again with the same celCache and features. In
+// between, the caller may set fields of the slice, of its devices and counter sets. It must not write into
+// the objects that these refer to (attributes, capacities, taints, node selectors), only replace them.
 //
-// Allocate additionally returns an error that wraps ErrGaveUp, and thereby
-// structured.ErrFailedAllocationOnNode, if the step budget ran out: on that node
-// there may be a solution which was not found.
+// Allocate additionally returns an error that wraps ErrGaveUp, and thereby structured.ErrFailedAllocationOnNode,
+// if the step budget ran out: there may be a solution on that node that was not found.
 func New(ctx context.Context, features structured.Features, state structured.AllocatedState,
 	classes structured.DeviceClassLister, slices []*resourceapi.ResourceSlice, celCache *cel.Cache,
 ) (structured.Allocator, error) {
 	return newDropIn(features, state, classes, slices, celCache, nil)
 }
 
-// NewPacked is New with the plan that the scheduler takes by default, of all solutions that it
-// compares: devices that are close to each other, and of these the ones that leave most for others,
-// if nothing is known of who they are. There is a plan if and only if New has one.
+// NewPacked is New with the scheduler's default objective: of all solutions that it compares it takes the one
+// whose devices are close to each other, and then the one that leaves most for other pods, without knowledge
+// of these. It finds a plan if and only if New finds one.
 func NewPacked(ctx context.Context, features structured.Features, state structured.AllocatedState,
 	classes structured.DeviceClassLister, slices []*resourceapi.ResourceSlice, celCache *cel.Cache,
 ) (structured.Allocator, error) {
 	return newDropIn(features, state, classes, slices, celCache, packed)
 }
 
-// packed is shared by all allocators that NewPacked makes.
+// packed is shared by all allocators of NewPacked.
 var packed = new(Objective)
 
 func newDropIn(features structured.Features, state structured.AllocatedState, classes structured.DeviceClassLister,
@@ -67,7 +63,7 @@ func newDropIn(features structured.Features, state structured.AllocatedState, cl
 	}, nil
 }
 
-// ErrGaveUp says that a search ran out of its step budget. It affects one node.
+// ErrGaveUp reports that a search ran out of its step budget. It affects one node.
 var ErrGaveUp = fmt.Errorf("search gave up without an answer%w", structured.ErrFailedAllocationOnNode)
 
 type dropIn struct {

@@ -10,40 +10,38 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
-// Objective is what plans are chosen by, see Site. The zero value is what the scheduler takes by
-// default.
+// An Objective ranks plans, see Site. The zero value is the scheduler's default.
 type Objective = objective.Objective
 
-// Strategy is what a node is to look like afterwards.
+// A Strategy defines the preferred state of a node after an allocation.
 type Strategy = objective.Strategy
 
-// What a node is to look like afterwards.
+// Strategies of an Objective.
 const (
 	LeastFragmentation = objective.LeastFragmentation
 	Pack               = objective.Pack
 	Spread             = objective.Spread
 )
 
-// DefaultCloseness are the attributes of which equal values mean that devices are close, if an
-// Objective names none.
+// DefaultCloseness are the attributes whose equal values make devices close, if an Objective names none.
 var DefaultCloseness = objective.DefaultCloseness
 
-// Value is what a plan costs: smaller is better, see Value.Compare.
+// A Value is the cost of a plan: smaller is better, see Value.Compare.
 type Value = objective.Value
 
-// Resources are those of a node that are no devices.
+// Resources are the resources of a node other than devices.
 type Resources = search.Resources
 
-// Matched returns how many requests of the task have matching devices in the given pools, whoever holds these,
-// and how many there are. Of alternatives the first one counts.
+// Matched returns the number of requests of the task with matching devices in the given pools, regardless of
+// holders, and the number of all requests. Only the first alternative of a request counts.
 func (t *Task) Matched(ctx context.Context, pools []*inventory.NodePool) (matched, all int) {
 	return objective.Matched(ctx, (*task.Task)(t), pools)
 }
 
-// Asks returns what the task asks for in the words of a placement.Demand. What only devices can
-// tell (which part of one a share takes, how many all are) is looked up in the given pools, such as
-// those of the node that the pod is on. Of alternatives the first one counts; admin access, which
-// takes nothing from anybody, does not.
+// Asks returns the requests of the task as a placement.Demand counts them. It looks up facts that depend on
+// devices (the fraction of a device that a share takes, the number of all devices) in the given pools, for
+// example those of the pod's node. Only the first alternative of a request counts. Admin access does not
+// count, because it takes nothing from others.
 func (t *Task) Asks(ctx context.Context, pools []*inventory.NodePool) []placement.Ask {
 	return objective.Asks(ctx, (*task.Task)(t), pools)
 }

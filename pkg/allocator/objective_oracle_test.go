@@ -14,8 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// objectives are those that random worlds are looked at with, in turn. Their attributes are the
-// generator's.
+// objectives are the objectives for random worlds, used in turn. Their attributes are the generator's.
 func objectives() []*allocator.Objective {
 	closeness := []resourceapi.FullyQualifiedName{"example.com/root", "gpu.example.com/numa"}
 	seen := &placement.Demand{
@@ -36,9 +35,9 @@ func objectives() []*allocator.Objective {
 	}
 }
 
-// TestBestOfAll compares with brute force over all solutions: the plan has the best value in at
-// least 99 of 100 worlds, its value is what a simple calculation says, and it is never worse than
-// the first solution. There is one if and only if there is one without an objective.
+// TestBestOfAll compares with brute force over all solutions. The plan has the best value in at least 99 of
+// 100 worlds, its value equals that of a simple calculation, and it is never worse than the first solution.
+// There is a plan if and only if there is one without an objective.
 func TestBestOfAll(t *testing.T) {
 	all := objectives()
 	var worlds, best, alone, firsts int
@@ -97,7 +96,7 @@ func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.Site, *allocator
 	return allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}, solver
 }
 
-// compareAbout is Compare with room for sums in another order.
+// compareAbout is Compare with a tolerance for the order of summation.
 func compareAbout(v, w allocator.Value) int {
 	if v.Failed == w.Failed && v.NotReady == w.NotReady && v.Apart == w.Apart && math.Abs(v.Cost-w.Cost) < 3e-9 {
 		v.Cost = w.Cost

@@ -13,8 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// best returns the best plan for a cluster and the zero Objective, or that of the site that choose
-// makes of the cluster's.
+// best returns the best plan for a cluster with the zero Objective; choose may change the site.
 func (c cluster) best(t *testing.T, choose func(*allocator.Site), claims ...*b.ClaimBuilder) *allocator.Outcome {
 	t.Helper()
 	site := c.site()
@@ -130,9 +129,9 @@ func TestTheObjectiveOfNobody(t *testing.T) {
 	require.Zero(t, outcome.Compared)
 }
 
-// TestReadyDevicesComeFirst (KEP-5007): a device without binding conditions is taken although it leaves
-// less for others, is further away from the other device or comes later, and with any strategy. A better
-// alternative comes before that, and so does that there is a solution.
+// TestReadyDevicesComeFirst (KEP-5007): a device without binding conditions is preferred even if it leaves
+// less for others, is further away from the other device or comes later, with any strategy. A better
+// alternative takes precedence over that, and so does the existence of a solution.
 func TestReadyDevicesComeFirst(t *testing.T) {
 	fabric := func(name string) *b.DeviceBuilder { return b.Device(name).BindingCondition("attached") }
 	root := func(d *b.DeviceBuilder, name string) *b.DeviceBuilder { return d.Attr(pcieRoot, name) }

@@ -16,8 +16,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// TestSameAsOracle compares with an allocator that is simple enough to be believed:
-// the same devices for the same requests, an error where it has one.
+// TestSameAsOracle compares with an allocator that is simple enough to trust: the same devices for the same
+// requests, and errors for the same inputs.
 func TestSameAsOracle(t *testing.T) {
 	forScenarios(t, 1_000_000_000, scenarioCount(6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		got, gotErr := s.run(t.Context(), allocator.New, celCache)
@@ -41,7 +41,7 @@ func TestSameAsOracle(t *testing.T) {
 	})
 }
 
-// answersIn takes from results what the oracle says about them.
+// answersIn extracts from results the parts that the oracle predicts.
 func answersIn(results []resourceapi.AllocationResult) [][]answer {
 	var answers [][]answer
 	for _, result := range results {
@@ -54,15 +54,13 @@ func answersIn(results []resourceapi.AllocationResult) [][]answer {
 	return answers
 }
 
-// oracle finds devices in a way that is meant to be obviously right: it writes
-// down one device after the other, all combinations in upstream's order, and looks
-// at the whole list anew each time. It prunes nothing, keeps no state but the list
+// oracle finds devices in an obviously correct way: it lists one device after the other, in all combinations
+// in upstream's order, and checks the whole list each time. It prunes nothing, keeps no state but the list
 // and shares no code with the allocator.
 //
-// It knows all features. It leaves out: config, node selectors and what else a result
-// says beside devices, shares and consumed capacity (see the validity checks); nodes
-// with more devices than oracleDevices; and searches of more than oracleSteps steps.
-// The tests count what was left out for one of the latter two reasons.
+// It knows all features. It leaves out config, node selectors and the other parts of a result except devices,
+// shares and consumed capacity (see the validity checks). It also leaves out nodes with more than
+// oracleDevices devices, and searches of more than oracleSteps steps; the tests count these.
 type oracle struct {
 	scenario
 	ctx      context.Context
@@ -74,11 +72,11 @@ type oracle struct {
 	chosen   []choice
 	verdicts map[question]bool
 	steps    int
-	// every is called for every solution, if it is set; then the search goes on, and devices that
-	// cannot be judged are left out after the first one.
+	// every, if set, is called for every solution, and the search goes on. After the first solution, devices
+	// that cannot be judged are left out.
 	every func()
 	found bool
-	// doubt is set if something could not be judged and was left out, as the API has it.
+	// doubt is set if a device or request could not be judged and was left out, as the API demands.
 	doubt bool
 }
 
@@ -116,7 +114,7 @@ type question struct {
 	id   structured.DeviceID
 }
 
-// answer is what is compared of a result.
+// answer is the part of a result that is compared.
 type answer struct {
 	Request, Driver, Pool, Device string
 	Admin, Share                  bool
@@ -195,7 +193,7 @@ func (o *oracle) solve() ([][]answer, error) {
 	return answers, nil
 }
 
-// check finds errors that have nothing to do with the search.
+// check finds errors that do not depend on the search.
 func (o *oracle) check() error {
 	for claim, slots := range o.wishes {
 		least := 0
@@ -224,7 +222,7 @@ func (o *oracle) check() error {
 	return nil
 }
 
-// findAll determines which devices, and thereby how many, All means.
+// findAll determines the devices that All means, and thereby their number.
 func (o *oracle) findAll(w *wish) error {
 	if w.AllocationMode != resourceapi.DeviceAllocationModeAll {
 		return nil

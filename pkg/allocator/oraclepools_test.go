@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// oraclePool is what a node sees of a pool.
+// oraclePool is the part of a pool that a node sees.
 type oraclePool struct {
 	key     poolKey
 	trouble string // "incomplete", "invalid" or ""
@@ -71,9 +71,9 @@ func poolFrom(s scenario, key poolKey, all []*resourceapi.ResourceSlice) (oracle
 	want := int(pool.here[0].Spec.Pool.ResourceSliceCount)
 	switch {
 	case len(pool.here) == want:
-		pool.elsewhere = nil // Whatever it is, it is not part of the pool.
+		pool.elsewhere = nil // Then these slices are not part of the pool.
 	case newestAnywhere > newest:
-		return pool, false // The driver is about to replace what the node still sees.
+		return pool, false // The driver is about to replace the slices that the node still sees.
 	case len(pool.here)+len(pool.elsewhere) != want:
 		pool.trouble = "incomplete"
 		return pool, true
@@ -84,7 +84,7 @@ func poolFrom(s scenario, key poolKey, all []*resourceapi.ResourceSlice) (oracle
 	return pool, true
 }
 
-// visible tells whether a slice is understood and has something for the node.
+// visible reports whether a slice is supported and has devices or counters for the node.
 func visible(s scenario, slice *resourceapi.ResourceSlice) bool {
 	perDevice := slice.Spec.PerDeviceNodeSelection
 	if hasUnknownGroups(s, slice) || !s.features.PartitionableDevices && (perDevice != nil || len(slice.Spec.SharedCounters) > 0) {

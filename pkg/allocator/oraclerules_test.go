@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// isTaken tells whether somebody has the device who keeps the wish from having it:
-// with admin access only the claim itself, otherwise anybody. Shares keep nobody away.
+// isTaken reports whether a holder excludes the wish from the device: with admin access only the claim
+// itself, otherwise any claim. Shares exclude nobody.
 func (o *oracle) isTaken(w *wish, d device) bool {
 	if !w.admin && (o.state.AllocatedDevices.Has(d.id()) || !o.features.ConsumableCapacity && o.inUse(d)) {
 		return true
@@ -40,7 +40,7 @@ const (
 	breaksConstraint
 )
 
-// judge tells whether the last choice can stand beside those before it.
+// judge reports whether the last choice is compatible with those before it.
 func (o *oracle) judge() (judgement, error) {
 	last := o.chosen[len(o.chosen)-1]
 	switch {
@@ -74,7 +74,7 @@ func reversed(attributes []*resourceapi.DeviceAttribute) []*resourceapi.DeviceAt
 	return list
 }
 
-// takesNothing tells whether nothing that is in use matters to the wish, nor the wish to anybody.
+// takesNothing reports whether the wish ignores all use, and takes nothing from others.
 func (o *oracle) takesNothing(w *wish) bool { return w.admin && o.asAPI }
 
 // attributes lists what a constraint sees of the chosen devices that it is about.
@@ -129,7 +129,7 @@ func (o *oracle) mayDraw() bool {
 	return countersIn(all).draw(users...) && (!o.features.CompatibilityGroups || compatible(users[:len(users)-1], last.device))
 }
 
-// checkFeatures finds what a request asks for although the feature is off.
+// checkFeatures returns an error if a request uses a feature that is off.
 func (o *oracle) checkFeatures(request *resourceapi.DeviceRequest) error {
 	if len(request.FirstAvailable) > 0 && !o.features.PrioritizedList {
 		return errors.New("alternatives are off")
@@ -148,7 +148,7 @@ func (o *oracle) checkFeatures(request *resourceapi.DeviceRequest) error {
 	return nil
 }
 
-// checkEach finds the alternatives that cannot be met, whatever else there is.
+// checkEach finds the alternatives that can never be satisfied.
 func (o *oracle) checkEach(wishes []*wish) {
 	for _, w := range wishes {
 		request := &o.claims[w.claim].Spec.Devices.Requests[w.slot]
@@ -167,8 +167,8 @@ func (o *oracle) checkEach(wishes []*wish) {
 	}
 }
 
-// hasRoom tells whether the device has the capacity that the wish asks for left,
-// after what claims consume and what was chosen.
+// hasRoom reports whether the device has enough capacity left for the wish, after the consumption of claims
+// and of the chosen devices.
 func (o *oracle) hasRoom(w *wish, d device) (bool, error) {
 	if !o.features.ConsumableCapacity {
 		return true, nil

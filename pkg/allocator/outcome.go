@@ -7,30 +7,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
-// Outcome is the answer of a search that came to its end, one way or the other.
+// An Outcome is the result of a search that ended without an error, with or without a solution.
 type Outcome struct {
 	// Results has one entry for each claim, or is nil if there is no solution or
 	// none was found within the budget. It is also nil after Check.
 	Results []resourceapi.AllocationResult
-	// Steps is how many devices were tried.
+	// Steps is the number of devices that were tried.
 	Steps int
-	// TurnedBack is true if the first choices, as far as they went, led nowhere.
+	// TurnedBack is true if the search had to revise its first choices.
 	TurnedBack bool
 	// GaveUp is true if the budget ran out: there may be a solution.
 	GaveUp bool
-	// CommonBudget is true if it gave up because of the budget that it has in common with
-	// other searches, see WithSteps.
+	// CommonBudget is true if the search gave up because of the budget that it shares with other searches, see WithSteps.
 	CommonBudget bool
-	// InvalidPools is true if there is no solution, but the node sees pools which
-	// could not be allocated from because they contradict themselves.
+	// InvalidPools is true if there is no solution, but the node sees pools that cannot be allocated from
+	// because they contradict themselves.
 	InvalidPools bool
-	// With an objective and if there is a solution: Value is that of the plan, FirstFit that of
-	// the solution which the search met first, and Compared how many solutions were compared, the
-	// first one included.
+	// With an objective and a solution: Value is the value of the plan, FirstFit that of the first solution
+	// that the search met, and Compared the number of compared solutions, including the first.
 	Value, FirstFit Value
 	Compared        int
-	// With Site.CountWhole: how many devices of the node the plan leaves wholly free, and how many the
-	// solution that the search met first would. A device that is published in partitions is one.
+	// With Site.CountWhole: Whole is the number of the node's devices that the plan leaves wholly free, FirstFitWhole
+	// that of the first solution that the search met. A device that is published in partitions counts once.
 	Whole, FirstFitWhole int
 
 	found  bool
@@ -38,8 +36,8 @@ type Outcome struct {
 	blame  Blame          // as of Reason
 }
 
-// Release gives the memory of a search that found nothing back, so that the next one
-// can use it. There are no reasons after that. It is optional.
+// Release returns the memory of a search that found nothing, for the next search. Reasons are not available
+// afterwards. Calling it is optional.
 func (o *Outcome) Release() {
 	if o.search != nil {
 		o.search.Release()
@@ -61,11 +59,10 @@ func outcomeOf(a search.Answer, err error) (*Outcome, error) {
 	}, nil
 }
 
-// Reason says in one line why there is no solution: which claim and request, and
-// the cause. It is computed on demand and only after a failed Solve; "" if there is
-// a solution. Numbers and names that differ from node to node without telling the
-// user anything are left out, so that the reasons of many nodes are few. Explain has
-// them.
+// Reason gives a one-line reason why there is no solution: the claim, the request and the cause. It is
+// computed on demand and only after a failed Solve; it is "" if there is a solution. It omits numbers and
+// names that differ between nodes without informing the user, so that many nodes have few different reasons.
+// Explain has them.
 func (o *Outcome) Reason() string {
 	if o.search == nil {
 		return ""
@@ -75,7 +72,7 @@ func (o *Outcome) Reason() string {
 	return reason
 }
 
-// Blame says what kind of thing is to blame, as far as that is known: Reason finds it out.
+// Blame returns the classification of the reason. It is known after a call of Reason.
 func (o *Outcome) Blame() Blame {
 	if o.GaveUp {
 		return BlameSearch
@@ -83,8 +80,7 @@ func (o *Outcome) Blame() Blame {
 	return o.blame
 }
 
-// Brief is Reason for callers that cannot wait for more: it names the claims, and not
-// what is to blame.
+// Brief is a fast form of Reason: it names the claims, but not the cause.
 func (o *Outcome) Brief() string {
 	if o.search == nil {
 		return ""
@@ -92,9 +88,8 @@ func (o *Outcome) Brief() string {
 	return explain.Brief(o.search)
 }
 
-// Explain says in full why there is no solution, nil if there is one. Like Reason it
-// is computed on demand, and it costs more than most searches. It looks at the
-// ledger as it is now.
+// Explain gives all reasons why there is no solution, or nil if there is one. Like Reason it is computed on
+// demand, and it costs more than most searches. It reads the current ledger.
 func (o *Outcome) Explain() *Explanation {
 	if o.search == nil {
 		return nil

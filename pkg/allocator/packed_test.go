@@ -37,7 +37,7 @@ func profile(name string, count int64) *b.ClaimBuilder {
 	return b.Claim("mig", b.Request("r", "mig").Where(`device.attributes["gpu.nvidia.com"].profile == "`+name+`"`).Count(count))
 }
 
-// TestPartitionsLeaveGPUsWhole: a partition goes to the GPU that is cut up already, and there to
+// TestPartitionsLeaveGPUsWhole: a partition goes to a GPU that is partitioned already, and there to the place
 // where it blocks least.
 func TestPartitionsLeaveGPUsWhole(t *testing.T) {
 	c := migNode(t, "gpu-5-mig-3g40gb-9-0")
@@ -45,8 +45,8 @@ func TestPartitionsLeaveGPUsWhole(t *testing.T) {
 	require.Regexp(t, `^r=h100-mig-node/gpu-5-mig-1g10gb-19-`, allChosen(c.best(t, nil, profile("1g.10gb", 1)))[0])
 }
 
-// TestSaysWhatIsKeptWhole: how many GPUs nobody has a part of afterwards, and how many that would be with
-// the solution that is met first.
+// TestSaysWhatIsKeptWhole checks the number of wholly free GPUs after the plan, and after the solution that
+// the search met first.
 func TestSaysWhatIsKeptWhole(t *testing.T) {
 	counting := func(site *allocator.Site) { site.CountWhole = true }
 	c := migNode(t, "gpu-5-mig-3g40gb-9-0")
@@ -57,7 +57,7 @@ func TestSaysWhatIsKeptWhole(t *testing.T) {
 	outcome = c.best(t, nil, profile("7g.80gb", 1))
 	require.Zero(t, outcome.Whole, "nobody wants to know")
 
-	// Devices that the node cannot use are not there for it.
+	// Devices that the node cannot use do not count.
 	plain := cluster{slices: []*b.SliceBuilder{
 		onNode("p", gpus(3)...), b.Slice("other").OnNode("other").InPool("other", 1, 1).Devices(gpus(5)...),
 	}}
@@ -65,8 +65,8 @@ func TestSaysWhatIsKeptWhole(t *testing.T) {
 	require.Equal(t, []int{2, 2}, []int{outcome.Whole, outcome.FirstFitWhole})
 }
 
-// TestPartitionsGoWhereMostHold: of two GPUs of which as much is left, and cut in the same way, a partition goes to the one that
-// more have a part of: the other one is sooner whole again. So does all that one pod asks for.
+// TestPartitionsGoWhereMostHold: of two GPUs with the same partitions left, a partition goes to the GPU with
+// more holders, because the other one is whole again sooner. All partitions of one pod go there.
 func TestPartitionsGoWhereMostHold(t *testing.T) {
 	node := func(ofOthers []string, held ...[]string) (c cluster) {
 		counters, slice := b.Slice("counters").InPool("p", 1, 2).OnNode("n"), b.Slice("devices").InPool("p", 1, 2).OnNode("n")
@@ -82,7 +82,7 @@ func TestPartitionsGoWhereMostHold(t *testing.T) {
 					slice.Devices(b.Device(gpu+"-"+name).Consumes(gpu, "slices", size(name)))
 				}
 			}
-			for _, name := range ofOthers { // A feature is off that they need.
+			for _, name := range ofOthers { // They need a feature that is off.
 				slice.Devices(b.Device(gpu+"-"+name).Consumes(gpu, "slices", size(name)).BindingCondition("ready"))
 			}
 			for _, name := range held[i] {
@@ -105,7 +105,7 @@ func TestPartitionsGoWhereMostHold(t *testing.T) {
 	}
 }
 
-// TestSharesFillDevices: a share goes to the device of which least is left, as long as it fits.
+// TestSharesFillDevices: a share goes to the device with the least left that suffices.
 func TestSharesFillDevices(t *testing.T) {
 	devices := gpus(3)
 	for _, d := range devices {
@@ -128,7 +128,7 @@ func TestSharesFillDevices(t *testing.T) {
 	withDemand := func(site *allocator.Site) { site.Objective = &allocator.Objective{Demand: demand} }
 	require.Equal(t, []string{"gpu=p/gpu-2"}, allChosen(c.best(t, withDemand, ask("40Gi"))))
 	require.Equal(t, []string{"gpu=p/gpu-0"}, allChosen(c.best(t, withDemand, ask("60Gi"))))
-	c.mustFit(t, ask("1Gi")) // The ledger's amounts are as they were.
+	c.mustFit(t, ask("1Gi")) // The ledger's amounts did not change.
 }
 
 func TestStrategies(t *testing.T) {
@@ -149,15 +149,15 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// TestEarlierAlternativesStayStronger: no value makes up for a later alternative.
+// TestEarlierAlternativesStayStronger: no value compensates for a later alternative.
 func TestEarlierAlternativesStayStronger(t *testing.T) {
 	c := cluster{slices: []*b.SliceBuilder{onNode("p", inPairs()...)}, held: []*resourceapi.ResourceClaim{heldBy("others", "p", "gpu-0", "gpu-2", "gpu-4", "gpu-6")}}
 	claim := b.Claim("c", b.FirstAvailable("gpu", b.Request("two", "gpu").Count(2), b.Request("one", "gpu")))
 	require.Equal(t, []string{"gpu/two=p/gpu-1", "gpu/two=p/gpu-3"}, allChosen(c.best(t, nil, claim)))
 }
 
-// TestBrokenGroupsCostLess: a node with a broken pair is better for one than a fuller one whose pair would be broken. Where
-// devices are to be spread, that has no say.
+// TestBrokenGroupsCostLess: for one device, a node with a broken pair is better than a fuller node whose pair
+// would be broken. With Spread this does not matter.
 func TestBrokenGroupsCostLess(t *testing.T) {
 	value := func(strategy allocator.Strategy, held ...string) allocator.Value {
 		c := cluster{slices: []*b.SliceBuilder{onNode("p", inPairs()...)}, held: []*resourceapi.ResourceClaim{heldBy("others", "p", held...)}}
@@ -203,7 +203,7 @@ func TestManyDevicesStayWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestEndlessQuantitiesAreNoTrouble: nobody calculates with a number of a billion digits.
+// TestEndlessCapacitiesAreNoTrouble: no calculation uses a number with a billion digits.
 func TestEndlessCapacitiesAreNoTrouble(t *testing.T) {
 	features := coreFeatures
 	features.ConsumableCapacity = true
@@ -216,7 +216,7 @@ func TestEndlessCapacitiesAreNoTrouble(t *testing.T) {
 	require.NotEmpty(t, c.solver().Prepare(objects(claims(1))).Asks(t.Context(), c.site().Pools))
 }
 
-// BenchmarkPacked is what NewPacked costs beside New, in the same run.
+// BenchmarkPacked measures NewPacked next to New, in the same run.
 func BenchmarkPacked(bm *testing.B) {
 	for _, c := range benchmarkCases() {
 		if !c.fits {
@@ -239,7 +239,7 @@ func BenchmarkPacked(bm *testing.B) {
 	}
 }
 
-// TestPackedFitsIfNewFits: NewPacked has a plan, or the same error, if New has.
+// TestPackedFitsIfNewFits: NewPacked has a plan, or the same kind of error, if and only if New has.
 func TestPackedFitsIfNewFits(t *testing.T) {
 	for name, w := range map[string]worlds{"small": smallWorlds, "large": largeWorlds} {
 		count := map[string]int{"small": 2_000, "large": 200}[name]

@@ -41,7 +41,7 @@ func (s scenario) clone() scenario {
 	return c
 }
 
-// answerText is what an allocator said, as far as a caller can see.
+// answerText is the answer of an allocator, as far as a caller can see it.
 type answerText struct {
 	Results []resourceapi.AllocationResult
 	Error   string
@@ -89,8 +89,8 @@ func TestSameInputSameAnswer(t *testing.T) {
 	})
 }
 
-// TestSameAllocatorSameAnswer asks one allocator about several nodes, twice and in
-// another order: what it remembers must not show.
+// TestSameAllocatorSameAnswer asks one allocator about several nodes, twice and in another order. Its memory
+// must not change answers.
 func TestSameAllocatorSameAnswer(t *testing.T) {
 	others := []*v1.Node{b.Node("node-1", "zone", "2", "rack", "a"), b.Node("node-2", "zone", "1", "rack", "b")}
 	forScenarios(t, 9_000_000_000, scenarioCount(2_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {

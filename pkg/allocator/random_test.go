@@ -12,8 +12,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// scenarioCount is how many random scenarios a test looks at: usual, or a quarter with -short or the
-// race detector.
+// scenarioCount returns the number of random scenarios of a test: usual, or a quarter of it with -short or
+// the race detector.
 func scenarioCount(usual int) int {
 	if testing.Short() || raceDetector {
 		return usual / 4
@@ -21,8 +21,8 @@ func scenarioCount(usual int) int {
 	return usual
 }
 
-// differentialCount is how many scenarios are compared with upstream: what the environment variable
-// ALLOCATOR_SCENARIOS says, or 40,000, or a quarter of these as scenarioCount has it.
+// differentialCount returns the number of scenarios to compare with upstream: the environment variable
+// ALLOCATOR_SCENARIOS, or scenarioCount of 40,000.
 func differentialCount(t *testing.T) int {
 	text := os.Getenv("ALLOCATOR_SCENARIOS")
 	if text == "" {
@@ -33,7 +33,7 @@ func differentialCount(t *testing.T) int {
 	return n
 }
 
-// outcome is what came out of a scenario.
+// outcome is the kind of result of a scenario.
 type outcome int
 
 const (
@@ -59,7 +59,7 @@ func outcomeOf(results []resourceapi.AllocationResult, err error) outcome {
 	return impossible
 }
 
-// tally counts scenarios by what came out of them.
+// tally counts scenarios by their outcome.
 type tally struct {
 	mutex  sync.Mutex
 	counts map[outcome]int
@@ -83,8 +83,7 @@ type worlds struct {
 
 var (
 	smallWorlds = worlds{fromSeed: fromSeed, tooHard: 2000}
-	// Upstream's search is exhaustive: devices that are too few for many requests take it
-	// minutes.
+	// Upstream's search is exhaustive: too few devices for many requests take it minutes.
 	largeWorlds = worlds{fromSeed: largeFromSeed, tooHard: 4}
 )
 

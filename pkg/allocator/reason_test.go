@@ -246,7 +246,7 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 			want:    "claims train/gpus and default/more: there are devices for each of them alone but the counters that they share do not suffice for all (memory)",
 		},
 		"partitions are off": {
-			// The slice with counters is not understood, so the devices are all that counts.
+			// The slice with counters is ignored, so only the devices count.
 			cluster: partitions(0, 1).withFeatures(noPartitions),
 			want:    "claim train/gpus request gpu: 1 device matches: 1 asked; 0 free; 1 needs a feature that is off (DRAPartitionableDevices)",
 		},

@@ -14,9 +14,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// TestReasonsOfManyNodesAreFew looks for devices on a thousand nodes of which a
-// random number of devices is held. kube-scheduler counts the nodes for each
-// distinct text and puts all texts into one message, so they have to be few.
+// TestReasonsOfManyNodesAreFew looks for devices on a thousand nodes with a random number of held devices each.
+// kube-scheduler counts the nodes for each distinct text and puts all texts into one message, so there must be few.
 func TestReasonsOfManyNodesAreFew(t *testing.T) {
 	numa := func(n int) []*b.DeviceBuilder { return numbered(gpus(n), "numa", 0, 1) }
 	tests := map[string]struct {

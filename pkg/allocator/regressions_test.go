@@ -15,8 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// These tests are scenarios in which this allocator once answered otherwise than
-// upstream. Random scenarios brought them to light; here they are as small as can be.
+// These tests are scenarios in which this allocator once differed from upstream. Random scenarios revealed
+// them; here they are as small as possible.
 
 // asksFor makes a request for an amount of bandwidth.
 func asksFor(name, amount string) *b.RequestBuilder {
@@ -25,9 +25,8 @@ func asksFor(name, amount string) *b.RequestBuilder {
 	})
 }
 
-// TestAllWithCapacityLeavesOutWhatIsTooSmall has two devices that are equal but for
-// their size. "All" means only the large one, so the first request can have the small
-// one; the two are not interchangeable.
+// TestAllWithCapacityLeavesOutWhatIsTooSmall uses two devices that differ only in size. "All" means only the
+// large one, so the first request can have the small one; the two are not interchangeable.
 func TestAllWithCapacityLeavesOutWhatIsTooSmall(t *testing.T) {
 	s := dropInCase(onNode("p", b.Device("large").Capacity("bandwidth", "4"), b.Device("small").Capacity("bandwidth", "2")))
 	s.features.ConsumableCapacity = true
@@ -40,8 +39,8 @@ func TestAllWithCapacityLeavesOutWhatIsTooSmall(t *testing.T) {
 	require.Equal(t, []string{"one=p/small", "all=p/large"}, chosen(results[0]))
 }
 
-// TestSharesCountWhenTheDeviceIsNotSharedAnyMore has a device that its driver does not
-// offer for sharing any more while somebody still has a share of it.
+// TestSharesCountWhenTheDeviceIsNotSharedAnyMore uses a device that its driver stopped offering for sharing
+// while a claim still has a share of it.
 func TestSharesCountWhenTheDeviceIsNotSharedAnyMore(t *testing.T) {
 	s := dropInCase(onNode("p", b.Device("former").Capacity("bandwidth", "4"), b.Device("other").Capacity("bandwidth", "4")))
 	s.features.ConsumableCapacity = true
@@ -57,8 +56,8 @@ func TestSharesCountWhenTheDeviceIsNotSharedAnyMore(t *testing.T) {
 	require.Equal(t, []string{"gpu=p/other"}, chosen(results[0]))
 }
 
-// TestMalformedSliceThatIsNotUnderstood has a slice with counters, which nobody looks at
-// while DRAPartitionableDevices is off. Then its node selector does not matter either.
+// TestMalformedSliceThatIsNotUnderstood uses a slice with counters, which is ignored while
+// DRAPartitionableDevices is off. Then its node selector does not matter either.
 func TestMalformedSliceThatIsNotUnderstood(t *testing.T) {
 	counters := b.Slice("p-counters").InPool("p", 1, 2).OnLabeled("zone", "1").Counters("set", "memory", "1").
 		Modify(func(s *resourceapi.ResourceSlice) { makeMalformed(s.Spec.NodeSelector) })

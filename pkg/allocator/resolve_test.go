@@ -12,7 +12,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// Claims that do not say themselves what they ask for.
+// Claims that do not contain their requests.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	world := cluster{slices: []*b.SliceBuilder{b.NodeSlice("n", b.Devices("gpu-0", "gpu-1")...)}}

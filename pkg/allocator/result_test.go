@@ -33,7 +33,7 @@ func TestWholeResult(t *testing.T) {
 	}}, c.mustFit(t, claim))
 }
 
-// parametersFor are parameters for a driver that no other one has.
+// parametersFor returns parameters that are unique to a driver.
 func parametersFor(driver string) string { return `{"for":"` + driver + `"}` }
 
 // configFor is the configuration with parametersFor a driver.
@@ -183,7 +183,7 @@ func TestNodeSelector(t *testing.T) {
 				{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z"}}}}}},
 		},
 		"a selector without terms is none": {
-			// Such a slice is for no node, but if it is for all as well, that counts.
+			// A slice for no node that is also for all nodes is for all nodes.
 			[]*b.SliceBuilder{b.Slice("p").OnAllNodes().Modify(func(s *resourceapi.ResourceSlice) {
 				s.Spec.NodeSelector = &v1.NodeSelector{}
 			}).Devices(gpus(2)...)},
@@ -208,8 +208,8 @@ func selectingIn(key string, values ...string) func(*resourceapi.ResourceSlice) 
 	}
 }
 
-// TestNodeSelectorWithSeveralTerms: of a device that has one, the API allows none any more, the term counts
-// that the node meets. Upstream answers with an error.
+// TestNodeSelectorWithSeveralTerms: of a device's selector with several terms, which the API does not allow
+// any more, the term that the node meets counts. Upstream returns an error.
 func TestNodeSelectorWithSeveralTerms(t *testing.T) {
 	slice := b.Slice("p").OnLabeled("rack", "r").Modify(func(s *resourceapi.ResourceSlice) {
 		terms := &s.Spec.NodeSelector.NodeSelectorTerms
@@ -237,8 +237,8 @@ func TestClaimsHaveTheirOwnResults(t *testing.T) {
 	require.Equal(t, pinned("n"), results[1].NodeSelector)
 }
 
-// TestBindingConditionsAreLeftOut has devices that can be had without the feature,
-// because their list of conditions is empty.
+// TestBindingConditionsAreLeftOut uses devices that are available without the feature, because their list of
+// conditions is empty.
 func TestBindingConditionsAreLeftOut(t *testing.T) {
 	device := b.Device("gpu-0").Modify(func(d *resourceapi.Device) {
 		d.BindingConditions, d.BindingFailureConditions = []string{}, []string{"failed"}

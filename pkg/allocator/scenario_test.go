@@ -17,8 +17,8 @@ type scenario struct {
 	slices   []*resourceapi.ResourceSlice
 	node     *v1.Node
 	claims   []*resourceapi.ResourceClaim
-	// asAPI lets the oracle and the validity check follow the API where upstream does not: an error ends
-	// nothing that another device or alternative could decide, and admin access takes nothing.
+	// asAPI makes the oracle and the validity check follow the API where upstream does not: an error does not
+	// end a search that another device or alternative could decide, and admin access takes nothing.
 	asAPI bool
 }
 

@@ -25,47 +25,43 @@ var Supported = structured.Features{
 	PrioritizedList:         true,
 }
 
-// DefaultStepBudget is how many steps a search may take before it gives up. A step is a
-// device that is tried; asking whether there can be a solution at all counts as ten. It
-// bounds the time that one odd claim can cost on one node to tens of milliseconds.
+// DefaultStepBudget is the default limit of a search, in steps. A step is an attempt to use a device; a check
+// whether there can be a solution at all counts as ten. The budget limits the time that one odd claim can
+// cost on one node to tens of milliseconds.
 const DefaultStepBudget = budget.Default
 
-// Solver finds devices. It is safe for concurrent use.
+// A Solver finds devices. It is safe for concurrent use.
 type Solver struct {
 	Features  structured.Features
 	Classes   structured.DeviceClassLister
 	Evaluator *selector.Evaluator
-	// StepBudget bounds a single search; 0 means DefaultStepBudget.
+	// StepBudget limits a single search; 0 means DefaultStepBudget.
 	StepBudget int
-	// KeepShared keeps devices of which claims have shares from being allocated whole, as
-	// long as they have them: an exclusive device has one holder. It only matters once a
-	// driver has stopped to offer such a device for sharing. Upstream then gives it out if
-	// what the shares have recorded as consumed leaves enough of each capacity, which it
-	// always does for a device without capacities.
+	// KeepShared prevents the exclusive allocation of devices as long as claims have shares of them, because
+	// an exclusive device must have one holder. It matters only after a driver stopped offering such a device
+	// for sharing. Upstream then allocates the device if the recorded consumption of the shares leaves enough
+	// of each capacity, which is always true for a device without capacities.
 	KeepShared bool
-	// Gradual lets selectors be evaluated for a device when the search comes to it, and only
-	// then: for those who ask once and are content with the first devices. It takes no notice
-	// of a selector.Budget.
+	// Gradual evaluates selectors for a device only when the search reaches it, for callers that ask once and
+	// are content with the first devices. It ignores any selector.Budget.
 	Gradual bool
-	// RefuseOfNode leaves out the devices that stand for, or need, resources of the node such
-	// as CPU (KEP-5517): what they take there has to be accounted for, which the search does
-	// not do. Upstream's does not either, its plugin does.
+	// RefuseOfNode leaves out devices that stand for, or need, resources of the node like CPU (KEP-5517).
+	// Their consumption of these resources must be accounted for, which the search does not do. In upstream,
+	// the plugin does it, not the allocator.
 	RefuseOfNode bool
 	// AsUpstream keeps upstream's answers where they depend on the order in which devices and requests are
-	// tried: a search ends with the first error that it meets, though another device or alternative
-	// could be had, and admin access is charged for counters, capacity and shares.
+	// tried. A search then ends with its first error, even if another device or alternative is available, and
+	// admin access is charged for counters, capacity and shares.
 	AsUpstream bool
-	// Resolve returns a claim with its requests if these are not in the claim itself, as in
-	// v1alpha2; the claim is left as it is. Its errors become errors of the task. nil means
-	// that claims say all.
+	// Resolve returns a claim with its requests if these are not in the claim itself, as in v1alpha2. It must not
+	// change the given claim. Its errors become errors of the task. nil means that claims contain their requests.
 	Resolve func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
-	// NewShareID makes the IDs of shares, the one thing in a plan that is not
-	// determined by the input. nil means random UUIDs, as the API asks for.
+	// NewShareID returns the IDs of shares, the only part of a plan that the input does not determine. nil
+	// means random UUIDs, as the API demands.
 	NewShareID func() types.UID
 }
 
-// InventoryOptions are the options that a store of slices must be made with so
-// that the views of its pools are right for a set of features.
+// InventoryOptions returns the options for a store of slices whose views of pools suit a set of features.
 func InventoryOptions(features structured.Features) inventory.Options {
 	return inventory.Options{
 		PartitionableDevices: features.PartitionableDevices,

@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// leastShare is what a search gets in any case.
+// leastShare is the guaranteed number of steps of a search.
 const leastShare = 128
 
 // infeasibleSteps runs a search that never comes to an end and returns how many steps it took,
@@ -24,8 +24,8 @@ func infeasibleSteps(t *testing.T, steps *allocator.Steps) *allocator.Outcome {
 	return outcome
 }
 
-// TestCommonStepsAreShared: the first of many searches that never end leave something to
-// those that come later, and all of them together stay within the budget.
+// TestCommonStepsAreShared: the first of many endless searches leave steps to later ones, and all together
+// stay within the budget.
 func TestCommonStepsAreShared(t *testing.T) {
 	const total, nodes = 400_000, 100
 	const share = total / 2 / nodes
@@ -60,8 +60,8 @@ func TestCommonStepsOfOneSearch(t *testing.T) {
 	}
 }
 
-// TestFewStepsAreAlwaysThere: whatever other nodes have used up, and in whatever order they
-// come, a solution that takes few steps is found.
+// TestFewStepsAreAlwaysThere: a solution that takes few steps is found regardless of the steps that other
+// nodes have used, and of their order.
 func TestFewStepsAreAlwaysThere(t *testing.T) {
 	steps := allocator.NewSteps(1000, 5000)
 	var wait sync.WaitGroup
@@ -105,8 +105,7 @@ func TestStepsOfManyAtOnce(t *testing.T) {
 	require.GreaterOrEqual(t, least, total/2/nodes/20)
 }
 
-// TestReasonsHaveTheirOwnSteps: what is wrong is found out although other searches have used
-// up all steps.
+// TestReasonsHaveTheirOwnSteps: the reason is found even if other searches have used up all steps.
 func TestReasonsHaveTheirOwnSteps(t *testing.T) {
 	steps := allocator.NewSteps(0, 1)
 	infeasibleSteps(t, steps)

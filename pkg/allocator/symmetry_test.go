@@ -13,9 +13,8 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// symmetric makes a node with GPUs of one kind, each with the same partitions of
-// different sizes. The claim wants so many of them that it often just fits, or just
-// does not.
+// symmetric makes a node with GPUs of one kind, each with the same partitions of different sizes. The claim
+// wants a number of partitions that just fits, or just does not fit.
 func symmetric(rng *rand.Rand) scenario {
 	oneIn := func(n int) bool { return rng.Intn(n) == 0 }
 	s := scenario{
@@ -64,8 +63,7 @@ func symmetric(rng *rand.Rand) scenario {
 	return s
 }
 
-// TestSymmetricCounterSets compares with upstream on GPUs that can be swapped as a
-// whole until something is taken from one of them.
+// TestSymmetricCounterSets compares with upstream on GPUs that are interchangeable until a device of one of them is taken.
 func TestSymmetricCounterSets(t *testing.T) {
 	celCache, seen := newCache(), map[outcome]int{}
 	for seed := range int64(scenarioCount(5_000)) {

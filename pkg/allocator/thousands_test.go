@@ -26,8 +26,8 @@ func inThousands() cluster {
 	return c
 }
 
-// TestThousandsOfDevicesDoNotStall: the search for a better plan compares each device with each only if they can be
-// alike, and takes fewer steps the longer each takes. It took 20 seconds for two devices.
+// TestThousandsOfDevicesDoNotStall: the search for a better plan compares only devices that can be alike, and
+// takes fewer steps the longer each takes. It once took 20 seconds for two devices.
 func TestThousandsOfDevicesDoNotStall(t *testing.T) {
 	c := inThousands()
 	site, solver := c.site(), c.solver()

@@ -10,8 +10,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestReasonThatLastsComesFirst has something that waiting cures and something that it
-// does not.
+// TestReasonThatLastsComesFirst combines a problem that waiting cures with one that it does not.
 func TestReasonThatLastsComesFirst(t *testing.T) {
 	one := func(name, class string) *b.ClaimBuilder { return b.Claim(name, b.Request("gpu", class)) }
 	big := b.Class("big", isBig)

@@ -33,7 +33,7 @@ func (w *world) commandWhatIfGone(arguments, _ []string) (string, error) {
 	return w.allocate(arguments[verb+1:], arguments[:verb])
 }
 
-// allocate asks the solver, checks its answer against others', and describes it.
+// allocate asks the solver, compares its answer with that of other allocators, and describes it.
 func (w *world) allocate(names, gone []string) (string, error) {
 	claims, err := w.find(names)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *world) find(names []string) ([]*resourceapi.ResourceClaim, error) {
 	return claims, nil
 }
 
-// commandHold gives claims what the last allocate found for them.
+// commandHold gives claims the devices that the last allocate found for them.
 func (w *world) commandHold(names, _ []string) (string, error) {
 	if w.last.outcome == nil || !w.last.outcome.Fits() {
 		return "", errors.New("the last allocate found nothing")
@@ -126,7 +126,7 @@ func (w *world) commandFree(names, _ []string) (string, error) {
 	return w.holders(), nil
 }
 
-// record changes what a claim has, as a write to the API server would.
+// record changes the allocation of a claim, as a write to the API server would.
 func (w *world) record(name string, allocation *resourceapi.AllocationResult) {
 	w.version++
 	claim := w.claims[name].DeepCopy()

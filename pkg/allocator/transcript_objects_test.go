@@ -180,8 +180,8 @@ func (w *world) commandBudget(arguments, _ []string) (string, error) {
 	return "ok", err
 }
 
-// commandUpstream tells not to ask upstream whether something is impossible, or that its next answer is
-// another one.
+// commandUpstream tells the driver not to ask upstream whether something is impossible, or that upstream's
+// next answer differs.
 func (w *world) commandUpstream(arguments, _ []string) (string, error) {
 	switch {
 	case slices.Equal(arguments, []string{"slow"}):

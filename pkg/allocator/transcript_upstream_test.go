@@ -14,10 +14,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// crossCheck returns an error if allocator.New or the structured allocator of
-// Kubernetes answers differently. The latter can take minutes to find out that there
-// is no solution, so a transcript can say that it is not to be asked in that case; with
-// the race detector, which has nothing to find in it, it never is.
+// crossCheck returns an error if allocator.New or the structured allocator of Kubernetes answers differently.
+// The latter can take minutes to find out that there is no solution, so a transcript can say that it must not
+// be asked in that case. With the race detector, which can find nothing in it, it is never asked.
 func (w *world) crossCheck(claims []*resourceapi.ResourceClaim, gone []string, outcome *allocator.Outcome, solveErr error) error {
 	if outcome != nil && outcome.GaveUp {
 		return nil
@@ -66,7 +65,7 @@ func (w *world) scenario(claims []*resourceapi.ResourceClaim, gone []string) sce
 	}
 }
 
-// allocatedState is what all claims hold but those that are supposed to be gone.
+// allocatedState returns the allocations of all claims, except of those that are supposed to be gone.
 func (w *world) allocatedState(gone []string) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),

@@ -21,7 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// defaultFeatures are those that are on in Kubernetes 1.37 if nobody changes them.
+// defaultFeatures are those that are on by default in Kubernetes 1.37.
 var defaultFeatures = structured.Features{
 	AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true,
 	FractionalCapacityRange: true, PartitionableDevices: true, PrioritizedList: true,
@@ -48,7 +48,7 @@ type world struct {
 	last    attempt
 	// upstreamIsSlow is true if upstream is not asked whether something is impossible.
 	upstreamIsSlow bool
-	// upstreamDiffers is true if its next answer has to be another one.
+	// upstreamDiffers is true if upstream's next answer must differ.
 	upstreamDiffers bool
 }
 
@@ -86,8 +86,8 @@ var transcriptCommands = map[string]func(w *world, arguments, input []string) (s
 	"what-if-gone": (*world).commandWhatIfGone,
 }
 
-// execute runs one command. Errors are about the transcript itself; what the
-// allocator has to say, errors included, is output.
+// execute runs one command. Errors are about the transcript itself; the allocator's answers, including its
+// errors, are output.
 func (w *world) execute(command string, input []string) (string, error) {
 	words := strings.Fields(command)
 	run := transcriptCommands[words[0]]

@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Upstream has three copies of its allocator and picks the oldest that knows
-	// all features. The newest is the law for us.
+	// Upstream has three copies of its allocator and picks the oldest that knows all features. We compare
+	// with the newest.
 	structured.EnableAllocators("experimental")
 	os.Exit(m.Run())
 }
@@ -40,7 +40,7 @@ func (s scenario) run(ctx context.Context, create newAllocator, celCache *cel.Ca
 	return a.Allocate(ctx, s.node, s.claims)
 }
 
-// errorClass is what callers of an allocator can tell apart.
+// errorClass returns the part of an error that callers of an allocator can distinguish.
 func errorClass(err error) string {
 	switch {
 	case err == nil:
@@ -56,13 +56,12 @@ func errorClass(err error) string {
 // far less than a millisecond; the few that do not are skipped and counted.
 const upstreamPatience = 3 * time.Second
 
-// shortPatience is for large worlds, of which upstream needs minutes for some.
+// shortPatience is for large worlds, some of which take upstream minutes.
 const shortPatience = 100 * time.Millisecond
 
 var errTooSlow = errors.New("upstream needs too long")
 
-// compare returns how our answer differs from upstream's, "" if it does not.
-// Giving up is no answer, and neither is none in time.
+// compare returns how our answer differs from upstream's, "" if it does not. Giving up is no answer, nor is a timeout.
 func (s scenario) compare(ctx context.Context, celCache *cel.Cache) (string, outcome) {
 	return s.compareWithin(ctx, upstreamPatience, celCache)
 }
@@ -93,13 +92,12 @@ func diffOf(want, got any) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *types.UID) bool { return (a == nil) == (b == nil) }))
 }
 
-// TestSameAsUpstream compares with the structured allocator on random scenarios
-// over all features: the same devices, shares and consumed capacity for the same
-// requests, the same config and node selectors, an error where it has one, and
-// the same kind of error.
+// TestSameAsUpstream compares with the structured allocator on random scenarios over all features: the same
+// devices, shares and consumed capacity for the same requests, the same config and node selectors, errors for
+// the same inputs, and the same kind of error.
 //
-// One scenario in ten is a large world. How many of the solutions are not found by the first
-// choices is printed: a search that never turned back would have proven little.
+// One scenario in ten is a large world. The test prints the number of solutions that the first choices do not
+// find: searches that never turn back would prove little.
 func TestSameAsUpstream(t *testing.T) {
 	total := differentialCount(t)
 	t.Run("small", func(t *testing.T) { smallWorlds.sameAsUpstream(t, total-total/10, upstreamPatience) })

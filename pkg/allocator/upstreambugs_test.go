@@ -15,11 +15,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// These tests are scenarios of bugs of the upstream allocator, by the number of the
-// pull request in kubernetes/kubernetes that is about them. Unless a test says
-// otherwise, upstream 1.37.1 has the bug no more and answers as we do.
+// These tests are scenarios of bugs of the upstream allocator, by the number of the pull request in
+// kubernetes/kubernetes about them. Unless a test says otherwise, upstream 1.37.1 has fixed the bug and
+// answers as we do.
 
-// checkBug compares with upstream and with the devices that are right, nil for none.
+// checkBug compares with upstream and with the correct devices, none for no solution.
 func checkBug(t *testing.T, s scenario, want ...string) {
 	t.Helper()
 	diff, _ := s.compare(t.Context(), newCache())
@@ -34,8 +34,8 @@ func checkBug(t *testing.T, s scenario, want ...string) {
 	require.Equal(t, want, chosen(results[0]))
 }
 
-// sharedPartition is a pool in which a device that is shared and one that is not draw
-// all of the same counter. Somebody has a share of the first one.
+// sharedPartition is a pool with a shared and an exclusive device that each draw all of the same counter. A
+// claim has a share of the shared device.
 func sharedPartition(consumed string) scenario {
 	s := dropInCase(
 		b.Slice("p-counters").InPool("p", 1, 2).OnNode("n").Counters("set", "memory", "4"),
@@ -53,10 +53,9 @@ func sharedPartition(consumed string) scenario {
 	return s
 }
 
-// TestUpstream139040 (issue 139034): what a shared device draws from counters was
-// forgotten from one scheduling cycle to the next, so that another device could draw
-// the same once more. Issue 140433 is the reverse: a further share of the device was
-// charged again. Both must be right whether or not the share has an amount.
+// TestUpstream139040 (issue 139034): the draws of a shared device from counters were forgotten between
+// scheduling cycles, so that another device could draw the same again. Issue 140433 is the reverse: a further
+// share of the device was charged again. Both must be right whether or not the share has an amount.
 func TestUpstream139040(t *testing.T) {
 	for _, consumed := range []string{"", "1"} {
 		s := sharedPartition(consumed)
@@ -88,11 +87,10 @@ func TestUpstream138885(t *testing.T) {
 	checkBug(t, held)
 }
 
-// TestUpstream141338 (issue 141214, both open at the time of 1.37.1): a device with a
-// node selector of two terms, which the API does not allow but older API servers
-// accepted, ends the search with a fatal error where it should only rule out the node.
-// The drop-in still answers as upstream does. What must hold in any case: the error
-// comes only if such a device is chosen, and not after one that fixes the node.
+// TestUpstream141338 (issue 141214, both open at the time of 1.37.1): older API servers accepted a device
+// with a node selector of two terms, which the API does not allow. Such a device ends the search with a fatal
+// error where it should only exclude the node. The drop-in still answers as upstream does. In any case the
+// error must come only if such a device is chosen, and not after one that fixes the node.
 func TestUpstream141338(t *testing.T) {
 	odd := func(name string) *b.DeviceBuilder {
 		return b.Device(name).OnLabeled("zone", "1").Modify(func(d *resourceapi.Device) { addTerm(d.NodeSelector) })
@@ -112,12 +110,12 @@ func TestUpstream141338(t *testing.T) {
 		_, err := s.run(t.Context(), create, newCache())
 		require.Equal(t, "fatal", errorClass(err))
 	}
-	s.node = b.Node("n", "zone", "3") // Where nobody can choose it.
+	s.node = b.Node("n", "zone", "3") // A node that device a does not reach.
 	checkBug(t, s, "gpu=p/b")
 }
 
-// TestUpstream130593: with alternatives of which too many devices would result, every
-// combination of the devices before was tried in vain.
+// TestUpstream130593: with alternatives that result in too many devices, every combination of the earlier
+// devices was tried in vain.
 func TestUpstream130593(t *testing.T) {
 	alternatives := func(name string, counts ...int64) *b.RequestBuilder {
 		var list []*b.RequestBuilder
@@ -164,9 +162,8 @@ func TestUpstream131730(t *testing.T) {
 	}
 }
 
-// TestUpstream130160 (KEP-5007): pools with a device that has binding conditions are
-// tried after all others, on whose devices nobody has to wait. Within a pool the
-// order stays that of the driver.
+// TestUpstream130160 (KEP-5007): pools with a device that has binding conditions are tried after all others,
+// whose devices need no waiting. Within a pool the order stays that of the driver.
 func TestUpstream130160(t *testing.T) {
 	s := dropInCase(
 		onNode("a", b.Device("plain"), b.Device("conditional").BindingCondition("ready")),

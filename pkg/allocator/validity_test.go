@@ -15,8 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// TestAllocationsAreValid checks each allocation against what the claims ask for,
-// without regard to how it was found.
+// TestAllocationsAreValid checks each allocation against the requests of the claims, regardless of the search.
 func TestAllocationsAreValid(t *testing.T) {
 	forScenarios(t, 2_000_000_000, scenarioCount(6_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		results, err := s.run(t.Context(), allocator.New, celCache)
@@ -37,7 +36,7 @@ type granted struct {
 	result *resourceapi.DeviceRequestAllocationResult
 }
 
-// inspection collects what is wrong with an allocation.
+// inspection collects the violations of an allocation.
 type inspection struct {
 	scenario
 	t        *testing.T
@@ -156,11 +155,11 @@ func (i *inspection) checkDevice(g granted) {
 	}
 }
 
-// takesNothing tells whether admin access is what the API says that it is.
+// takesNothing reports whether admin access takes nothing, as the API specifies.
 func (i *inspection) takesNothing(g granted) bool { return g.wish.admin && i.asAPI }
 
-// checkDevicesOnce: a device is given to one request, except that several can share
-// one, and that admin access may have what another claim has.
+// checkDevicesOnce: a device goes to one request, except for shared devices and for admin access, which may
+// use devices of other claims.
 func (i *inspection) checkDevicesOnce() {
 	for n, g := range i.granted {
 		for _, other := range i.granted[:n] {

@@ -8,12 +8,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The part of the validity check that is about what devices have in common: capacity,
-// counters, compatibility groups and configuration.
+// The part of the validity check about capacity, counters, compatibility groups and configuration, which
+// relate devices to each other.
 
-// checkShares: each share has an ID of its own, each amount is one that the device
-// allows and not less than what was asked for, and all together, with what claims
-// already have, are not more than the device has.
+// checkShares: each share has a unique ID. Each amount is allowed by the device and at least the requested
+// one. All amounts together, with those that claims already have, do not exceed the device.
 func (i *inspection) checkShares() {
 	seen := make(map[types.UID]bool)
 	for _, g := range i.granted {
@@ -59,9 +58,8 @@ func (i *inspection) checkCapacity(g granted) {
 	}
 }
 
-// checkCounters: what devices in use draw from the counters of a pool, and what those
-// given out draw for the first time, is not more than there is, and they all are
-// compatible. Pools that give out nothing new may be overdrawn.
+// checkCounters: the draws of devices in use and the first draws of newly allocated devices do not exceed the
+// counters of a pool, and all these devices are compatible. Pools without new allocations may be overdrawn.
 func (i *inspection) checkCounters() {
 	for _, pool := range poolsOf(i.scenario) {
 		all := slices.Concat(pool.here, pool.elsewhere)
@@ -87,16 +85,15 @@ func (i *inspection) checkCounters() {
 	}
 }
 
-// isFurtherShare tells whether somebody, or a request before, has the device already
-// and shares it.
+// isFurtherShare reports whether a claim, or an earlier request, has a share of the device already.
 func (i *inspection) isFurtherShare(n int) bool {
 	g := i.granted[n]
 	return i.isShared(g.device) && (i.hasShares(g.device) ||
 		slices.ContainsFunc(i.granted[:n], func(other granted) bool { return other.id() == g.id() && !i.takesNothing(other) }))
 }
 
-// checkConfig: first what the classes of the chosen requests say, each class once,
-// then what the claim says to any of them. No request is named where all are meant.
+// checkConfig: first comes the configuration of the chosen requests' classes, each class once, then that of
+// the claim for any of them. An entry for all requests names none.
 func (i *inspection) checkConfig(claim int) {
 	spec := i.claims[claim].Spec.Devices
 	var names, classes []string // by request, of what was chosen

@@ -18,14 +18,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
-// valuer values plans in a way that is meant to be obviously right: from the list of the devices
-// that were chosen, anew each time.
+// valuer calculates values of plans in an obviously correct way: each time from scratch, from the list of the
+// chosen devices.
 type valuer struct {
 	*oracle
 	t         *testing.T
 	objective *allocator.Objective
 	failed    func(inventory.PoolID, string) int
-	// published is what is known of the devices whatever is used of them.
+	// published are the devices without any use.
 	published []placement.Device
 	// takes is by the position of a device, plus 1: a place has the position of the first device that takes it.
 	takes []uint64
@@ -59,7 +59,7 @@ func newValuer(t *testing.T, s scenario, celCache *cel.Cache, o *allocator.Objec
 	return v
 }
 
-// partsOf are the counters that a device draws, and that no device draws a part of.
+// partsOf returns the counters that a device draws and that every device draws whole or not at all.
 func (v *valuer) partsOf(d device) (names []string) {
 	if !v.features.PartitionableDevices {
 		return nil
@@ -84,7 +84,7 @@ func (v *valuer) partsOf(d device) (names []string) {
 	return names
 }
 
-// best goes through all solutions with the alternatives of the first one.
+// best examines all solutions with the alternatives of the first one.
 func (v *valuer) best() (best allocator.Value, solutions int, complete bool) {
 	var wishes []*wish
 	v.every = func() {
@@ -108,7 +108,7 @@ func (v *valuer) best() (best allocator.Value, solutions int, complete bool) {
 	return best, solutions, solutions > 0 && (err == nil || errors.Is(err, structured.ErrFailedAllocationOnNode))
 }
 
-// value is that of the devices that are chosen.
+// value returns the value of the chosen devices.
 func (v *valuer) value() allocator.Value {
 	chosen := v.chosen
 	after := v.room(chosen, allocator.Resources{MilliCPU: 3000, Memory: 1448})
@@ -153,7 +153,7 @@ func (v *valuer) cost(before, after *placement.State, broken float64) float64 {
 	return math.Round(cost/placement.Epsilon) * placement.Epsilon
 }
 
-// packed is how much is used, and how much of it together.
+// packed returns the used fraction, plus a part for concentrated use.
 func packed(s *placement.State) float64 {
 	size, used, together := 0.0, 0.0, 0.0
 	for _, d := range s.Devices {
@@ -185,13 +185,13 @@ func (v *valuer) apart(chosen []choice, name resourceapi.FullyQualifiedName) (pa
 	return pairs
 }
 
-// knownRoom is what is free, and by device whether all of it is.
+// knownRoom is the free part of the node, and by device whether it is wholly free.
 type knownRoom struct {
 	state *placement.State
 	whole []bool
 }
 
-// broken compares, for each value, how many things with it are wholly free.
+// broken compares, for each value, the numbers of wholly free units with it.
 func (v *valuer) broken(before, after knownRoom, name resourceapi.FullyQualifiedName) (lost int) {
 	things := func(room knownRoom, value string) (all, free int) {
 		with, busy := make(map[int32]bool), make(map[int32]bool)
@@ -231,7 +231,7 @@ func (v *valuer) broken(before, after knownRoom, name resourceapi.FullyQualified
 	return lost
 }
 
-// room is what is free if some devices are chosen.
+// room returns the free part of the node after some devices are chosen.
 func (v *valuer) room(chosen []choice, free allocator.Resources) knownRoom {
 	room := knownRoom{&placement.State{MilliCPU: free.MilliCPU, Memory: free.Memory}, make([]bool, len(v.devices))}
 	for i, d := range v.devices {
@@ -267,8 +267,7 @@ func (v *valuer) kinds(d device) (kinds uint64) {
 	return kinds
 }
 
-// unit is the position of the first device that shares counter sets with this one, if only by way
-// of others.
+// unit is the position of the first device that shares counter sets with this one, directly or through others.
 func (v *valuer) unit(index int) int32 {
 	together := map[int]bool{index: true}
 	for range v.devices {
@@ -364,7 +363,7 @@ func (v *valuer) free(d device, size float64, chosen []choice) (free float64, wh
 	return size * max(left, 0), false
 }
 
-// couldDraw tells whether counters are left for a device that nobody has.
+// couldDraw reports whether the counters suffice for a device without holder.
 func (v *valuer) couldDraw(d device, chosen []choice) bool {
 	_, all := v.slicesOf(d)
 	var users []device

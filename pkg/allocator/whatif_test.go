@@ -21,8 +21,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// holders turns what is in use in a scenario into claims that have it, some of them
-// several devices or shares. A few devices are held twice, as after a conflict.
+// holders returns claims that hold everything in use in a scenario, some of them several devices or shares. A
+// few devices have two holders, as after a conflict.
 func (s scenario) holders(random *rand.Rand) []*resourceapi.ResourceClaim {
 	holders := make([]*resourceapi.ResourceClaim, 4)
 	for i := range holders {
@@ -33,7 +33,7 @@ func (s scenario) holders(random *rand.Rand) []*resourceapi.ResourceClaim {
 		*results = append(*results, resourceapi.DeviceRequestAllocationResult{
 			Request: "gpu", Driver: d.slice.Spec.Driver, Pool: d.slice.Spec.Pool.Name, Device: d.Name,
 			ShareID: shareID, ConsumedCapacity: consumed,
-			AdminAccess: ptr.To(random.IntN(10) == 0), // Which then is no use at all.
+			AdminAccess: ptr.To(random.IntN(10) == 0), // Admin access, which then is no use.
 		})
 	}
 	for _, d := range devicesIn(s.slices) {
@@ -64,7 +64,7 @@ func ledgerOf(claims []*resourceapi.ResourceClaim) *ledger.Ledger {
 	return l
 }
 
-// solveWith is the whole outcome of the scenario's claims with some usage.
+// solveWith returns the whole outcome of the scenario's claims for a given usage.
 func (s scenario) solveWith(t *testing.T, celCache *cel.Cache, usage ledger.View) (answer answerText, reason string, result outcome) {
 	shares := 0
 	solver := allocator.Solver{
@@ -82,9 +82,9 @@ func (s scenario) solveWith(t *testing.T, celCache *cel.Cache, usage ledger.View
 	return answerFrom(found.Results, nil), found.Reason(), outcomeOf(found.Results, nil)
 }
 
-// TestWithoutSomeClaims: what would be if some claims were gone is what is if they
-// never existed, in result and in reason. Removing claims one after the other is the
-// same as removing all at once, and removing all leaves nothing.
+// TestWithoutSomeClaims: the answer without some claims equals the answer as if they had never existed, in
+// result and in reason. Removing claims one after the other equals removing all at once, and removing all
+// leaves nothing.
 func TestWithoutSomeClaims(t *testing.T) {
 	forScenarios(t, 10_000_000_000, scenarioCount(4_000), func(t *testing.T, s scenario, celCache *cel.Cache) outcome {
 		random := rand.New(rand.NewPCG(uint64(len(devicesIn(s.slices))), uint64(len(s.claims))))

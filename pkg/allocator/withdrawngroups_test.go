@@ -9,7 +9,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestWithdrawnGroups: nothing is planned that does not go together with what a device in use was published to be.
+// TestWithdrawnGroups: no plan contradicts the earlier published groups of a device in use.
 func TestWithdrawnGroups(t *testing.T) {
 	t.Parallel()
 	draws := func(name string, groups ...string) *b.DeviceBuilder {
@@ -48,7 +48,7 @@ func TestWithdrawnGroups(t *testing.T) {
 	}
 }
 
-// TestDrawersThatChanged: a device in use that drew on a counter is named once, whatever is published of it now.
+// TestDrawersThatChanged: a device in use that drew on a counter is named once, regardless of its current publication.
 func TestDrawersThatChanged(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]*b.DeviceBuilder{

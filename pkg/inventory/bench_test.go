@@ -32,8 +32,8 @@ func clusterOf(n int, numbered bool) []*resourceapi.ResourceSlice {
 	return published
 }
 
-// BenchmarkPublish measures how long it takes until a slice can be read. With
-// "rewritten", what is published is what was there before, under other addresses.
+// BenchmarkPublish measures how long it takes until a slice can be read. With "rewritten", the
+// published slice has the same content as before at other addresses.
 func BenchmarkPublish(bm *testing.B) {
 	const n = 5000
 	for _, numbered := range []bool{false, true} {

@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// Cache attaches values that others derive from an immutable value to that
-// value, so that they live exactly as long as it does. The zero value is ready.
+// Cache attaches derived values to an immutable value, so that they live exactly as long as it
+// does. The zero value is ready to use.
 type Cache struct {
-	// few has the first entries. Most caches have no others, and to begin a sync.Map
-	// takes longer than to derive what is in them.
+	// few holds the first entries. Most caches have no others, and initialising a sync.Map takes
+	// longer than deriving their values.
 	few  atomic.Pointer[cached]
 	many sync.Map
 }
 
-// cached is an entry of a cache. It knows how many there are with those before it.
+// cached is an entry of a cache, linked to those before it. count includes those.
 type cached struct {
 	key, value any
 	before     *cached
 	count      int
 }
 
-// fewCached is how many entries are looked through for one of them.
+// fewCached is the maximum length of the linked list that find searches.
 const fewCached = 4
 
 func (e *cached) find(key any) (any, bool) {
@@ -45,9 +45,8 @@ func (c *Cache) Get(key any) (any, bool) {
 	return c.many.Load(key)
 }
 
-// Put stores value under key unless somebody was faster, and returns what is
-// stored then. Because values are derived from something immutable, all
-// competitors computed the same.
+// Put stores value under key unless another goroutine was faster, and returns the stored value.
+// Values are derived from something immutable, so all goroutines computed the same one.
 func (c *Cache) Put(key, value any) any {
 	for {
 		few := c.few.Load()
@@ -68,8 +67,8 @@ func (c *Cache) Put(key, value any) any {
 	}
 }
 
-// Cached returns what a cache holds under key, and derives and stores it if that is
-// nothing yet.
+// Cached returns the value that a cache holds under key. It derives and stores the value if there
+// is none yet.
 func Cached[T any](c *Cache, key any, derive func() T) T {
 	value, found := c.Get(key)
 	if !found {

@@ -2,17 +2,17 @@ package inventory
 
 import "sync"
 
-// keptChanges bounds the memory of a change log. Whoever falls further behind has to
-// look at everything.
+// keptChanges bounds the memory of a change log. A reader that falls further behind must look at
+// everything.
 const keptChanges = 8192
 
-// Changes is a log of what changed, by name. A name is added after the new state can be
-// read. So whoever asks for the position of the log first and reads the state then has
-// read a state that is at least as new as that position. The zero value is ready.
+// Changes is a log of the names of changed objects. A name is added after the new state can be
+// read. So a reader that first asks for the position of the log and then reads the state gets a
+// state at least as new as that position. The zero value is ready to use.
 type Changes[T any] struct {
 	mutex sync.Mutex
 	ring  []T
-	end   uint64 // how many were ever added
+	end   uint64 // number of entries ever added
 }
 
 // Add appends to the log.
@@ -27,8 +27,8 @@ func (c *Changes[T]) Add(changed T) {
 	c.end++
 }
 
-// Since returns what was added after a position, and the position of the end. complete
-// is false if some of it is forgotten.
+// Since returns the entries added after a position, and the position of the end. complete is false
+// if the log has dropped some of them.
 func (c *Changes[T]) Since(position uint64) (changed []T, end uint64, complete bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -6,16 +6,16 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// CompatibilityGroups are what the devices that draw from one counter set have in common: only
-// devices with a compatibility group in common may do so at the same time, and devices
-// without groups only with others without (DRADeviceCompatibilityGroups). The zero value
+// CompatibilityGroups is the combined state of the devices that consume from one counter set
+// (DRADeviceCompatibilityGroups). Only devices with a compatibility group in common may consume
+// from it at the same time, and devices without groups only with others without. The zero value
 // stands for no devices.
 type CompatibilityGroups struct {
 	occupied bool
-	// torn is set if the devices in use should never have got together. Nobody
-	// can join them.
+	// torn is set if the devices in use are not compatible with each other. No other device can
+	// then join them.
 	torn bool
-	// common are the groups that all devices have; empty means that none has any.
+	// common holds the groups that all devices share; empty means that no device has groups.
 	common []string
 }
 
@@ -38,7 +38,7 @@ func (g CompatibilityGroups) Join(groups []string) (CompatibilityGroups, bool) {
 	return CompatibilityGroups{occupied: true, common: common}, len(common) > 0
 }
 
-// Force is Join for a device that already is there, whether it should or not.
+// Force is Join for a device that is already in use, compatible or not.
 func (g CompatibilityGroups) Force(groups []string) CompatibilityGroups {
 	if g.occupied && (len(groups) == 0 || len(g.common) == 0) {
 		return g
@@ -48,16 +48,16 @@ func (g CompatibilityGroups) Force(groups []string) CompatibilityGroups {
 	return joined
 }
 
-// Equal reports whether the same devices could join.
+// Equal reports whether the same devices could join both.
 func (g CompatibilityGroups) Equal(other CompatibilityGroups) bool {
 	return g.occupied == other.occupied && g.torn == other.torn && slices.Equal(g.common, other.common)
 }
 
-// compatibilityGroupsKey is where a pool keeps whether it has compatibility groups.
+// compatibilityGroupsKey is the cache key for whether a pool has compatibility groups.
 type compatibilityGroupsKey struct{}
 
-// HasCompatibilityGroups reports whether any device of the pool has compatibility groups,
-// wherever it is. Most have not.
+// HasCompatibilityGroups reports whether any device of the pool, on any node, has compatibility
+// groups. Most pools have none.
 func (p *NodePool) HasCompatibilityGroups() bool {
 	return Cached(&p.Derived, compatibilityGroupsKey{}, func() bool {
 		return slices.ContainsFunc(p.Devices, Device.hasCompatibilityGroups) ||

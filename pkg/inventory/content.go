@@ -13,40 +13,37 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
-// Content stands for what CEL expressions and constraints can see of a list of
-// devices: the driver and, device by device, attributes, capacities (with request
-// policies) and whether it can be allocated several times. They cannot see names,
-// counters, taints and nodes.
+// Content stands for what CEL expressions and constraints can see of a list of devices: the driver
+// and, for each device, its attributes, its capacities (with request policies) and whether it can
+// be allocated several times. They cannot see names, counters, taints and nodes.
 //
-// Slices of a store with the same content have the same Content, so that what was
-// derived from one is known for all: for nodes with the same hardware, and after a
-// slice was rewritten with other metadata.
+// Slices of a store with equal content share one Content, so that values derived from one slice
+// serve all: nodes with the same hardware, and a slice that was rewritten with other metadata.
 type Content struct {
-	// Subject is what is remembered about the devices, by position in the slice or in the
-	// pool: all that depends on what users ask for. It has a bound.
+	// Subject caches what depends on users' requests, by position of the device in the slice or in
+	// the pool. Its size is bounded.
 	recall.Subject
-	// Others holds what else was derived from all devices of a pool. There is little of it.
+	// Others caches what else was derived from all devices of a pool. These are few entries.
 	Others Cache
 
 	hash uint64
 	gone atomic.Bool
-	// The other fields belong to contents. devices are those of the slice that took the
-	// content last, so that those of an older version of the slice can be freed.
+	// The other fields belong to contents. devices are those of the slice that took the content
+	// last, so that the devices of an older version of the slice can be freed.
 	driver  string
 	devices []resourceapi.Device
 	users   int
 }
 
-// Gone reports whether no slice has the content any more, and none will again.
+// Gone reports whether no slice has the content any more. It never becomes false again.
 func (c *Content) Gone() bool { return c.gone.Load() }
 
-// contents knows the Content of each slice of a store. It needs the store's mutex.
-// Counting users makes a Content forgotten with its last slice, so that nothing has to
-// be left to the garbage collector.
+// contents finds the Content of each slice of a store. It needs the store's mutex. It counts the
+// slices that use a Content and drops it with the last one, without relying on the garbage
+// collector.
 type contents struct {
 	seed maphash.Seed
-	// byHash has one Content for each hash. Whatever else has the same hash is not
-	// shared.
+	// byHash has one Content for each hash. Another Content with the same hash is not shared.
 	byHash map[uint64]*Content
 }
 
@@ -54,8 +51,8 @@ func newContents() contents {
 	return contents{seed: maphash.MakeSeed(), byHash: make(map[uint64]*Content)}
 }
 
-// take returns the Content of a slice, which has it until it is released. before is
-// what the slice had until now, if anything: most updates change nothing of it.
+// take returns the Content of a slice, which uses it until release. before is the slice's former
+// Content, or nil: most updates do not change it.
 func (c *contents) take(slice *resourceapi.ResourceSlice, before *Content) *Content {
 	driver, devices := slice.Spec.Driver, slice.Spec.Devices
 	content := before
@@ -102,8 +99,8 @@ func sameDevices(a, b []resourceapi.Device) bool {
 	return true
 }
 
-// sameContent reports whether two devices look the same. It may say no without need,
-// for quantities that are the same but are written differently.
+// sameContent reports whether expressions and constraints see two devices alike. It may return
+// false for equal quantities that are written differently.
 func sameContent(a, b *resourceapi.Device) bool {
 	if !samePointees(a.AllowMultipleAllocations, b.AllowMultipleAllocations) ||
 		len(a.Attributes) != len(b.Attributes) || len(a.Capacity) != len(b.Capacity) {
@@ -138,12 +135,12 @@ func samePointees[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// sameLists tells a list that is empty from none, as CEL does.
+// sameLists distinguishes an empty list from nil, as CEL does.
 func sameLists[T comparable](a, b []T) bool {
 	return (a == nil) == (b == nil) && slices.Equal(a, b)
 }
 
-// hashOf returns the same for the same content. The order of maps does not matter.
+// hashOf returns equal hashes for equal content. The order of maps does not matter.
 func (c *contents) hashOf(driver string, devices []resourceapi.Device) uint64 {
 	hash := mix(maphash.String(c.seed, driver), uint64(len(devices)))
 	for i := range devices {
@@ -160,7 +157,7 @@ func (c *contents) hashOf(driver string, devices []resourceapi.Device) uint64 {
 	return hash
 }
 
-// hashOfAttribute leaves out what hardly ever is the only difference.
+// hashOfAttribute leaves out values that are hardly ever the only difference.
 func (c *contents) hashOfAttribute(a *resourceapi.DeviceAttribute) uint64 {
 	switch {
 	case a.StringValue != nil:

@@ -105,8 +105,8 @@ func TestWhatExpressionsSeeMakesContentsDiffer(t *testing.T) {
 	}
 }
 
-// TestFieldsOfDevices fails when the API gets a field, so that somebody decides whether
-// it is part of the content.
+// TestFieldsOfDevices fails when the API gets a new field, so that a developer decides whether the
+// field is part of the content.
 func TestFieldsOfDevices(t *testing.T) {
 	for object, fields := range map[any]int{
 		reflect.TypeFor[resourceapi.DeviceAttribute](): 8,

@@ -12,37 +12,37 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// Counters are the counters of all sets of a pool (KEP-4815), numbered: those of one
-// set follow each other. What is left of them is a list by number.
+// Counters holds the counters of all counter sets of a pool (KEP-4815). They are numbered, and
+// those of one set are consecutive. The amounts left form a list indexed by that number.
 type Counters struct {
-	// Sets are the names of the counter sets, sorted.
+	// Sets holds the sorted names of the counter sets.
 	Sets []string
-	// Names and Published are by number of the counter.
+	// Names and Published are indexed by the number of the counter.
 	Names     []string
 	Published []amount.Amount
-	// Formats is how the driver writes the quantities, by number.
+	// Formats holds the format in which the driver writes each quantity, by number.
 	Formats []resource.Format
 
 	first []int    // by set: the number of its first counter
-	draws [][]Draw // by position of the device; nil if none draws anything
+	draws [][]Draw // by position of the device; nil if no device consumes counters
 }
 
-// Draw is what a device consumes of one counter set.
+// Draw is a device's consumption of one counter set.
 type Draw struct {
 	// Set is an index into Counters.Sets.
 	Set int
 	// first is the number of the set's first counter.
 	first int
-	// amounts are shared by devices which consume the same of different sets.
+	// amounts is shared by devices that consume the same amounts from different sets.
 	amounts []relativeAmount
 }
 
 type relativeAmount struct {
-	counter int // number less that of the set's first counter
+	counter int // number of the counter less that of the set's first counter
 	amount  amount.Amount
 }
 
-// All yields the numbers of the counters and how much is consumed of each.
+// All yields the numbers of the counters and the amount consumed of each.
 func (d Draw) All() func(func(int, amount.Amount) bool) {
 	return func(yield func(int, amount.Amount) bool) {
 		for _, a := range d.amounts {
@@ -53,7 +53,7 @@ func (d Draw) All() func(func(int, amount.Amount) bool) {
 	}
 }
 
-// CoveredBy reports whether there is enough left, by number of the counter.
+// CoveredBy reports whether enough is left, by number of the counter.
 func (d Draw) CoveredBy(left []amount.Amount) bool {
 	own := left[d.first:]
 	for i := range d.amounts {
@@ -64,7 +64,7 @@ func (d Draw) CoveredBy(left []amount.Amount) bool {
 	return true
 }
 
-// TakeFrom subtracts what is consumed from what is left.
+// TakeFrom subtracts the consumed amounts from those left.
 func (d Draw) TakeFrom(left []amount.Amount) {
 	own := left[d.first:]
 	for i := range d.amounts {
@@ -82,7 +82,7 @@ func (d Draw) ReturnTo(left []amount.Amount) {
 	}
 }
 
-// Range returns the numbers of the counters of a set: from first to before end.
+// Range returns the range of numbers of the counters of a set; end is exclusive.
 func (c *Counters) Range(set int) (first, end int) {
 	if set+1 < len(c.first) {
 		return c.first[set], c.first[set+1]
@@ -90,13 +90,13 @@ func (c *Counters) Range(set int) (first, end int) {
 	return c.first[set], len(c.Names)
 }
 
-// SetOf returns the name of the counter set that a counter is of.
+// SetOf returns the name of the counter set of a counter.
 func (c *Counters) SetOf(number int) string {
 	after, _ := slices.BinarySearch(c.first, number+1)
 	return c.Sets[after-1]
 }
 
-// Number returns the number of a counter by the names of its set and itself.
+// Number returns the number of a counter, by the names of its set and the counter.
 func (c *Counters) Number(set, counter string) (number int, found bool) {
 	at, found := slices.BinarySearch(c.Sets, set)
 	if !found {
@@ -107,7 +107,7 @@ func (c *Counters) Number(set, counter string) (number int, found bool) {
 	return first + number, found
 }
 
-// Draws returns what the device at a position of Layout.Devices consumes.
+// Draws returns the consumption of the device at a position of Layout.Devices.
 func (c *Counters) Draws(position int) []Draw {
 	if c == nil || c.draws == nil {
 		return nil
@@ -115,7 +115,7 @@ func (c *Counters) Draws(position int) []Draw {
 	return c.draws[position]
 }
 
-// of returns the counters, which are those of a whole pool, for a part of it.
+// of returns the counters of a whole pool with the draws of a part of its devices.
 func (c *Counters) of(l *Layout) *Counters {
 	own := *c
 	if own.draws = nil; c.draws == nil || l.Partitions.Empty() {
@@ -129,11 +129,11 @@ func (c *Counters) of(l *Layout) *Counters {
 	return &own
 }
 
-// noCounters are those of all pools without any.
+// noCounters is shared by all pools without counters.
 var noCounters = new(Counters)
 
-// newCounters numbers the counters that the slices define, determines what the devices
-// consume, and checks that they consume only what is defined.
+// newCounters numbers the counters that the slices define, determines what the devices consume, and
+// returns an error if a device consumes a counter that is not defined.
 func newCounters(list []*Slice, devices []Device) (*Counters, error) {
 	if !countsAnything(list, devices) {
 		return noCounters, nil
@@ -178,7 +178,7 @@ func (c *Counters) drawsOf(devices []Device) ([][]Draw, error) {
 	if total == 0 {
 		return nil, nil
 	}
-	// One piece of memory for all: there may be hundreds of partitions on each node.
+	// Allocate memory once for all: there may be hundreds of partitions on each node.
 	draws := make([]Draw, 0, total)
 	byDevice := make([][]Draw, len(devices))
 	for i := range devices {
@@ -214,7 +214,7 @@ func (c *Counters) newDraw(device *Device, consumption *resourceapi.DeviceCounte
 	return Draw{Set: set, first: first, amounts: shared(amounts, known)}, nil
 }
 
-// shared returns an equal list that is known already, if there is one.
+// shared returns a known equal list if there is one.
 func shared(amounts []relativeAmount, known map[string][]relativeAmount) []relativeAmount {
 	key := appendAmounts(nil, amounts)
 	if same, found := known[string(key)]; found {
@@ -224,8 +224,8 @@ func shared(amounts []relativeAmount, known map[string][]relativeAmount) []relat
 	return amounts
 }
 
-// AppendTo appends what is consumed, without the set, so that equal amounts look the
-// same.
+// AppendTo appends the consumed amounts without the set, so that equal amounts have equal
+// encodings.
 func (d Draw) AppendTo(b []byte) []byte { return appendAmounts(b, d.amounts) }
 
 func appendAmounts(b []byte, amounts []relativeAmount) []byte {

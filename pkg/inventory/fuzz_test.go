@@ -40,10 +40,9 @@ func pick[T any](d *decisions, choices ...T) T {
 	return choices[0]
 }
 
-// malformedSlice makes a slice as no API server should let pass: names that are
-// empty or used twice, counts below zero, selectors that cannot be parsed, devices
-// that draw from what nobody defines, amounts that no number holds, and fields that
-// exclude each other.
+// malformedSlice makes a slice that no API server should accept: names that are empty or used
+// twice, negative counts, selectors that cannot be parsed, devices that consume undefined counters,
+// amounts that no number holds, and fields that exclude each other.
 func malformedSlice(d *decisions, name string) *resourceapi.ResourceSlice {
 	slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	spec := &slice.Spec

@@ -11,45 +11,45 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Known keeps what snapshots found out about slices, so that the next snapshot with the
-// same slices need not do it again. A slice is the same if it is the same object and if
-// what can be seen without reading attributes and capacities has not changed, see
-// fingerprint. What is known of a slice goes with it: nothing here keeps a slice from
-// being freed, so there never is more than the callers have slices.
+// Known caches the values that snapshots derive from slices, so that the next snapshot with the
+// same slices need not derive it again. A slice is the same if it is the same object with the same
+// fingerprint: all that can be seen without reading attributes and capacities is unchanged. An
+// entry goes away with its slice, and does not keep the slice from being freed. So there are never
+// more entries than the callers have slices.
 //
-// Everything derived from the pools of a Known is derived in the same way: whoever
-// evaluates CEL in another way, or with other features, takes another one.
+// Everything derived from the pools of a Known is derived in the same way. A caller that evaluates
+// CEL differently, or with other features, must use another Known.
 type Known struct {
 	opts Options
 	self weak.Pointer[Known]
 
 	mutex sync.Mutex
-	// slices are by the address of the object. That only says where to look: whether the
-	// object there still is the slice, its fingerprint says.
+	// slices is keyed by the address of the object. The fingerprint tells whether the object at
+	// that address is still the same slice.
 	slices map[uintptr]*knownSlice
 }
 
-// NewKnown returns one that knows nothing yet.
+// NewKnown returns an empty Known.
 func NewKnown(opts Options) *Known {
 	k := &Known{opts: opts, slices: make(map[uintptr]*knownSlice)}
 	k.self = weak.Make(k)
 	return k
 }
 
-// knownSlice is what is known of a slice. It refers to a copy of the object and to what
-// that refers to, but never to the object itself, which would keep it for ever.
+// knownSlice holds what is known of a slice. It refers to a copy of the object, but never to the
+// object itself, which would then never be freed.
 //
-// It must not share its memory with the Slice: pools refer to that, and would keep the last
-// pool of each of their slices, and so every pool that there ever was.
+// It must not share its memory with the Slice: pools refer to the Slice, and would keep the last
+// pool of each of their slices, and so every pool that ever existed.
 type knownSlice struct {
 	*Slice
 	fingerprint uint64
-	// pool is the last pool of which the slice was the first.
+	// pool is the last pool whose first slice is this one.
 	pool atomic.Pointer[Pool]
 }
 
-// sliceMemory is all that a known slice takes besides its devices, in one piece: most of
-// the time goes into taking memory.
+// sliceMemory holds all memory of a known slice besides its devices, so that it is allocated at
+// once: allocation takes most of the time.
 type sliceMemory struct {
 	slice   Slice
 	object  resourceapi.ResourceSlice
@@ -57,7 +57,7 @@ type sliceMemory struct {
 	node    string
 }
 
-// slice returns what is known of a slice.
+// slice returns the entry of a slice, and creates it if needed.
 func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 	address, fingerprint := uintptr(unsafe.Pointer(published)), fingerprintOf(published)
 	k.mutex.Lock()
@@ -78,27 +78,28 @@ func (k *Known) slice(published *resourceapi.ResourceSlice) *knownSlice {
 }
 
 func newKnownSlice(published *resourceapi.ResourceSlice, fingerprint uint64) *knownSlice {
-	// What the fingerprint goes by must stay where it is: memory that is freed can be
-	// somebody else's at the same address.
+	// Copy all that the fingerprint covers, so that its memory stays in use: freed memory could be
+	// reused for other objects at the same address.
 	m := &sliceMemory{object: *published}
 	copied := &m.object
 	copied.Spec.Devices = slices.Clone(published.Spec.Devices)
 	copied.Spec.SharedCounters = slices.Clone(published.Spec.SharedCounters)
 	if node := copied.Spec.NodeName; node != nil {
 		m.node = *node
-		copied.Spec.NodeName = &m.node // It may point into the slice: its name is the pool's, or the node's.
+		copied.Spec.NodeName = &m.node // It may point into the slice, if it is the name of the pool or node.
 	}
 	m.slice.init(copied, &m.content)
 	return &knownSlice{Slice: &m.slice, fingerprint: fingerprint}
 }
 
-// forgotten is where a slice was that nobody has any more.
+// forgotten is the former address of a slice that was freed.
 type forgotten struct {
 	known   weak.Pointer[Known]
 	address uintptr
 }
 
-// forgetSlice may be late: another slice may be there by then. It then becomes known anew.
+// forgetSlice may run late, when another slice already has that address. That slice then gets a new
+// entry when it is next looked up.
 func forgetSlice(f forgotten) {
 	if known := f.known.Value(); known != nil {
 		known.mutex.Lock()
@@ -107,8 +108,8 @@ func forgetSlice(f forgotten) {
 	}
 }
 
-// pool returns the pool that some slices make up, at least one. Their order is that in
-// which slices of the same name are tried.
+// pool returns the pool that consists of the given slices, at least one. Slices of the same name
+// are tried in the given order.
 func (k *Known) pool(members []*knownSlice) *Pool {
 	last := members[0].pool.Load()
 	if last != nil && slices.EqualFunc(last.slices, members, func(s *Slice, m *knownSlice) bool { return s == m.Slice }) {

@@ -13,8 +13,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// TestOldVersionsAreFreed: of a pool whose slices are published anew in turn, and listed with
-// the newest first, only what the caller has is kept.
+// TestOldVersionsAreFreed: if the slices of a pool are published again in turn, and listed with the
+// newest first, only the slices that the caller holds are kept.
 func TestOldVersionsAreFreed(t *testing.T) {
 	known := NewKnown(Options{})
 	look := func(list ...*resourceapi.ResourceSlice) *Slice {

@@ -12,59 +12,58 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
-// Layout is what is the same for all nodes which the same slices of a pool are for: all but
-// which of the devices they reach. It is immutable and belongs to one version of the pool.
+// Layout holds all that is the same for the nodes that see the same slices of a pool: everything
+// but the set of devices that a node reaches. It is immutable and belongs to one version of the
+// pool.
 type Layout struct {
-	// Devices are all devices of the slices, in the order in which they are tried: by name
-	// of the slice, then as the slice lists them. A device is identified by its position
-	// here.
+	// Devices holds all devices of the slices, in the order in which they are tried: by name of the
+	// slice, then as the slice lists them. A device is identified by its position here.
 	Devices []Device
-	// Tainted are the devices with any taint.
+	// Tainted is the set of devices with a taint.
 	Tainted bitset.Set
-	// Partitions are the devices that consume counters (KEP-4815).
+	// Partitions is the set of devices that consume counters (KEP-4815).
 	Partitions bitset.Set
-	// Conditional are the devices with binding conditions (KEP-5007).
+	// Conditional is the set of devices with binding conditions (KEP-5007).
 	Conditional bitset.Set
-	// Skipping are the devices for which the kubelet has to leave out operations.
+	// Skipping is the set of devices for which the kubelet must skip operations.
 	Skipping bitset.Set
-	// OfNode are the devices that stand for, or need, resources of the node such as CPU and
-	// memory (KEP-5517).
+	// OfNode is the set of devices that stand for, or need, resources of the node, for example CPU
+	// and memory (KEP-5517).
 	OfNode bitset.Set
-	// Shareable are the devices that can be allocated several times (KEP-5075).
+	// Shareable is the set of devices that can be allocated several times (KEP-5075).
 	Shareable bitset.Set
-	// all are all devices.
+	// all is the set of all devices.
 	all bitset.Set
-	// Counters are the pool's counters (KEP-4815); nil if they are not understood.
+	// Counters holds the pool's counters (KEP-4815); nil if they are invalid or the feature is off.
 	Counters *Counters
 	// BindingConditions is true if any device has binding conditions. Such pools
 	// are tried after all others (KEP-5007).
 	BindingConditions bool
-	// Content holds what was derived from what the Devices look like. If they are those
-	// of one slice, it is the slice's.
+	// Content caches what was derived from the content of Devices. It is the slice's own Content if
+	// all Devices are of one slice.
 	Content *Content
-	// Derived holds what was derived from anything else in the pool.
+	// Derived caches what was derived from anything else in the pool.
 	Derived Cache
 
-	// parts are the slices that hold Devices. Most layouts have one: sole.
+	// parts holds the slices with Devices. Most layouts have one, stored in sole.
 	parts []part
 	sole  [1]part
-	// positions are those of the devices by name; nil if that of the whole pool will do, or
-	// if few is set: then the devices are looked through.
+	// positions maps the names of devices to positions. It is nil if the whole pool's map is used,
+	// or if few is set: then Devices is searched.
 	positions map[string]int
 	few       bool
-	// whole is the layout of all slices of the generation, wherever they are for; nil if
-	// nothing can be allocated.
+	// whole is the layout of all slices of the generation, for all nodes; nil if nothing can be
+	// allocated.
 	whole *Layout
-	// ordered are the parts in the order of the pool, if this is the whole of another layout:
-	// which one comes first matters if devices in use should never have got together
-	// (CompatibilityGroups.Force).
+	// ordered holds the parts in the order of the pool, if this layout has all slices of its
+	// generation. The order matters if incompatible devices are in use (CompatibilityGroups.Force).
 	ordered []part
-	// former are the slices of older generations that there still are, older ones first, if this is the
-	// whole of a layout.
+	// former holds the remaining slices of older generations, older ones first, if this layout has
+	// all slices of its generation.
 	former []*Slice
-	// err is why nothing can be allocated, countersErr why Counters are not known.
+	// err says why nothing can be allocated, countersErr why Counters is not set.
 	err, countersErr error
-	// repeated is the name of a device that there is twice, "" if there is none.
+	// repeated is the name of a device that occurs twice, "" if there is none.
 	repeated string
 }
 
@@ -74,11 +73,11 @@ type part struct {
 	first int
 }
 
-// fewParts is how many slices are looked through for one of them.
+// fewParts is the maximum number of slices that are searched without an index.
 const fewParts = 4
 
-// fewDevices is how many devices are looked through for a name: to make a map of them takes
-// longer than all that is asked for afterwards.
+// fewDevices is the maximum number of devices that are searched for a name: making a map of them
+// takes longer than all later searches.
 const fewDevices = 8
 
 // Position returns the index of the named device in Devices.
@@ -98,7 +97,7 @@ func (l *Layout) Position(device string) (int, bool) {
 	return l.parts[here].first + i - l.whole.firstOf(i), true
 }
 
-// ownPosition is Position for layouts that do not rely on that of the whole pool.
+// ownPosition is Position for layouts that do not rely on the whole pool's.
 func (l *Layout) ownPosition(device string) (int, bool) {
 	if !l.few {
 		i, found := l.positions[device]
@@ -112,12 +111,12 @@ func (l *Layout) ownPosition(device string) (int, bool) {
 	return 0, false
 }
 
-// partOf returns the index among parts of a slice, -1 if it is not one of them.
+// partOf returns the index of a slice in parts, -1 if it is not there.
 func (l *Layout) partOf(slice *Slice) int {
 	return slices.IndexFunc(l.parts, func(p part) bool { return p.slice == slice })
 }
 
-// firstOf returns the position of the first device of the slice that a position is of.
+// firstOf returns the position of the first device in the slice of the device at position.
 func (l *Layout) firstOf(position int) int {
 	i, found := slices.BinarySearchFunc(l.parts, position, func(p part, position int) int { return p.first - position })
 	if !found {
@@ -126,17 +125,17 @@ func (l *Layout) firstOf(position int) int {
 	return l.parts[i].first
 }
 
-// Whole identifies what is drawn from the same counters: it is the same for all nodes,
-// unless they disagree about which slices there are.
+// Whole identifies the layout whose devices consume from the same counters. It is the same for all
+// nodes, unless they disagree about which slices exist.
 func (l *Layout) Whole() *Layout { return l.whole }
 
-// Unique reports whether all devices of the pool have different names, wherever they are.
+// Unique reports whether all devices of the pool, on all nodes, have different names.
 func (l *Layout) Unique() bool { return l.whole != nil && l.whole.repeated == "" }
 
-// drawingKey is where a layout keeps which devices draw from each counter set.
+// drawingKey is the cache key of the devices that consume from each counter set.
 type drawingKey struct{}
 
-// Drawing returns the positions of the devices that draw from a counter set, by its index
+// Drawing returns the positions of the devices that consume from a counter set, given by its index
 // in Counters.Sets. The list must not be changed.
 func (l *Layout) Drawing(set int) []int {
 	return Cached(&l.Derived, drawingKey{}, func() [][]int {
@@ -183,7 +182,7 @@ func newLayout(pool *Pool, targeting []*Slice) *Layout {
 	return l
 }
 
-// classify fills the sets of devices with something special.
+// classify fills the sets of devices with special properties.
 func (l *Layout) classify() {
 	sets := [...]*bitset.Set{&l.Tainted, &l.Partitions, &l.Conditional, &l.Skipping, &l.OfNode, &l.Shareable, &l.all}
 	memory := make(bitset.Arena, len(sets)*bitset.Words(len(l.Devices)))
@@ -214,7 +213,7 @@ func (l *Layout) classify() {
 	}
 }
 
-// reachable returns the devices that a node can use. Without a node, these are all.
+// reachable returns the devices that a node can use. Without a node, it returns all.
 func (l *Layout) reachable(node *v1.Node) bitset.Set {
 	if node == nil || !l.selectsPerDevice() {
 		return l.all
@@ -234,12 +233,12 @@ func (l *Layout) selectsPerDevice() bool {
 	return slices.ContainsFunc(l.parts, func(p part) bool { return len(p.slice.deviceReach) > 0 })
 }
 
-// layout returns the layout of the slices that target a node, when others of the same
-// generation do not. Its err is what the API server cannot check, because it sees one slice
-// at a time.
+// layout returns the layout of the slices that target a node; others are the slices of the same
+// generation that do not. Its err reports violations that the API server cannot check, because it
+// sees one slice at a time.
 func (p *Pool) layout(targeting, others []*Slice) *Layout {
 	if p.uniform {
-		return p.newLayout(targeting, nil) // Its only view is kept.
+		return p.newLayout(targeting, nil) // The only view of such a pool is cached.
 	}
 	key := p.layoutKeyOf(targeting)
 	if known, found := p.views.Get(key); found {
@@ -248,7 +247,7 @@ func (p *Pool) layout(targeting, others []*Slice) *Layout {
 	return p.views.Put(key, p.newLayout(targeting, others)).(*Layout)
 }
 
-// layoutKey is where a pool keeps the layout of some of its slices.
+// layoutKey is the cache key of the layout of some slices of a pool.
 type layoutKey string
 
 func (p *Pool) layoutKeyOf(targeting []*Slice) layoutKey {
@@ -294,7 +293,7 @@ func (p *Pool) newLayout(targeting, others []*Slice) *Layout {
 	return l
 }
 
-// before returns the slices of generations before one, older ones first.
+// before returns the slices of generations before the given one, older ones first.
 func (p *Pool) before(generation int64) (former []*Slice) {
 	for _, slice := range p.slices {
 		if slice.generation() < generation {
@@ -305,11 +304,11 @@ func (p *Pool) before(generation int64) (former []*Slice) {
 	return former
 }
 
-// formerKey is where a layout keeps the devices of former slices.
+// formerKey is the cache key of the devices of former slices.
 type formerKey struct{}
 
-// Former returns a device as the newest of the pool's older generations has it of which there still is
-// a slice, nil if none has it.
+// Former returns a device from the newest older generation of the pool that has it in a remaining
+// slice, nil if there is none.
 func (l *Layout) Former(device string) *resourceapi.Device {
 	if l.whole == nil || len(l.whole.former) == 0 {
 		return nil
@@ -331,7 +330,7 @@ func (p *Pool) layoutOfAll(all []*Slice) *Layout {
 	return p.layout(all, nil)
 }
 
-// inOrder returns parts in the order of the pool.
+// inOrder returns the parts in the order of the pool.
 func (p *Pool) inOrder(parts []part) []part {
 	if p.sorted || p.uniform {
 		return parts

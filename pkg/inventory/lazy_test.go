@@ -18,8 +18,7 @@ func refresh(s *Store, slice *Slice) {
 	s.RefreshSlice(slice.Name, func() *resourceapi.ResourceSlice { return slice.ResourceSlice })
 }
 
-// TestNobodyLooks: no event has a pool built, however many there are, and looking at the pool
-// builds one version, once.
+// TestNobodyLooks: events never build a pool, and reading the pool builds one version, once.
 func TestNobodyLooks(t *testing.T) {
 	var versions []*Pool
 	store := NewStore(Options{})
@@ -47,8 +46,7 @@ func TestNobodyLooks(t *testing.T) {
 	require.Len(t, versions[10].built().slices, 11, "it can still be built")
 }
 
-// TestAllSeeTheSame: whoever asks at the same time for a version that nobody has built gets
-// the same.
+// TestAllSeeTheSame: concurrent readers of a version that is not built yet get the same result.
 func TestAllSeeTheSame(t *testing.T) {
 	store := NewStore(Options{})
 	for round := range 100 {
@@ -71,8 +69,7 @@ func TestAllSeeTheSame(t *testing.T) {
 	}
 }
 
-// TestLater: what a version was can be asked for when there are other versions, whether
-// anybody has asked before or not.
+// TestLater: a version can be read after newer versions exist, whether it was read before or not.
 func TestLater(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		store := NewStore(Options{})
@@ -123,8 +120,8 @@ func TestChangesOfAPool(t *testing.T) {
 	require.Empty(t, happened(), "it is for no node alone")
 }
 
-// TestToldWhileOthersLook: whoever is told of a version may use it while somebody else has it
-// built. The race detector judges.
+// TestToldWhileOthersLook: the receiver of a version may use it while another goroutine builds it.
+// The race detector judges.
 func TestToldWhileOthersLook(t *testing.T) {
 	store := NewStore(Options{})
 	done := make(chan struct{})

@@ -5,13 +5,13 @@ import (
 	"hash/maphash"
 )
 
-// members are the slices of a pool by name, nil if there are none. They are immutable: with
-// one slice more, or less, all but a path of the tree is shared. So what an event costs does
-// not depend on how many slices the pool has, and every version of the pool can still be
-// built later, if anybody asks for it.
+// members holds the slices of a pool by name, nil if there are none. It is immutable: a version
+// with one slice more or less shares all but one path of the tree. So the cost of an event does not
+// depend on the number of slices in the pool, and every version of the pool can still be built when
+// it is needed.
 //
-// It is a search tree by name which is also a heap by a hash of the name, so that it is
-// balanced whatever the names are (a treap).
+// It is a search tree by name and also a heap by a hash of the name (a treap), so that it is
+// balanced whatever the names are.
 type members struct {
 	slice       *Slice
 	priority    uint64
@@ -19,16 +19,16 @@ type members struct {
 	all         tally
 }
 
-// tally is what is known of some slices of a pool without looking at each.
+// tally summarises a subset of the slices of a pool.
 type tally struct {
-	// count is how many there are, local how many of them are for one node alone.
+	// count is the number of slices, local the number of those that are for one node alone.
 	count, local int
-	// generation is the newest one, targeting how many slices of it there are, and wanted
-	// how many there should be, as the first of these by name says.
+	// generation is the newest generation and targeting the number of its slices. wanted is the
+	// resourceSliceCount of the first of these by name.
 	generation int64
 	targeting  int
 	wanted     int64
-	// drawing is how many slices of that generation have devices that consume counters.
+	// drawing counts the slices of that generation with devices that consume counters.
 	drawing int
 }
 
@@ -43,7 +43,7 @@ func tallyOf(slice *Slice) tally {
 	return t
 }
 
-// plus adds slices that come later by name.
+// plus adds the tally of slices that come later by name.
 func (t tally) plus(next tally) tally {
 	sum := tally{t.count + next.count, t.local + next.local, t.generation, t.targeting, t.wanted, t.drawing}
 	switch {
@@ -66,7 +66,7 @@ func (m *members) tally() tally {
 	return m.all
 }
 
-// with returns the slices with one that is new, or takes the place of that of its name.
+// with returns the slices plus one that is new or replaces the one of the same name.
 func (m *members) with(slice *Slice) *members {
 	return m.insert(slice, maphash.String(fingerprintSeed, slice.Name))
 }
@@ -79,7 +79,7 @@ func (m *members) insert(slice *Slice, priority uint64) *members {
 	case order == 0:
 		return newMembers(slice, m.priority, m.left, m.right)
 	case priority > m.priority:
-		// If the name was there, it would not be below a smaller hash.
+		// The name cannot be below this node: there its hash would not be greater.
 		left, right := m.split(slice.Name)
 		return newMembers(slice, priority, left, right)
 	case order < 0:
@@ -89,7 +89,7 @@ func (m *members) insert(slice *Slice, priority uint64) *members {
 	}
 }
 
-// split returns the slices before and after a name that is not there.
+// split returns the slices before and after a name that is absent.
 func (m *members) split(name string) (before, after *members) {
 	if m == nil {
 		return nil, nil
@@ -102,7 +102,7 @@ func (m *members) split(name string) (before, after *members) {
 	return newMembers(m.slice, m.priority, m.left, before), after
 }
 
-// without returns the slices without that of a name, if it is there.
+// without returns the slices except the one of a name, if present.
 func (m *members) without(name string) *members {
 	if m == nil {
 		return nil
@@ -117,7 +117,7 @@ func (m *members) without(name string) *members {
 	}
 }
 
-// join returns all of some slices and of others that come later by name.
+// join returns the union of slices and others that come later by name.
 func join(before, after *members) *members {
 	switch {
 	case before == nil:

@@ -6,16 +6,16 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// isMixed reports whether a slice has devices and shared counters at once. Kubernetes 1.33 and
-// 1.34 want it so: the devices draw from the sets of their own slice, and sets of two slices may
-// have the same name. From 1.35 on, a slice has either, and sets are the pool's.
+// isMixed reports whether a slice has both devices and shared counters. Kubernetes 1.33 and 1.34
+// require that: devices consume from the sets of their own slice, and sets of two slices may have
+// the same name. From 1.35 on, a slice has one or the other, and the sets belong to the pool.
 func isMixed(published *resourceapi.ResourceSlice) bool {
 	return len(published.Spec.SharedCounters) > 0 && len(published.Spec.Devices) > 0
 }
 
-// withOwnCounters gives the counter sets of a mixed slice names that no other slice of the pool
-// has, with the name of the slice in front; everything else is returned as it is. A slash is in
-// no name of a set, so that none is met by chance. What others see of the slice stays.
+// withOwnCounters prefixes the counter sets of a mixed slice with the name of the slice, so that
+// their names are unique in the pool. Other slices are returned unchanged. Names of sets contain no
+// slash, so that no other name can be equal by chance. The published slice is not changed.
 func withOwnCounters(published *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
 	if !isMixed(published) {
 		return published

@@ -8,11 +8,11 @@ import (
 	"unique"
 )
 
-// nodeIndex answers which pools a node may see: those with a slice for only that
-// node, and those with a slice that is not for one node alone. Writers hold the
-// store's mutex; readers load immutable, sorted lists.
+// nodeIndex finds the pools that a node may see: those with a slice for only that node, and those
+// with a slice that is not for one node alone. Writers hold the store's mutex; readers load
+// immutable, sorted lists.
 type nodeIndex struct {
-	// Number of slices a pool has for a node, and for more than one node.
+	// localCounts and sharedCounts count the slices of a pool for one node, and for more than one.
 	localCounts  map[string]map[PoolID]int
 	sharedCounts map[PoolID]int
 
@@ -40,7 +40,7 @@ func (x *nodeIndex) localPools(node string) []PoolKey {
 	return keys.([]PoolKey)
 }
 
-// add counts a slice of the pool. An empty node means that it is not for one alone.
+// add counts a slice of the pool. An empty node means that the slice is not for one node alone.
 func (x *nodeIndex) add(node string, id PoolID) {
 	counts := x.counts(node)
 	counts[id]++

@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
-// State tells whether devices may be allocated from a pool.
+// State says whether devices may be allocated from a pool.
 type State int
 
 const (
@@ -29,34 +29,34 @@ func (s State) String() string {
 type Device struct {
 	*resourceapi.Device
 	Slice *Slice
-	// Taints are those that the driver published followed by those of matching
-	// DeviceTaintRules, by name of the rule.
+	// Taints holds the taints that the driver published, followed by those of matching
+	// DeviceTaintRules in the order of their names.
 	Taints []resourceapi.DeviceTaint
 }
 
-// NodePool is what a node sees of a pool. It is immutable and shared by all nodes
-// which see the same. Only a Complete one has devices and counters.
+// NodePool is a node's view of a pool. It is immutable, and all nodes with the same view share it.
+// Only a Complete one has devices and counters.
 //
-// Nodes may see different devices of a large pool. What they see apart from which devices
-// they reach is in a Layout, which all nodes with the same slices share: a pool of 10,000
-// devices for 5,000 nodes must not become 50 million entries.
+// Nodes may reach different devices of a large pool. All else that they see is in a Layout, which
+// all nodes with the same slices share: a pool of 10,000 devices for 5,000 nodes must not become 50
+// million entries.
 type NodePool struct {
 	ID PoolID
-	// Key stands for ID where pools are looked up often.
+	// Key replaces ID in frequent lookups of pools.
 	Key   PoolKey
 	State State
 	// Reason says why the pool is not complete.
 	Reason string
-	// Off are the feature gates that are off and without which slices of the pool are
-	// ignored, so that it is not complete.
+	// Off lists disabled feature gates that ignored slices of the pool need. The pool is incomplete
+	// without these slices.
 	Off []string
-	// Reachable are the devices that the node can use: all of them, unless the
-	// slice selects nodes per device.
+	// Reachable is the set of devices that the node can use: all devices, unless the slice selects
+	// nodes per device.
 	Reachable bitset.Set
 	*Layout
 }
 
-// Device returns a device of the pool by name, wherever it is; nil if there is none.
+// Device returns a device of the pool by name, on any node, nil if there is none.
 func (p *NodePool) Device(name string) *Device {
 	if i, found := p.Position(name); found {
 		return &p.Devices[i]
@@ -67,8 +67,8 @@ func (p *NodePool) Device(name string) *Device {
 	return nil
 }
 
-// Consumptions returns what the slice says that a device of the pool consumes of counters,
-// by name, wherever it is. A device that is not published consumes nothing.
+// Consumptions returns the published counter consumption of a device of the pool, by name, on any
+// node. A device that is not published consumes nothing.
 func (p *NodePool) Consumptions(name string) []resourceapi.DeviceCounterConsumption {
 	if published := p.Device(name); published != nil {
 		return published.ConsumesCounters
@@ -76,8 +76,8 @@ func (p *NodePool) Consumptions(name string) []resourceapi.DeviceCounterConsumpt
 	return nil
 }
 
-// Draws returns what a device of the pool consumes of counters, by name, wherever it is.
-// A device that is not published draws nothing.
+// Draws returns the counter consumption of a device of the pool, by name, on any node. A device
+// that is not published consumes nothing.
 func (p *NodePool) Draws(name string) []Draw {
 	if i, found := p.Position(name); found {
 		return p.Counters.Draws(i)
@@ -88,8 +88,8 @@ func (p *NodePool) Draws(name string) []Draw {
 	return nil
 }
 
-// Elsewhere yields the pool's devices in slices for other nodes. They matter because they
-// draw from the same counters.
+// Elsewhere yields the pool's devices in slices for other nodes. They matter because they consume
+// from the same counters.
 func (p *NodePool) Elsewhere() iter.Seq[*Device] {
 	return func(yield func(*Device) bool) {
 		if p.whole == nil || p.whole == p.Layout {
@@ -108,7 +108,7 @@ func (p *NodePool) Elsewhere() iter.Seq[*Device] {
 	}
 }
 
-// elsewhere returns the position in the whole pool of a device that is not among Devices.
+// elsewhere returns the position, in the whole pool, of a device that is not in Devices.
 func (p *NodePool) elsewhere(name string) (int, bool) {
 	if p.whole == nil || p.whole == p.Layout {
 		return 0, false
@@ -116,7 +116,7 @@ func (p *NodePool) elsewhere(name string) (int, bool) {
 	return p.whole.Position(name)
 }
 
-// newNodePool makes the view of a node that sees the slices that target it.
+// newNodePool makes the view of a node that the targeting slices are for.
 func newNodePool(pool *Pool, targeting, others []*Slice, node *v1.Node) *NodePool {
 	layout := pool.layout(targeting, others)
 	if layout.err != nil {
@@ -130,7 +130,7 @@ func (s *Slice) holdsCounters(opts Options) bool {
 	return opts.PartitionableDevices && len(s.Spec.SharedCounters) > 0 && len(s.Spec.Devices) == 0
 }
 
-// device joins a published device with its taints.
+// device combines a published device with its taints.
 func (p *Pool) device(slice *Slice, index int, rules *deviceRules) Device {
 	published := &slice.Spec.Devices[index]
 	if len(p.rules) == 0 {

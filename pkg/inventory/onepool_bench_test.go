@@ -32,9 +32,8 @@ func slicesOfOnePool(n int, allNodes bool, revision int) []*resourceapi.Resource
 	return published
 }
 
-// BenchmarkOnePool measures what an event about a slice costs by how many slices its pool
-// has, and what it costs if somebody looks at the pool after each event: at all of it, or at
-// what one node sees.
+// BenchmarkOnePool measures the cost of a slice event by the number of slices of the pool, and the
+// cost of reading the pool after each event: all of it, or one node's view.
 func BenchmarkOnePool(bm *testing.B) {
 	readers := map[string]func(*inventory.Store, int){
 		"unread":     func(*inventory.Store, int) {},
@@ -59,9 +58,9 @@ func BenchmarkOnePool(bm *testing.B) {
 	}
 }
 
-// BenchmarkRulesOfOnePool measures what it costs to apply rules for devices of one pool of
-// 10,000 devices, one after the other, until somebody can look at the pool: a driver's
-// controller may make one for each device.
+// BenchmarkRulesOfOnePool measures the cost of applying rules for devices of one pool of 10,000
+// devices, one after the other, until the pool can be read: a driver's controller may make a rule
+// for each device.
 func BenchmarkRulesOfOnePool(bm *testing.B) {
 	published := slicesOfOnePool(5000, true, 1)
 	for _, n := range []int{1, 10, 100, 1000, 10000} {

@@ -9,9 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// OnNode returns the pools that the node sees in the order in which their devices
-// are tried: by driver and name, those with binding conditions after all others
-// because a device that still has to be attached is the worse choice (KEP-5007).
+// OnNode returns the pools that the node sees in the order in which their devices are tried: by
+// driver and name, with pools with binding conditions last, because a device that still has to be
+// attached is the worse choice (KEP-5007).
 func (s *Store) OnNode(node *v1.Node) []*NodePool {
 	shared := s.sharedOn(node)
 	keys := s.nodes.localPools(node.Name)
@@ -25,14 +25,14 @@ func (s *Store) OnNode(node *v1.Node) []*NodePool {
 			}
 		}
 		if len(shared) > 0 && order == 0 {
-			continue // It has slices of both sorts, and comes with the shared ones.
+			continue // The pool has slices of both kinds, and comes with the shared pools.
 		}
 		views = s.appendView(views, key, node)
 	}
 	return conditionsLast(append(views, shared...))
 }
 
-// OwnPools is OnNode without pools that are not for the node alone.
+// OwnPools is OnNode for the pools with a slice for this node alone.
 func (s *Store) OwnPools(node *v1.Node) []*NodePool {
 	keys := s.nodes.localPools(node.Name)
 	views := make([]*NodePool, 0, len(keys))
@@ -42,9 +42,9 @@ func (s *Store) OwnPools(node *v1.Node) []*NodePool {
 	return conditionsLast(views)
 }
 
-// appendView appends what a node sees of a pool, if anything.
+// appendView appends the node's view of a pool, if it sees the pool.
 func (s *Store) appendView(views []*NodePool, key PoolKey, node *v1.Node) []*NodePool {
-	if pool := s.pool(key); pool != nil { // Else it was removed since we loaded the index.
+	if pool := s.pool(key); pool != nil { // Otherwise it was removed since the index was loaded.
 		if view := pool.OnNode(node); view != nil {
 			return append(views, view)
 		}
@@ -64,23 +64,24 @@ func conditionsLast(views []*NodePool) []*NodePool {
 	return views
 }
 
-// sharedViews remembers what nodes see of pools that are not for one node alone, as long as none of these changes: there can be
-// one for each rack.
+// sharedViews caches the views that nodes have of pools that are not for one node alone, until one
+// of these changes. There can be one such pool for each rack.
 type sharedViews struct {
 	onNode sync.Map // name of the node to *seenBy
 	count  atomic.Int64
 }
 
-// seenBy is what a node sees, in the order of the pools. Nodes that are gone are not kept alive.
+// seenBy holds a node's views, in the order of the pools. It does not keep deleted nodes in memory.
 type seenBy struct {
 	node  weak.Pointer[v1.Node]
 	views []*NodePool
 }
 
-// maxSeenBy is how many nodes are remembered: more than there are, unless nodes come and go all the time.
+// maxSeenBy limits the number of cached nodes. It is more than a cluster has, unless nodes come and
+// go all the time.
 const maxSeenBy = 1 << 17
 
-// sharedOn returns what the node sees of pools that are not for one node alone.
+// sharedOn returns the node's views of pools that are not for one node alone.
 func (s *Store) sharedOn(node *v1.Node) []*NodePool {
 	known := s.shared.Load()
 	seen, found := known.onNode.Load(node.Name)

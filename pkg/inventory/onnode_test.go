@@ -33,7 +33,8 @@ func TestNodesAreNotKeptAlive(t *testing.T) {
 	require.Len(t, store.OnNode(b.Node("n7")), 1, "a new one of that name")
 }
 
-// TestChangesComeAfterTheNewState: whoever is told that something changed on a node finds out that it has no pools any more.
+// TestChangesComeAfterTheNewState: a reader that is told of a change on a node sees that the node
+// has no pools any more.
 func TestChangesComeAfterTheNewState(t *testing.T) {
 	store := inventory.NewStore(all)
 	slice := b.NodeSlice("n", b.Device("gpu")).Obj()

@@ -12,12 +12,12 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// PoolID names a pool. Pool names are only unique within a driver.
+// PoolID identifies a pool. Pool names are only unique within a driver.
 type PoolID struct {
 	Driver, Name string
 }
 
-// PoolKey stands for a PoolID. It is compared and hashed like a pointer.
+// PoolKey stands for a PoolID. It compares and hashes like a pointer.
 type PoolKey = unique.Handle[PoolID]
 
 // KeyOf returns the key of a pool.
@@ -25,19 +25,19 @@ func KeyOf(id PoolID) PoolKey { return unique.Make(id) }
 
 func (id PoolID) String() string { return id.Driver + "/" + id.Name }
 
-// Compare orders pools by driver, then by name: the order in which devices are
-// tried, so that drivers can express preference by naming.
+// Compare orders pools by driver, then by name. Devices are tried in this order, so that drivers
+// can express preference by naming.
 func (id PoolID) Compare(other PoolID) int {
 	return cmp.Or(cmp.Compare(id.Driver, other.Driver), cmp.Compare(id.Name, other.Name))
 }
 
-// AnyCount as resourceSliceCount of a pool says that nobody knows how many slices there
-// are: what there is is complete. v1 does not permit it; versions without that field need
-// it, for pools that are local to a node.
+// AnyCount as resourceSliceCount of a pool means that the number of slices is unknown, and the
+// existing slices count as complete. v1 does not permit it; API versions without that field need it
+// for pools that are local to a node.
 const AnyCount = -1
 
-// Options say which optional parts of the API are understood. A slice that uses
-// a part that is not is left out.
+// Options says which optional parts of the API are supported. Slices that use other parts are
+// ignored.
 type Options struct {
 	// PartitionableDevices: shared counters and per-device node selection (KEP-4815).
 	PartitionableDevices bool
@@ -45,12 +45,12 @@ type Options struct {
 	CompatibilityGroups bool
 }
 
-// Pool is one version of a pool: all its known slices, of every generation, and
-// the taint rules that apply to it. It is immutable.
+// Pool is one version of a pool: all its known slices, of every generation, and the
+// DeviceTaintRules that apply to it. It is immutable.
 //
-// A version that a Store publishes has members and scoped only, which costs little however
-// large the pool is. The other fields are for those who have called built: most versions of
-// a pool that changes often are never looked at.
+// The versions that a Store publishes have members and scoped only, which cost little even for
+// large pools. The other fields are set by built: most versions of a pool that changes often are
+// never read.
 type Pool struct {
 	ID PoolID
 
@@ -61,17 +61,16 @@ type Pool struct {
 	scoped  scopedRules
 	build   sync.Once
 
-	slices []*Slice                       // sorted by name, unless they are those of a Snapshot
-	rules  []*resourceapi.DeviceTaintRule // those for the pool, sorted by name
+	slices []*Slice                       // sorted by name, unless the pool is of a Snapshot
+	rules  []*resourceapi.DeviceTaintRule // rules for the pool, sorted by name
 
-	// sorted is true if slices are sorted by name.
+	// sorted is true if slices is sorted by name.
 	sorted bool
-	// uniform is true for the most common kind of pool, which looks the same to every
-	// node that sees it: its slices are for the same nodes, with all devices.
+	// uniform is true for the most common kind of pool, which looks the same to every node that
+	// sees it: its slices are all for the same nodes, without node selection per device.
 	uniform bool
-	// sole caches the view of a pool that looks the same to every node that
-	// sees it. Other pools have a view for each set of reachable devices (by viewKey), and a
-	// layout for each set of reachable slices.
+	// sole caches the view of a uniform pool. Other pools have a view for each set of reachable
+	// devices (by viewKey), and a layout for each set of reachable slices, in views.
 	sole    atomic.Pointer[NodePool]
 	views   Cache
 	reaches atomic.Pointer[reachIndex]
@@ -80,7 +79,7 @@ type Pool struct {
 // Key stands for the pool's ID.
 func (p *Pool) Key() PoolKey { return p.key }
 
-// Node returns the only node that has anything of the pool; "" if there may be several.
+// Node returns the only node that the pool has slices for; "" if there may be several.
 func (p *Pool) Node() string {
 	if p.members != nil {
 		if all := p.members.tally(); all.local < all.count {
@@ -96,24 +95,24 @@ func (p *Pool) Node() string {
 	return slices[0].localTo()
 }
 
-// Generation returns the newest one of the pool. It may be asked of the pools of a Store, and costs little.
+// Generation returns the newest generation of a pool of a Store. It costs little.
 func (p *Pool) Generation() int64 { return p.members.tally().generation }
 
-// IsPublished reports whether the driver has published as many slices of the newest
-// generation as it wanted to. Whether these can be used, Everywhere knows. It may be asked of
-// the pools of a Store, and costs little.
+// IsPublished reports whether the driver has published the announced number of slices of the newest
+// generation; Everywhere says whether these can be used. It is for pools of a Store and costs
+// little.
 func (p *Pool) IsPublished() bool {
 	all := p.members.tally()
 	return all.wanted == AnyCount || int64(all.targeting) == all.wanted
 }
 
-// newPool returns a pool that is built when somebody looks at it; without members, the caller
-// sets its slices and calls look.
+// newPool returns a pool that is built when it is first read. Without members, the caller must set
+// its slices and call look.
 func newPool(id PoolID, members *members, rules scopedRules, opts Options) *Pool {
 	return &Pool{ID: id, key: unique.Make(id), opts: opts, members: members, scoped: rules}
 }
 
-// built returns the pool when it has its slices and rules.
+// built returns the pool once it has its slices and rules.
 func (p *Pool) built() *Pool {
 	if p.members != nil {
 		p.build.Do(func() {
@@ -125,15 +124,15 @@ func (p *Pool) built() *Pool {
 	return p
 }
 
-// look completes a pool that has its slices. Nothing else may be written here: everybody may
-// read the rest of a pool that is not built yet.
+// look completes a pool that has its slices. It must not write other fields: they may be read
+// concurrently before the pool is built.
 func (p *Pool) look() {
 	p.sorted = slices.IsSortedFunc(p.slices, compareNames)
 	p.uniform = p.looksTheSame()
 }
 
-// sortByName orders slices as their devices are tried. Of slices with the same name,
-// which only a Snapshot has, it makes what upstream makes of them.
+// sortByName sorts slices in the order in which their devices are tried. The sort is the same as
+// upstream's, which matters for slices with the same name; only a Snapshot has those.
 func sortByName(list []*Slice) {
 	slices.SortFunc(list, compareNames)
 }
@@ -151,9 +150,9 @@ func (p *Pool) looksTheSame() bool {
 	return true
 }
 
-// OnNode returns what the node sees of the pool, or nil if it sees nothing: no
-// slice is for this node, or those that are belong to a generation that the
-// driver is about to replace by one without devices for this node.
+// OnNode returns the node's view of the pool, or nil if it sees nothing: no slice is for this node,
+// or those that are belong to a generation that the driver is about to replace by one without
+// devices for this node.
 func (p *Pool) OnNode(node *v1.Node) *NodePool {
 	if p.built(); p.uniform {
 		if !p.slices[0].reaches(node) {
@@ -164,7 +163,7 @@ func (p *Pool) OnNode(node *v1.Node) *NodePool {
 	return p.cachedView(node)
 }
 
-// soleView is what everybody sees who sees anything.
+// soleView returns the view that all nodes of a uniform pool share.
 func (p *Pool) soleView() *NodePool {
 	if view := p.sole.Load(); view != nil {
 		return view
@@ -173,13 +172,12 @@ func (p *Pool) soleView() *NodePool {
 	return p.sole.Load()
 }
 
-// everywhereKey is where a pool keeps Everywhere.
+// everywhereKey is the cache key of Everywhere.
 type everywhereKey struct{}
 
-// Everywhere returns the newest generation of the pool regardless of nodes: all
-// its devices, wherever they are. It answers what a pool could offer at all, so
-// unlike a node's view it has devices also if the pool is not complete: those that
-// are known so far.
+// Everywhere returns the newest generation of the pool with its devices for all nodes. It shows
+// what a pool could offer at all, so unlike a node's view it has devices even if the pool is not
+// complete: those known so far.
 func (p *Pool) Everywhere() *NodePool {
 	if p.built(); p.uniform && p.soleView().State == Complete {
 		return p.soleView()
@@ -206,8 +204,8 @@ func (p *Pool) Everywhere() *NodePool {
 	return p.views.Put(everywhereKey{}, view).(*NodePool)
 }
 
-// Later returns Everywhere as a function, for those who may need it later, or never. Nothing
-// else of the version is kept until then, above all no views of nodes.
+// Later returns a function that computes Everywhere, for callers that may need it later or never.
+// Until then it keeps nothing else of the version in memory, above all no views of nodes.
 func (p *Pool) Later() func() *NodePool {
 	if view, found := p.views.Get(everywhereKey{}); found {
 		return func() *NodePool { return view.(*NodePool) }
@@ -215,7 +213,7 @@ func (p *Pool) Later() func() *NodePool {
 	return sync.OnceValue(newPool(p.ID, p.members, p.scoped, p.opts).Everywhere)
 }
 
-// viewKey is where a pool keeps the view of nodes that reach the same.
+// viewKey is the cache key of the view of nodes that reach the same devices.
 type viewKey string
 
 func (p *Pool) cachedView(node *v1.Node) *NodePool {
@@ -233,7 +231,7 @@ func (p *Pool) cachedView(node *v1.Node) *NodePool {
 	return p.views.Put(viewKey(key), p.view(reachable, node)).(*NodePool)
 }
 
-// ignores reports whether the slice uses a part of the API that is switched off.
+// ignores reports whether the slice uses a part of the API that is disabled.
 func (p *Pool) ignores(slice *Slice) bool { return p.opts.ignores(slice) }
 
 func (o Options) ignores(slice *Slice) bool {
@@ -244,12 +242,11 @@ func (o Options) ignores(slice *Slice) bool {
 	return !o.CompatibilityGroups && slice.usesCompatibilityGroups()
 }
 
-// view makes the view for a node that reaches the given slices (at least one).
+// view makes the view of a node that reaches the given slices (at least one).
 //
-// The generation is the newest among the reachable slices. If these are not the
-// whole pool, then the slices for other nodes decide: a newer generation there
-// makes what we have obsolete, a missing slice makes the pool incomplete. Without
-// a node, all slices count as reachable.
+// The generation is the newest of the reachable slices. If these are not the whole pool, the slices
+// for other nodes decide: a newer generation there makes the reachable slices obsolete, and a
+// missing slice makes the pool incomplete. Without a node, all slices count as reachable.
 func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 	generation := newest(reachable)
 	targeting := reachable
@@ -295,12 +292,12 @@ func (p *Pool) view(reachable []*Slice, node *v1.Node) *NodePool {
 	return newNodePool(p, targeting, others, node)
 }
 
-// unusable is the view of a pool without devices.
+// unusable returns the view of a pool without devices.
 func (p *Pool) unusable(state State, reason string) *NodePool {
 	return &NodePool{ID: p.ID, Key: p.key, State: state, Reason: reason, Layout: &Layout{Content: new(Content)}}
 }
 
-// newest returns the highest generation of the slices, of which there is at least one.
+// newest returns the highest generation of the slices, at least one.
 func newest(list []*Slice) int64 {
 	return slices.MaxFunc(list, func(a, b *Slice) int {
 		return cmp.Compare(a.generation(), b.generation())

@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// reach tells which nodes can use a slice or a device. It is the compiled form
-// of the fields nodeName, allNodes and nodeSelector, which ResourceSliceSpec and
-// (with perDeviceNodeSelection) Device share.
+// reach selects the nodes that can use a slice or a device. It is the compiled form of the fields
+// nodeName, allNodes and nodeSelector, which ResourceSliceSpec and (with perDeviceNodeSelection)
+// Device share.
 type reach struct {
 	nodeName string
 	allNodes bool
 	selector *nodeaffinity.NodeSelector
-	// terms is what selector was compiled from.
+	// terms is the source of selector.
 	terms *v1.NodeSelector
 }
 
@@ -57,7 +57,8 @@ func (r reach) set() bool {
 	return r.nodeName != "" || r.allNodes || r.selector != nil
 }
 
-// equal reports whether two reaches are the same, as far as they are written alike.
+// equal reports whether two reaches are the same. It may return false for equal ones that are
+// written differently.
 func (r reach) equal(other reach) bool {
 	return r.nodeName == other.nodeName && r.allNodes == other.allNodes && (r.terms == other.terms ||
 		r.terms != nil && other.terms != nil && apiequality.Semantic.DeepEqual(r.terms, other.terms))

@@ -10,41 +10,41 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
-// reachIndex answers which slices of a pool a node reaches, without asking each device of
-// a large pool about each node.
+// reachIndex finds the slices of a pool that a node reaches, without checking each device of a
+// large pool for each node.
 type reachIndex struct {
-	// numbers are the positions of the pool's slices.
+	// numbers maps the pool's slices to their positions.
 	numbers map[*Slice]int
-	// always are the slices that every node reaches.
+	// always is the set of slices that every node reaches.
 	always bitset.Set
-	// byName has the slices for one node alone, or with devices for it.
+	// byName maps a node to the slices for it alone, or with devices for it.
 	byName map[string][]int
-	// selectors are the different ones that slices and devices have. Each has the slices
-	// that a node reaches by it.
+	// selectors holds the different node selectors of slices and devices, with the slices that each
+	// makes a node reach.
 	selectors []selected
-	// byLabel has the selectors that only match nodes with one of some labels, if they are
-	// many; others has the rest.
+	// byLabel maps a label to the selectors that match only nodes with one of some labels. It is
+	// nil if there are few selectors. others holds the rest.
 	byLabel map[label][]int
 	others  []int
 }
 
-// selected has the slices that the nodes reach which a selector matches.
+// selected holds the slices that the nodes matched by a selector reach.
 type selected struct {
 	selector *nodeaffinity.NodeSelector
 	terms    *v1.NodeSelector
 	slices   []int
 }
 
-// label is a label of a node, or a field of it.
+// label is a label or a field of a node.
 type label struct {
 	key, value string
 	field      bool
 }
 
-// fewSelectors is how many selectors are rather tried than looked up.
+// fewSelectors is the maximum number of selectors that are all tried, without a lookup by label.
 const fewSelectors = 4
 
-// reachIndex returns the index, which is made when it is needed first.
+// reachIndex returns the index, and builds it on first use.
 func (p *Pool) reachIndex() *reachIndex {
 	if x := p.reaches.Load(); x != nil {
 		return x
@@ -55,7 +55,7 @@ func (p *Pool) reachIndex() *reachIndex {
 
 func newReachIndex(p *Pool) *reachIndex {
 	x := &reachIndex{numbers: make(map[*Slice]int, len(p.slices)), always: bitset.New(len(p.slices)), byName: make(map[string][]int)}
-	known := make(map[string]int) // selectors by how they are written
+	known := make(map[string]int) // selectors by their text
 	for number, slice := range p.slices {
 		x.numbers[slice] = number
 		switch {
@@ -67,8 +67,8 @@ func newReachIndex(p *Pool) *reachIndex {
 		}
 		x.add(number, slice.reach, true, known)
 		for _, device := range slice.deviceReach {
-			// Where the slice says itself who reaches it, its devices only make a difference
-			// to what can be used of it.
+			// If the slice has a node selection of its own, its devices only determine which of
+			// them a node can use.
 			x.add(number, device, !slice.reach.set(), known)
 		}
 	}
@@ -76,8 +76,8 @@ func newReachIndex(p *Pool) *reachIndex {
 	return x
 }
 
-// add notes that a slice, or a device of it, has a reach. Whoever has that reach reaches
-// the slice if reached is set.
+// add records the reach of a slice, or of one of its devices. Nodes that match it reach the slice
+// if reached is set.
 func (x *reachIndex) add(slice int, r reach, reached bool, known map[string]int) {
 	switch {
 	case r.nodeName != "":
@@ -106,7 +106,7 @@ func addLast(list []int, slice int, reached bool) []int {
 	return append(list, slice)
 }
 
-// indexSelectors prepares matching.
+// indexSelectors prepares matching selectors to nodes.
 func (x *reachIndex) indexSelectors() {
 	if len(x.selectors) > fewSelectors {
 		x.byLabel = make(map[label][]int)
@@ -123,8 +123,8 @@ func (x *reachIndex) indexSelectors() {
 	}
 }
 
-// neededLabels returns labels of which a node must have at least one to match. needed is
-// false if it may have none of them.
+// neededLabels returns a list of labels. A node needs at least one of them to match the selector.
+// needed is false if nodes without any of them may match.
 func neededLabels(selector *v1.NodeSelector) (labels []label, needed bool) {
 	for _, term := range selector.NodeSelectorTerms {
 		in := func(r v1.NodeSelectorRequirement) bool { return r.Operator == v1.NodeSelectorOpIn }
@@ -132,7 +132,7 @@ func neededLabels(selector *v1.NodeSelector) (labels []label, needed bool) {
 			labels = appendLabels(labels, term.MatchExpressions[i], false)
 		} else if i := slices.IndexFunc(term.MatchFields, in); i >= 0 {
 			labels = appendLabels(labels, term.MatchFields[i], true)
-		} else if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // Nothing matches an empty term.
+		} else if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty term matches no node.
 			return nil, false
 		}
 	}
@@ -148,8 +148,8 @@ func appendLabels(labels []label, requirement v1.NodeSelectorRequirement, field 
 	return labels
 }
 
-// of returns the slices that a node reaches, and a key that is the same for nodes which see
-// the same of the pool.
+// of returns the slices that a node reaches, and a key that is the same for nodes with the same
+// view of the pool.
 func (x *reachIndex) of(node *v1.Node) (reached bitset.Set, key []byte) {
 	reached, key = x.always.Clone(), make([]byte, 0, 64)
 	add := func(list []int) {
@@ -168,7 +168,7 @@ func (x *reachIndex) of(node *v1.Node) (reached bitset.Set, key []byte) {
 	return reached, key
 }
 
-// matching returns the selectors that match a node, ascending.
+// matching returns the numbers of the selectors that match a node, ascending.
 func (x *reachIndex) matching(node *v1.Node) []int {
 	var numbers []int
 	add := func(list []int) {

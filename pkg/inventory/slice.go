@@ -14,23 +14,23 @@ import (
 type Slice struct {
 	*resourceapi.ResourceSlice
 
-	// Content is what the devices look like. It has what was derived from that, which
-	// therefore survives changes of anything else.
+	// Content is shared by slices whose devices look alike to expressions. Values derived from it
+	// survive changes of anything else.
 	Content *Content
 
 	reach reach
-	// deviceReach has one entry a device if the slice selects nodes per device
-	// (KEP-4815, perDeviceNodeSelection), otherwise it is empty.
+	// deviceReach has one entry per device if the slice selects nodes per device (KEP-4815,
+	// perDeviceNodeSelection); otherwise it is empty.
 	deviceReach []reach
 	// draws is set by a Store if any of the devices consumes counters.
 	draws bool
-	// broken is set if node selection cannot be understood. The slice then makes
-	// its pool invalid, on all nodes because nobody knows which it was meant for.
+	// broken is set if the node selection is invalid. The slice then makes its pool invalid on all
+	// nodes, because it is not known which nodes it was meant for.
 	broken error
 }
 
-// NewSlice compiles a ResourceSlice. It never fails: what cannot be used is
-// reported by the pools that the slice is part of.
+// NewSlice compiles a ResourceSlice. It never fails: the pools that the slice is part of report the
+// errors.
 func NewSlice(published *resourceapi.ResourceSlice, content *Content) *Slice {
 	s := new(Slice)
 	s.init(published, content)
@@ -69,9 +69,9 @@ func (s *Slice) poolID() PoolID {
 
 func (s *Slice) generation() int64 { return s.Spec.Pool.Generation }
 
-// reaches reports whether the slice has something for the node. A slice with
-// neither node selection of its own nor per device is for nobody: it uses an
-// extension of the API that this version does not know.
+// reaches reports whether the slice has devices for the node. A slice with neither node selection
+// of its own nor per device is for no node: it uses an extension of the API that this version does
+// not know.
 func (s *Slice) reaches(node *v1.Node) bool {
 	if s.broken != nil {
 		return true
@@ -97,7 +97,7 @@ func (s *Slice) drawsCounters() bool {
 	return false
 }
 
-// localTo returns the name of the only node that the slice can be for, or "".
+// localTo returns the name of the node if the slice is for one node alone, otherwise "".
 func (s *Slice) localTo() string {
 	if s.broken != nil {
 		return ""
@@ -105,8 +105,8 @@ func (s *Slice) localTo() string {
 	return s.reach.nodeName
 }
 
-// usesCompatibilityGroups reports whether a device declares compatibility groups,
-// which an allocator without that feature must not ignore.
+// usesCompatibilityGroups reports whether a device declares compatibility groups. An allocator
+// without that feature must not ignore them.
 func (s *Slice) usesCompatibilityGroups() bool {
 	for i := range s.Spec.Devices {
 		for _, consumption := range s.Spec.Devices[i].ConsumesCounters {

@@ -12,48 +12,48 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Snapshot is a list of slices that does not change, and shows nodes what a Store with
-// these slices would. It is for those who ask about a few nodes: slices are looked at
-// when a node asks for them, and what is found out is kept with them (see Known).
+// Snapshot is a fixed list of slices, and gives nodes the same views as a Store with these slices.
+// It suits questions about few nodes: slices are read when a node needs them, and the results are
+// kept with them (see Known).
 //
-// Slices need not have names, or names of their own. Slices of a pool with the same name
-// are tried in the order of the list, those that are for one node alone before others.
+// Slices may have no names or equal names. Slices of a pool with the same name are tried in the
+// order of the list, with those for one node alone first.
 type Snapshot struct {
 	known *Known
 	list  []*resourceapi.ResourceSlice
-	// byNode and byPool are made when they are needed first.
+	// byNode and byPool are built on first use.
 	byNode func() *nodeChains
 	byPool func() *chains
-	// whole are the pools of which slices for other nodes matter, by PoolID.
+	// whole caches, by PoolID, the pools for which slices for other nodes matter.
 	whole sync.Map
 }
 
-// NewSnapshot returns a snapshot of published slices. Taints of taint rules must already
-// be part of them.
+// NewSnapshot returns a snapshot of published slices. They must already include the taints of
+// DeviceTaintRules.
 func (k *Known) NewSnapshot(published []*resourceapi.ResourceSlice) *Snapshot {
 	s := &Snapshot{known: k, list: slices.Clone(published)}
 	s.byNode, s.byPool = sync.OnceValue(s.chainNodes), sync.OnceValue(s.chainPools)
 	return s
 }
 
-// nodeChains has the slices of a snapshot by node.
+// nodeChains indexes the slices of a snapshot by node.
 type nodeChains struct {
 	local *chains
-	// parts has what was asked for before, by the first position of a node.
+	// parts caches the parts of nodes that were asked for, by the first position of a node.
 	parts []atomic.Pointer[[]*nodePart]
-	// shared are the parts of pools that are not for one node alone.
+	// shared holds the parts of pools that are not for one node alone.
 	shared []*nodePart
 }
 
-// nodePart is what a node, as far as is known without looking at its labels, may see of a
-// pool: the slices that are for it alone, and those that are for more than one node.
+// nodePart holds the slices of a pool that a node may see, regardless of its labels: those for it
+// alone, and those for more than one node.
 type nodePart struct {
 	id      PoolID
 	members []*knownSlice
 	pool    atomic.Pointer[Pool]
 }
 
-// soleSlice is the memory of what a node with one slice asks for.
+// soleSlice holds the memory for a node with one slice, in one allocation.
 type soleSlice struct {
 	parts   []*nodePart
 	pointer [1]*nodePart
@@ -81,10 +81,10 @@ func (s *Snapshot) OnNode(node *v1.Node) []*NodePool {
 	return append(result, withConditions...)
 }
 
-// nextPart returns the first part of two sorted lists and what is left of them. Of the
-// same pool, the local part has everything.
+// nextPart returns the first part of two sorted lists and the rests of the lists. If both have the
+// same pool, it returns the local part, which includes the shared slices.
 func nextPart(local, shared []*nodePart) (next *nodePart, localRest, sharedRest []*nodePart) {
-	order := cmp.Compare(len(shared), len(local)) // If either is empty, it is the other's turn.
+	order := cmp.Compare(len(shared), len(local)) // If one list is empty, take from the other.
 	if len(local) > 0 && len(shared) > 0 {
 		order = local[0].id.Compare(shared[0].id)
 	}
@@ -97,8 +97,8 @@ func nextPart(local, shared []*nodePart) (next *nodePart, localRest, sharedRest 
 	return local[0], local[1:], shared[1:]
 }
 
-// view returns what a node sees of a pool. What other nodes see of it is only looked at
-// if the node does not see a whole generation.
+// view returns the node's view of a pool. It reads slices for other nodes only if the node does not
+// see a whole generation.
 func (s *Snapshot) view(p *nodePart, node *v1.Node) *NodePool {
 	if !s.known.opts.seesWhole(p.members, node) {
 		return s.wholePool(p.id).OnNode(node)
@@ -128,7 +128,7 @@ func (o Options) seesWhole(members []*knownSlice, node *v1.Node) bool {
 	return first == nil || count == first.Spec.Pool.ResourceSliceCount
 }
 
-// partsOf returns the parts of the pools that have slices for a node alone.
+// partsOf returns the parts of the pools that have slices for the node alone.
 func (s *Snapshot) partsOf(index *nodeChains, node string) []*nodePart {
 	if node == "" {
 		return nil
@@ -150,8 +150,8 @@ func (s *Snapshot) partsOf(index *nodeChains, node string) []*nodePart {
 	return *parts
 }
 
-// localParts returns the parts that slices from a position on make up, without those that
-// are for more than one node.
+// localParts returns the parts of the slices chained from a position on, without the slices for
+// more than one node.
 func (s *Snapshot) localParts(c *chains, first int) *[]*nodePart {
 	if c.next[first] >= 0 {
 		parts := byPool(s.members(c, first))
@@ -165,7 +165,7 @@ func (s *Snapshot) localParts(c *chains, first int) *[]*nodePart {
 	return &m.parts
 }
 
-// members returns the slices from a position on that have the same key.
+// members returns the slices chained from a position on, which have the same key.
 func (s *Snapshot) members(c *chains, first int) []*knownSlice {
 	count := 0
 	for i := first; i >= 0; i = int(c.next[i]) {
@@ -178,7 +178,7 @@ func (s *Snapshot) members(c *chains, first int) []*knownSlice {
 	return members
 }
 
-// byPool sorts slices by pool. Within a pool they keep their order.
+// byPool groups slices by pool and sorts the groups. Within a pool the slices keep their order.
 func byPool(members []*knownSlice) []*nodePart {
 	slices.SortStableFunc(members, func(a, b *knownSlice) int { return a.poolID().Compare(b.poolID()) })
 	var parts []*nodePart
@@ -192,7 +192,7 @@ func byPool(members []*knownSlice) []*nodePart {
 	return parts
 }
 
-// wholePool returns a pool with the slices for all nodes.
+// wholePool returns a pool with its slices for all nodes.
 func (s *Snapshot) wholePool(id PoolID) *Pool {
 	if pool, found := s.whole.Load(id); found {
 		return pool.(*Pool)
@@ -204,7 +204,7 @@ func (s *Snapshot) wholePool(id PoolID) *Pool {
 	return pool.(*Pool)
 }
 
-// sharedRank puts slices for one node alone before others.
+// sharedRank sorts slices for one node alone before others.
 func sharedRank(slice *knownSlice) int {
 	if nodeOf(slice.ResourceSlice) == "" {
 		return 1
@@ -212,7 +212,7 @@ func sharedRank(slice *knownSlice) int {
 	return 0
 }
 
-// chainNodes goes through the list once.
+// chainNodes indexes the list by node in one pass.
 func (s *Snapshot) chainNodes() *nodeChains {
 	index := &nodeChains{local: newChains(len(s.list)), parts: make([]atomic.Pointer[[]*nodePart], len(s.list))}
 	var shared []*knownSlice

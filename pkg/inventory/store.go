@@ -14,10 +14,9 @@ import (
 // Store keeps the current version of every pool and the index from nodes to
 // pools. Writers are serialised by a mutex; readers only load pointers.
 //
-// The Refresh methods take a function that reads the source of truth (an
-// informer's store) and call it under the writers' lock. Whoever calls last
-// therefore applies a state that is at least as new as that of any earlier
-// call: callers may be several, may be late and may repeat themselves.
+// The Refresh methods take a function that reads the source of truth (an informer's store) and call
+// it under the writers' lock. Each call therefore applies a state at least as new as that of any
+// earlier call: calls may come from several goroutines, late and repeatedly.
 type Store struct {
 	opts Options
 
@@ -25,7 +24,7 @@ type Store struct {
 	slices  map[string]*Slice
 	members map[PoolID]*members
 	rules   taintRules
-	// contents are those of slices.
+	// contents holds the Content of each of slices.
 	contents contents
 
 	pools sync.Map // PoolKey to *Pool
@@ -33,29 +32,30 @@ type Store struct {
 	// shared is replaced when a pool changes that is not for one node alone.
 	shared atomic.Pointer[sharedViews]
 
-	// Changed has what changed for nodes that have slices for themselves.
+	// Changed records changes for nodes that have slices for themselves.
 	Changed Changes[Change]
 
-	// SharedChanged has what changed of pools that are not for one node alone.
+	// SharedChanged records changes of pools that are not for one node alone.
 	SharedChanged Changes[PoolID]
 
-	// Published, if set, is called with each change of a pool: the version before and
-	// the one after, nil if there is none. It is called under the writers' lock, must be quick
-	// (and therefore not ask what the devices of a version are), and must be set before use.
+	// Published, if set, is called with each change of a pool: the version before and the one
+	// after, nil if there is none. It is called under the writers' lock and must be quick, so it
+	// must not read the devices of a version. It must be set before use.
 	Published func(before, after *Pool)
 
-	// Superseded, if set, is called with each slice of the newest generation that was changed or deleted, or is
-	// not of the newest any more because the first slice of another has come; by is what takes its place under
-	// its name, nil if that is nothing, or nothing of that pool. It is called with slices of older generations,
-	// maybe once more, when they are changed or go. Pools of which no device consumes counters are left out. It is called under the writers'
-	// lock, before anybody can see the pool without the slice, and must be set before use.
+	// Superseded, if set, is called with each slice of the newest generation that is changed or
+	// deleted, or that becomes old because the first slice of a newer generation arrives. by is the
+	// slice of the same name and pool that replaces it, or nil. Superseded is also called with
+	// slices of older generations, possibly once more, when they are changed or deleted. It is not
+	// called for pools without devices that consume counters. It is called under the writers' lock,
+	// before readers can see the pool without the slice, and must be set before use.
 	Superseded func(slice, by *Slice)
 }
 
-// Change is a pool, or a node, of which something changed: all nodes that the pool has slices
-// for (NodesOf) may see something else than before, or the node, which had one.
+// Change names a pool or a node that changed. If it is a pool, all nodes that it has slices for
+// (NodesOf) may see a difference. If it is a node, the node had a slice and may see a difference.
 type Change struct {
-	Pool PoolID // zero if it is a Node
+	Pool PoolID // zero if Node is set
 	Node string
 }
 
@@ -74,8 +74,8 @@ func NewStore(opts Options) *Store {
 	return s
 }
 
-// FromSlices returns a store that holds the given slices. Taints of taint rules
-// must already be part of them.
+// FromSlices returns a store that holds the given slices. They must already include the taints of
+// DeviceTaintRules.
 func FromSlices(published []*resourceapi.ResourceSlice, opts Options) *Store {
 	s := NewStore(opts)
 	for _, slice := range published {
@@ -101,8 +101,8 @@ func (s *Store) RefreshSlice(name string, read func() *resourceapi.ResourceSlice
 	s.replace(old, published)
 }
 
-// replace publishes a change of one slice. Readers may see the pool before and
-// after, but never a node without a pool that it has in both.
+// replace publishes a change of one slice. Readers may see the pool before and after, but never a
+// node without a pool that it has both before and after.
 func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	var added *Slice
 	if published != nil {
@@ -129,7 +129,7 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 		s.publish(old.poolID())
 	}
 	if old != nil {
-		s.contents.release(old.Content) // Last, because the new version may have the same.
+		s.contents.release(old.Content) // Release last, because the new version may have the same content.
 		node := old.localTo()
 		s.nodes.remove(node, old.poolID())
 		switch {
@@ -141,9 +141,9 @@ func (s *Store) replace(old *Slice, published *resourceapi.ResourceSlice) {
 	}
 }
 
-// supersede calls Superseded before a slice takes the place of another; either may be nil.
+// supersede calls Superseded before a slice replaces another; either may be nil.
 func (s *Store) supersede(old, added *Slice) {
-	var by *Slice // in the place of old
+	var by *Slice // replaces old
 	if old != nil && added != nil && added.poolID() == old.poolID() && added.generation() >= old.generation() {
 		by = added
 	}
@@ -164,15 +164,15 @@ func (s *Store) supersede(old, added *Slice) {
 			}
 		}
 	}
-	// Of a leftover, too: a process that was started while its driver updated the pool knows of no newer one what devices draw.
+	// Leftovers of older generations count as well: a process that started while its driver updated
+	// the pool has no newer record of what devices consume.
 	if old != nil && (old.draws || s.members[old.poolID()].tally().drawing > 0) {
 		s.Superseded(old, by)
 	}
 }
 
-// RefreshTaintRule brings one taint rule up to date. read returns its current version, or
-// nil if it does not exist. What else than its spec changed, such as its status, does not
-// matter.
+// RefreshTaintRule brings one DeviceTaintRule up to date. read returns its current version, or nil
+// if it does not exist. Changes outside its spec, for example of its status, have no effect.
 func (s *Store) RefreshTaintRule(name string, read func() *resourceapi.DeviceTaintRule) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -187,7 +187,7 @@ func (s *Store) RefreshTaintRule(name string, read func() *resourceapi.DeviceTai
 	}
 }
 
-// inScope returns the pools that any of some rules may apply to.
+// inScope returns the pools that any of the given rules may apply to.
 func (s *Store) inScope(rules ...*resourceapi.DeviceTaintRule) (ids []PoolID) {
 	for _, rule := range rules {
 		scope, found := scopeOf(rule)
@@ -210,7 +210,7 @@ func (s *Store) inScope(rules ...*resourceapi.DeviceTaintRule) (ids []PoolID) {
 // Pool returns the current version of a pool, or nil if it has no slices.
 func (s *Store) Pool(id PoolID) *Pool { return s.pool(unique.Make(id)) }
 
-// All yields the current versions of all pools, in no order.
+// All yields the current versions of all pools. The order is undefined.
 func (s *Store) All() iter.Seq[*Pool] {
 	return func(yield func(*Pool) bool) {
 		s.pools.Range(func(_, pool any) bool { return yield(pool.(*Pool)) })
@@ -239,7 +239,7 @@ func (s *Store) forget(slice *Slice) {
 	}
 }
 
-// publish makes a new version of a pool, which whoever needs it first builds.
+// publish makes a new version of a pool, which its first reader builds.
 func (s *Store) publish(id PoolID) {
 	var after *Pool
 	before, key := s.Pool(id), unique.Make(id)
@@ -250,7 +250,7 @@ func (s *Store) publish(id PoolID) {
 		s.pools.Store(key, after)
 	}
 	if s.nodes.sharedCounts[id] > 0 {
-		s.shared.Store(new(sharedViews)) // After the pool: what is found out from now on is of the new version.
+		s.shared.Store(new(sharedViews)) // After the pool: views cached from now on are of the new version.
 		s.SharedChanged.Add(id)
 	}
 	if s.Published != nil {
@@ -261,8 +261,7 @@ func (s *Store) publish(id PoolID) {
 	}
 }
 
-// SharedPools returns the pools that are not for one node alone, as far as it is known
-// from each slice by itself.
+// SharedPools returns the pools with a slice that, taken by itself, is not for one node alone.
 func (s *Store) SharedPools() []PoolID {
 	keys := *s.nodes.shared.Load()
 	ids := make([]PoolID, len(keys))
@@ -272,8 +271,8 @@ func (s *Store) SharedPools() []PoolID {
 	return ids
 }
 
-// NodesOf returns the nodes that the pool has slices for, one for each slice that is for
-// one node alone.
+// NodesOf returns the names of the nodes that slices of the pool are for alone. A name may occur
+// more than once.
 func (s *Store) NodesOf(id PoolID) []string {
 	pool := s.Pool(id)
 	if pool == nil {
@@ -288,13 +287,13 @@ func (s *Store) NodesOf(id PoolID) []string {
 	return nodes
 }
 
-// IsLocal reports whether a node has pools for itself.
+// IsLocal reports whether a node has pools with slices for it alone.
 func (s *Store) IsLocal(node string) bool {
 	_, found := s.nodes.local.Load(node)
 	return found
 }
 
-// LocalNodes yields the names of all nodes that have pools for themselves.
+// LocalNodes yields the names of all nodes that have pools with slices for them alone.
 func (s *Store) LocalNodes() func(func(string) bool) {
 	return func(yield func(string) bool) {
 		s.nodes.local.Range(func(node, _ any) bool { return yield(node.(string)) })

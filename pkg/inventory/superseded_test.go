@@ -11,7 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// TestSuperseded: of which slices a store tells that they are not the newest any more, and by what.
+// TestSuperseded: the store reports the slices that are no longer the newest, and their
+// replacements.
 func TestSuperseded(t *testing.T) {
 	t.Parallel()
 	var told []string

@@ -8,18 +8,18 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// taintRules are the DeviceTaintRules (KEP-5055) by the pools that they may apply to, so
-// that a change of one rule only costs these. It needs the store's mutex; the lists that it
+// taintRules indexes the DeviceTaintRules (KEP-5055) by the pools that they may apply to, so that a
+// change of one rule affects only these pools. It needs the store's mutex; the lists that it
 // returns never change.
 type taintRules struct {
 	byName map[string]*resourceapi.DeviceTaintRule
-	// byScope has lists sorted by name, so that the taints of a device do not depend on
-	// the order of events.
+	// byScope has lists sorted by name, so that the taints of a device do not depend on the order
+	// of events.
 	byScope map[ruleScope][]*resourceapi.DeviceTaintRule
 }
 
-// ruleScope is what a rule says about pools. A field of the selector that is not set
-// matches everything (DeviceTaintSelector).
+// ruleScope is the part of a rule's selector that selects pools. A field of the selector that is
+// not set matches everything (DeviceTaintSelector).
 type ruleScope struct {
 	PoolID
 	anyDriver, anyPool bool
@@ -29,7 +29,8 @@ func newTaintRules() taintRules {
 	return taintRules{byName: make(map[string]*resourceapi.DeviceTaintRule), byScope: make(map[ruleScope][]*resourceapi.DeviceTaintRule)}
 }
 
-// scopeOf returns the scope of a rule. A rule without selector has none: it matches nothing.
+// scopeOf returns the scope of a rule. A rule without a selector has none, because it matches
+// nothing.
 func scopeOf(rule *resourceapi.DeviceTaintRule) (scope ruleScope, found bool) {
 	if rule == nil || rule.Spec.DeviceSelector == nil {
 		return ruleScope{}, false
@@ -45,8 +46,8 @@ func (s ruleScope) includes(id PoolID) bool {
 	return (s.anyDriver || s.Driver == id.Driver) && (s.anyPool || s.Name == id.Name)
 }
 
-// replace takes over the current state of a rule, nil if it does not exist, and returns the
-// one before.
+// replace stores the current state of a rule, nil if it does not exist, and returns the previous
+// one.
 func (r *taintRules) replace(name string, rule *resourceapi.DeviceTaintRule) (before *resourceapi.DeviceTaintRule) {
 	before = r.byName[name]
 	if scope, found := scopeOf(before); found {
@@ -75,8 +76,8 @@ func compareToName(rule *resourceapi.DeviceTaintRule, name string) int {
 	return cmp.Compare(rule.Name, name)
 }
 
-// scopedRules are the rules that can apply to devices of a pool, by what they say about
-// pools: each list is sorted by name.
+// scopedRules holds the rules that can apply to devices of a pool, one list sorted by name for each
+// kind of scope.
 type scopedRules [4][]*resourceapi.DeviceTaintRule
 
 // of returns the rules that can apply to devices of the pool.
@@ -89,7 +90,7 @@ func (r *taintRules) of(id PoolID) (rules scopedRules) {
 	return rules
 }
 
-// all returns the rules by name.
+// all returns the rules, sorted by name.
 func (s *scopedRules) all() (rules []*resourceapi.DeviceTaintRule) {
 	for _, list := range s {
 		rules = merged(rules, list)
@@ -110,10 +111,10 @@ func merged(a, b []*resourceapi.DeviceTaintRule) []*resourceapi.DeviceTaintRule 
 	return all
 }
 
-// deviceRules are the rules of one pool by what they say about devices.
+// deviceRules holds the rules of one pool by the device that they select.
 type deviceRules struct {
-	// general are for all devices. named are for those with a name, and have the general
-	// ones as well.
+	// general holds the rules for all devices. named maps the name of a device to its rules,
+	// including the general ones.
 	general []*resourceapi.DeviceTaintRule
 	named   map[string][]*resourceapi.DeviceTaintRule
 }
@@ -133,7 +134,7 @@ func newDeviceRules(rules []*resourceapi.DeviceTaintRule) *deviceRules {
 	return r
 }
 
-// withRules returns the taints of a device.
+// withRules returns the published taints of a device plus those of the rules.
 func withRules(device *resourceapi.Device, rules *deviceRules) []resourceapi.DeviceTaint {
 	taints := device.Taints
 	apply, named := rules.named[device.Name]

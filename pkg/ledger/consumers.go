@@ -11,24 +11,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Use is a claim with an allocation, and who needs that.
+// Use describes a claim with an allocation, and the consumers that need it.
 type Use struct {
 	Claim      ClaimRef
 	Allocation *resourceapi.AllocationResult
-	// ReservedFor is status.reservedFor of the newest state seen of the server, nil if the allocation is
-	// only in flight. InFlight are the pods whose attempts rely on it.
+	// ReservedFor is status.reservedFor of the newest server state seen, nil if the allocation is
+	// only in flight. InFlight lists the pods whose attempts rely on the allocation.
 	ReservedFor []resourceapi.ResourceClaimConsumerReference
 	InFlight    []types.UID
 }
 
-// UseOf returns the allocation of a claim and its consumers. It is the zero value if the claim has none.
+// UseOf returns the allocation of a claim and its consumers, or the zero value if the claim has no
+// allocation.
 func (l *Ledger) UseOf(claim types.UID) Use {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.use(claim)
 }
 
-// use is UseOf. It needs the mutex.
+// use implements UseOf. The caller must hold the mutex.
 func (l *Ledger) use(claim types.UID) Use {
 	r := l.claims[claim]
 	if r == nil || r.effective() == nil {
@@ -50,7 +51,8 @@ func (l *Ledger) UsesBy(consumer types.UID) []Use {
 	return uses
 }
 
-// reserve records status.reservedFor of a claim whose allocation was the one given before. It needs the mutex.
+// reserve records status.reservedFor of a claim; allocation is its effective allocation before the
+// update. The caller must hold the mutex.
 func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsumerReference, allocation *resourceapi.AllocationResult) {
 	before, after := differing(r.reservedFor, consumers)
 	r.reservedFor = consumers
@@ -65,8 +67,9 @@ func (l *Ledger) reserve(r *record, consumers []resourceapi.ResourceClaimConsume
 	}
 }
 
-// ConsumerChanges counts, for a pool in use, how often the consumers changed of claims that hold devices of it. As long
-// as that and the PoolUsage are the same, the same consumers use the same devices. It is only to be read.
+// ConsumerChanges returns the counter of consumer changes of a pool in use. It counts how often the
+// consumers of claims with devices of the pool changed. While the counter and the PoolUsage stay
+// the same, the same consumers use the same devices. Callers must only read the counter.
 func (l *Ledger) ConsumerChanges(pool inventory.PoolKey) *atomic.Uint64 {
 	if count, found := l.changes.Load(pool); found {
 		return count.(*atomic.Uint64)
@@ -75,7 +78,8 @@ func (l *Ledger) ConsumerChanges(pool inventory.PoolKey) *atomic.Uint64 {
 	return count.(*atomic.Uint64)
 }
 
-// ConsumerChanged has ConsumerChanges count something about a consumer that its claims do not show.
+// ConsumerChanged increments ConsumerChanges for a change of a consumer that its claims do not
+// show.
 func (l *Ledger) ConsumerChanged(consumer types.UID) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -86,7 +90,7 @@ func (l *Ledger) ConsumerChanged(consumer types.UID) {
 	}
 }
 
-// countChange counts that the consumers of an allocation changed. It needs the mutex.
+// countChange counts a change of the consumers of an allocation. The caller must hold the mutex.
 func (l *Ledger) countChange(allocation *resourceapi.AllocationResult) {
 	if allocation == nil {
 		return
@@ -96,8 +100,8 @@ func (l *Ledger) countChange(allocation *resourceapi.AllocationResult) {
 	}
 }
 
-// differing returns the lists without what they have in common at both ends: of hundreds of consumers,
-// an update adds or removes one.
+// differing returns the lists without their common start and end. An update adds or removes one of
+// hundreds of consumers, so little remains.
 func differing[T comparable](a, b []T) ([]T, []T) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -108,14 +112,15 @@ func differing[T comparable](a, b []T) ([]T, []T) {
 	return a, b
 }
 
-// uses records that a consumer uses a claim. It needs the mutex.
+// uses records that a consumer uses a claim. The caller must hold the mutex.
 func (l *Ledger) uses(consumer, claim types.UID) {
 	if claims := l.consumers[consumer]; !slices.Contains(claims, claim) {
 		l.consumers[consumer] = append(claims, claim)
 	}
 }
 
-// leaves records that one of the ways in which a consumer used a claim has ended. It needs the mutex.
+// leaves records that a consumer no longer uses a claim, unless it still uses it in another way.
+// The caller must hold the mutex.
 func (l *Ledger) leaves(consumer types.UID, r *record) {
 	if slices.Contains(r.users, consumer) ||
 		slices.ContainsFunc(r.reservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool { return c.UID == consumer }) {

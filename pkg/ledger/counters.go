@@ -8,31 +8,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Remaining is what is left of a pool's counters (KEP-4815). It is immutable.
+// Remaining holds the amounts that are left of a pool's counters (KEP-4815). It is immutable.
 type Remaining struct {
-	// Amounts are by number of the counter, see inventory.Counters.
+	// Amounts holds the amount left of each counter, by its number (see inventory.Counters).
 	Amounts []amount.Amount
-	// Overdrawn is true if any counter is negative: a driver published less than was
-	// already in use. Nothing that draws on counters can be allocated from the pool
-	// until that is settled.
+	// Overdrawn is true if any counter is negative: a driver published less than was already in
+	// use. Until that is resolved, no device that consumes counters can be allocated from the pool.
 	Overdrawn bool
-	negative  int // how many counters are
-	// Unknown are the devices in use, by name, that are not published any more and of which nobody knows what
-	// they draw, see Follow. As long as there are any, it is as if the pool was overdrawn.
+	negative  int // number of negative counters
+	// Unknown lists, by name, the devices in use that are no longer published and whose counter
+	// consumption is not known (see Follow). A pool with such devices counts as overdrawn.
 	Unknown []string
-	// formerGroups is set if something that is not published any more had compatibility groups.
+	// formerGroups is set if a device in use had compatibility groups in a version that is no
+	// longer published.
 	formerGroups bool
 }
 
-// Blocked reports whether nothing that draws on counters can be allocated from the pool.
+// Blocked reports whether no device that consumes counters can be allocated from the pool.
 func (r *Remaining) Blocked() bool { return r.Overdrawn || len(r.Unknown) > 0 }
 
-// unusedKey is where a pool keeps what is left if nothing is in use.
+// unusedKey is the cache key of the Remaining of a pool without devices in use.
 type unusedKey struct{}
 
-// Remaining returns what is left of the pool's counters after all devices in use
-// have drawn from them, whoever uses them and for whichever node, and as much as they
-// drew when that was published, see Follow.
+// Remaining returns the amounts left of the pool's counters. It subtracts the consumption of all
+// devices in use, on all nodes, including consumption that slices no longer publish (see Follow).
 func (u *PoolUsage) Remaining(pool *inventory.NodePool) *Remaining {
 	derive := func() *Remaining { return u.remainingOf(pool) }
 	if u.Len() == 0 {
@@ -71,12 +70,12 @@ func negatives(a amount.Amount) int {
 	return 0
 }
 
-// exhaustedKey is where a pool keeps Exhausted if nothing is in use.
+// exhaustedKey is the cache key of the Exhausted set of a pool without devices in use.
 type exhaustedKey struct{}
 
-// Exhausted returns the devices of the pool (by position) for which too little is
-// left of a counter. Devices of which somebody has a share are not among them: one
-// more share draws nothing. The set is shared and must not be changed.
+// Exhausted returns the devices of the pool, by position, that need more of a counter than is left.
+// Devices with shares in use are not in the set: another share consumes no more counters. The set
+// is shared and must not be changed.
 func (u *PoolUsage) Exhausted(pool *inventory.NodePool) bitset.Set {
 	if pool.Counters == nil || pool.Partitions.Empty() {
 		return nil

@@ -11,29 +11,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// A driver may withdraw a device that is in use, or publish that it draws less. What the claim uses goes
-// on to draw as much as when it got the device: a ledger that follows the slices remembers that for as long as
-// anybody uses the device. If it was started later, it cannot: a device in use that a complete pool with
-// counter sets has not, and that is in no slice of an older generation either, may draw from any of these sets.
+// A driver may withdraw a device that is in use, or publish lower consumption for it. The claim
+// that uses the device goes on to consume as much as when it got the device. A ledger that follows
+// the slices remembers that consumption while the device is in use. A ledger that started later
+// cannot: if a complete pool with counter sets lacks a device in use, and no slice of an older
+// generation has it either, the device may consume from any of these sets.
 //
-// Upstream counts such devices for nothing. All other views do the same (NewPoolUsage, NewHeldUsage, and with
-// them allocator.New, which has to give upstream's results; a Ledger without Follow): they do not know what was
-// published before.
+// Upstream does not count such devices. Neither do views that do not know what was published
+// before: NewPoolUsage, NewHeldUsage (and with them allocator.New, which must give upstream's
+// results), and a Ledger without Follow.
 
-// drawn is what slices that are not there any more said that a device in use consumes of counters: of each
-// counter the most. A counter set is there several times if different compatibility groups were published for it:
-// what joins the device has to go with all of them. It is immutable.
+// drawn holds the counter consumption of a device in use according to slices that no longer exist:
+// the maximum for each counter. A counter set occurs several times if it was published with
+// different compatibility groups: a device that joins must be compatible with all of them. It is
+// immutable.
 type drawn []resourceapi.DeviceCounterConsumption
 
-// mostDrawn is of how many counters it is remembered for a device. A driver that goes on to invent others must not
-// fill the memory.
+// mostDrawn limits how many counters are remembered for a device, so that a driver that keeps
+// inventing counters cannot fill the memory.
 const mostDrawn = 256
 
-// beyond stands for more than mostDrawn: then it is as if nobody knew what the device draws.
+// beyond stands for more than mostDrawn counters. The consumption of the device then counts as
+// unknown.
 var beyond = new(drawn)
 
-// Follow has the ledger judge counters and capacities by what a store has, and remember what devices in use
-// draw. It has to be called before either is used.
+// Follow makes the ledger judge counters and capacities by the contents of a store, and remember
+// the counter consumption of devices in use. It must be called before the ledger or the store is
+// used.
 func (l *Ledger) Follow(store *inventory.Store) {
 	l.Pools = func(id inventory.PoolID) *inventory.NodePool {
 		if pool := store.Pool(id); pool != nil {
@@ -44,8 +48,8 @@ func (l *Ledger) Follow(store *inventory.Store) {
 	store.Superseded, l.followed = l.superseded, store
 }
 
-// superseded is told of slices as inventory.Store says: what was published of devices in use is
-// remembered, unless it still is.
+// superseded implements inventory.Store.Superseded. It remembers the published consumption of
+// devices in use, unless by still publishes the same.
 func (l *Ledger) superseded(slice, by *inventory.Slice) {
 	id := slice.PoolID()
 	if len(slice.Spec.Devices) == 0 || l.Pool(id).Len() == 0 {
@@ -56,7 +60,7 @@ func (l *Ledger) superseded(slice, by *inventory.Slice) {
 	before := l.Pool(id)
 	isOver := func(device *resourceapi.Device, at int) bool { return !consumesTheSame(by, at, device) }
 	if pool := l.followed.Pool(id); slice.Spec.Pool.Generation < pool.Generation() {
-		// What is remembered already, or published, is newer.
+		// What is remembered or published is newer than this slice.
 		isOver = func(device *resourceapi.Device, _ int) bool {
 			return before.Device(device.Name).drawn == nil && pool.Everywhere().Device(device.Name) == nil
 		}
@@ -66,7 +70,8 @@ func (l *Ledger) superseded(slice, by *inventory.Slice) {
 	}
 }
 
-// remember returns the usage with what a slice says of those devices in use, at a position, of which that is over.
+// remember returns the usage plus the consumption that a slice states for devices in use for which
+// isOver returns true.
 func (u *PoolUsage) remember(slice *inventory.Slice, isOver func(device *resourceapi.Device, at int) bool) *PoolUsage {
 	next := u
 	for i := range slice.Spec.Devices {
@@ -84,7 +89,8 @@ func (u *PoolUsage) remember(slice *inventory.Slice, isOver func(device *resourc
 	return next
 }
 
-// consumesTheSame reports whether a slice, which may be nil, has a device as another one has it at a position.
+// consumesTheSame reports whether a slice, which may be nil, has the device with the same counter
+// consumption. It looks at the given position first.
 func consumesTheSame(slice *inventory.Slice, at int, device *resourceapi.Device) bool {
 	if slice == nil {
 		return false
@@ -96,7 +102,7 @@ func consumesTheSame(slice *inventory.Slice, at int, device *resourceapi.Device)
 	return at >= 0 && amount.DeepEqual(devices[at].ConsumesCounters, device.ConsumesCounters)
 }
 
-// and returns the most of both of each counter, and the compatibility groups of both.
+// and returns the maximum of both for each counter, with the compatibility groups of both.
 func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn {
 	switch d {
 	case nil:
@@ -139,8 +145,8 @@ func goesWith(a, b *resourceapi.DeviceCounterConsumption) bool {
 	return a.CounterSet == b.CounterSet && slices.Equal(a.CompatibilityGroups, b.CompatibilityGroups)
 }
 
-// Withdrawn yields the devices in use that a pool does not publish any more, or not as before, in no order, and what
-// they consumed of counters before.
+// Withdrawn yields the devices in use that a pool no longer publishes, or publishes with other
+// consumption, and their former counter consumption. The order is undefined.
 func (u *PoolUsage) Withdrawn(pool *inventory.NodePool) iter.Seq2[string, Consumption] {
 	return func(yield func(string, Consumption) bool) {
 		if !u.follows || pool.Counters == nil || len(pool.Counters.Sets) == 0 {
@@ -157,8 +163,8 @@ func (u *PoolUsage) Withdrawn(pool *inventory.NodePool) iter.Seq2[string, Consum
 	}
 }
 
-// Consumption is what a device in use that is not published as before consumes of counters. If nobody knows that, it
-// may be anything of any counter.
+// Consumption is the counter consumption of a device in use that is not published as before. If it
+// is not Known, the device may consume any amount of any counter.
 type Consumption struct {
 	Known bool
 	Of    []resourceapi.DeviceCounterConsumption
@@ -178,13 +184,13 @@ func (u DeviceUsage) consumption(pool *inventory.NodePool, name string) Consumpt
 	return Consumption{}
 }
 
-// HasCompatibilityGroups reports whether any device of a pool has compatibility groups, or one in use had some when something
-// else was published of it.
+// HasCompatibilityGroups reports whether any device of a pool has compatibility groups, or whether
+// a device in use had some in an earlier version.
 func (u *PoolUsage) HasCompatibilityGroups(pool *inventory.NodePool) bool {
 	return pool.HasCompatibilityGroups() || u.follows && u.Remaining(pool).formerGroups
 }
 
-// takeFormer takes what devices in use draw beyond what is published of them.
+// takeFormer subtracts what devices in use consume beyond their published consumption.
 func (u *PoolUsage) takeFormer(pool *inventory.NodePool, remaining *Remaining) {
 	whole := pool.Whole()
 	for name, device := range u.Withdrawn(pool) {
@@ -201,13 +207,14 @@ func (u *PoolUsage) takeFormer(pool *inventory.NodePool, remaining *Remaining) {
 	slices.Sort(remaining.Unknown)
 }
 
-// takeMore takes what a device consumes of the counters that the pool has, less what was taken already.
+// takeMore subtracts a device's consumption of the counters that the pool has, less the amounts in
+// taken.
 func takeMore(left []amount.Amount, counters *inventory.Counters, consumptions []resourceapi.DeviceCounterConsumption, taken []inventory.Draw) {
 	for i := range consumptions {
 		for name, counter := range consumptions[i].Counters {
 			number, found := counters.Number(consumptions[i].CounterSet, name)
 			if !found {
-				continue // Of what is not published, nobody gets anything.
+				continue // Nothing can be allocated from a counter that is not published.
 			}
 			more := amount.Of(counter.Value).Minus(drawnOf(taken, number))
 			if !more.IsNegative() {
@@ -217,7 +224,7 @@ func takeMore(left []amount.Amount, counters *inventory.Counters, consumptions [
 	}
 }
 
-// drawnOf returns what draws take of a counter.
+// drawnOf returns the amount of a counter that draws consume.
 func drawnOf(draws []inventory.Draw, counter int) amount.Amount {
 	for _, draw := range draws {
 		for number, drawn := range draw.All() {

@@ -40,7 +40,8 @@ func (f following) withdraw(names ...string) {
 	}
 }
 
-// memory is what is left of the counter of that name of pool p, or of which devices it is not known.
+// memory returns the amount left of the counter of that name in pool p, or the devices with unknown
+// consumption.
 func (f following) memory() string {
 	pool := f.store.Pool(poolID("p")).Everywhere()
 	remaining := f.Pool(pool.ID).Remaining(pool)
@@ -204,8 +205,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestWithdrawnInFlight: a claim that is put in flight before it exists (KEP-5004) keeps what its devices draw when it
-// gets its UID, and so does the one that it has in flight when that is committed.
+// TestWithdrawnInFlight: the remembered consumption stays when a claim that was put in flight
+// before it exists (KEP-5004) gets its UID, and when an in-flight allocation is committed.
 func TestWithdrawnInFlight(t *testing.T) {
 	t.Parallel()
 	f := newFollowing(generation(1, draws("half", "20"))...)
@@ -225,8 +226,9 @@ func TestWithdrawnInFlight(t *testing.T) {
 	require.NoError(t, f.tries("whole"))
 }
 
-// TestWithdrawnBeforeTheStart: of a device that was withdrawn before the ledger was there, nobody knows what it drew. As long as
-// it is in use, nothing is allocated that draws on counters of that pool, and everything else is.
+// TestWithdrawnBeforeTheStart: the consumption of a device that was withdrawn before the ledger
+// existed is unknown. While the device is in use, no device that consumes counters of that pool is
+// allocated; other devices are.
 func TestWithdrawnBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	published := append(generation(2, draws("half", "20"), b.Device("plain")),
@@ -266,7 +268,8 @@ func memoryOf(v ledger.View, pool *inventory.NodePool) string {
 	return left.String()
 }
 
-// TestFormerSlices: a ledger that is started while slices of the older generation are still there takes what they say.
+// TestFormerSlices: a ledger that is started while slices of the older generation still exist uses
+// their consumption.
 func TestFormerSlices(t *testing.T) {
 	t.Parallel()
 	f := newFollowing(append(generation(1, draws("half", "20")), generation(2, draws("whole", "40"))...)...)
@@ -312,8 +315,8 @@ func TestOlderLeftovers(t *testing.T) {
 	require.Equal(t, "20", f.memory())
 }
 
-// TestRandomWithdrawals: in pools of any size, what is left is what there is less the most that each device in use was
-// published to draw since somebody has used it.
+// TestRandomWithdrawals: in pools of any size, the amount left is the published amount less the
+// maximum consumption of each device in use that was published while it was in use.
 func TestRandomWithdrawals(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(60) {

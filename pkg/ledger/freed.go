@@ -8,14 +8,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Freed are the devices of which less is in use than before, by pool: what others may have
-// waited for. All that changes the ledger says so itself, because from outside it cannot be
-// known: of a claim that was allocated and deallocated while the watch was broken, no event
-// shows that it ever had anything.
+// Freed lists, by pool, the devices that are less in use than before: other pods may have waited
+// for them. Each method that changes the ledger returns it, because events cannot tell: if a claim
+// was allocated and deallocated while the watch was broken, no event shows that it ever had
+// devices.
 type Freed map[inventory.PoolID][]string
 
-// And returns what became free in one of two steps. Either may be nil, and must not be
-// used any more.
+// And returns the union of two Freed values. Either may be nil, and neither may be used afterwards.
 func (f Freed) And(more Freed) Freed {
 	if f == nil {
 		return more
@@ -26,8 +25,8 @@ func (f Freed) And(more Freed) Freed {
 	return f
 }
 
-// freed returns what an allocation had and the next one has not, now that this is
-// published. A device that another claim has for itself as well is not free.
+// freed returns the devices that the allocation before used and after does not, once the change is
+// published. A device that another claim also holds exclusively is not free.
 func (l *Ledger) freed(before, after *resourceapi.AllocationResult) Freed {
 	if before == nil {
 		return nil

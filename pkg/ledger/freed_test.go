@@ -12,14 +12,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// freed is what an expectation looks like.
+// freed returns the expected result for some devices of one pool.
 func freed(pool string, devices ...string) ledger.Freed { return ledger.Freed{poolID(pool): devices} }
 
 func refreshed(l *ledger.Ledger, name string, claim *resourceapi.ResourceClaim) ledger.Freed {
 	return l.Refresh(b.Namespace+"/"+name, func() *resourceapi.ResourceClaim { return claim })
 }
 
-// TestFreed: whatever changes the ledger says what became free by that.
+// TestFreed: each method that changes the ledger returns the devices that became free.
 func TestFreed(t *testing.T) {
 	l := ledger.New()
 	none, one, two := b.Claim("x").Obj(), b.Claim("x").Allocated("a", "gpu-0"), b.Claim("x").Allocated("a", "gpu-0", "gpu-1")

@@ -8,16 +8,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// HeldError says that a device which a plan needs is held by somebody else.
+// HeldError reports that another claim holds a device that a plan needs.
 type HeldError struct {
-	Claim  ClaimRef // who wants the device
+	Claim  ClaimRef // claim that wants the device
 	Pool   inventory.PoolID
 	Device string
-	Holder ClaimRef // who has it
+	Holder ClaimRef // claim that has it
 }
 
 func (e *HeldError) Error() string {
-	holder := "a claim of another namespace" // Of which the user of this one need not know.
+	holder := "a claim of another namespace" // The users of this claim must not learn its name.
 	if e.Holder.Namespace == e.Claim.Namespace {
 		holder = "claim " + e.Holder.String()
 	}
@@ -25,9 +25,9 @@ func (e *HeldError) Error() string {
 		e.Claim, e.Pool, e.Device, holder)
 }
 
-// held returns an error if somebody else uses a device that the allocation
-// needs for itself, or has for himself a device that it wants to share, or has that very
-// share: its ID is how drivers and other schedulers tell shares of a device apart (KEP-5075).
+// held returns an error if another claim uses a device that the allocation needs exclusively, holds
+// exclusively a device that it wants to share, or has the same share ID: drivers and other
+// schedulers tell shares of a device apart by their ID (KEP-5075).
 func (l *Ledger) held(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
 	for result := range Used(allocation) {
 		usage := l.Pool(PoolOf(result)).Device(result.Device)

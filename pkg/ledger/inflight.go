@@ -8,34 +8,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AddInFlight records that a claim is about to get an allocation, for the attempt to
-// schedule the pod with the UID user. It fails with a HeldError, and changes
-// nothing, if another claim meanwhile holds a device of it, and with an OverdrawnError if
-// others left too little of a counter or capacity, and with an IncompatibleError if
-// compatibility groups rule the devices out. It makes no difference to what is used
-// if the server is known to have allocated the claim already.
+// AddInFlight records that a claim is about to get an allocation, for the attempt to schedule the
+// pod with the UID user. It fails and changes nothing in three cases: with a HeldError if another
+// claim holds a device of the allocation by now, with an OverdrawnError if too little is left of a
+// counter or capacity, and with an IncompatibleError if compatibility groups rule the devices out.
+// If the server is known to have allocated the claim already, the usage does not change.
 //
-// Pods that are scheduled together may rely on one allocation of a claim that they
-// share, and so may the guard, which approves what a pod's attempt writes. Each of them adds
-// itself, with an allocation of the same devices; another one than the one in flight is refused.
-// What came first stays. The rest of it may differ: the server stores it with a timestamp and
-// with defaults. The entry ends with its last user. Whoever exchanges what it
-// has in flight itself ends that first, to learn what became free.
+// Pods that are scheduled together may rely on one allocation of a shared claim. So may the guard,
+// which approves the writes of a pod's attempt. Each of them adds itself with an allocation of the
+// same devices; an allocation of other devices is refused. The first allocation stays; later ones
+// may differ in other fields, because the server stores a timestamp and defaults. The entry ends
+// with its last user. A user that wants to replace its own in-flight allocation must remove it
+// first, to learn which devices became free.
 func (l *Ledger) AddInFlight(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.add(ref, user, allocation, judgement{pools: l.Pools})
 }
 
-// judgement says how an allocation is judged that is put in flight.
+// judgement sets the rules for an allocation that is put in flight.
 type judgement struct {
-	// pools are what counters and capacities are judged by, nil if they are not.
+	// pools looks up the pools to judge counters and capacities by; nil skips that check.
 	pools Pools
-	// again is set if what is in flight already is judged as well.
+	// again makes an allocation that is already in flight be judged, too.
 	again bool
 }
 
-// add is AddInFlight. It needs the mutex.
+// add implements AddInFlight. The caller must hold the mutex.
 func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult, by judgement) error {
 	r := l.claims[ref.UID]
 	if r != nil && r.inFlight != allocation && r.inFlight != nil && sameUse(r.inFlight, allocation) {
@@ -65,9 +64,9 @@ func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.Alloc
 	return nil
 }
 
-// RemoveInFlight ends what AddInFlight began for a user, whether the allocation was
-// written (then Observe came first) or given up. The allocation stays in flight while it
-// has other users. RemoveInFlight is idempotent.
+// RemoveInFlight undoes AddInFlight for a user, whether the allocation was written (then Observe
+// came first) or given up. The allocation stays in flight while it has other users. RemoveInFlight
+// is idempotent.
 func (l *Ledger) RemoveInFlight(uid, user types.UID) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -101,7 +100,7 @@ func (l *Ledger) InFlight(uid types.UID) *resourceapi.AllocationResult {
 	return nil
 }
 
-// InFlightUsers returns the pods that rely on what InFlight returns.
+// InFlightUsers returns the pods that rely on the allocation that InFlight returns.
 func (l *Ledger) InFlightUsers(uid types.UID) []types.UID {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A claim in use can be deleted by whoever may remove its finalizer, or by something that is broken. Its
-// devices then go on to be used on the node: the ledger keeps them until the pods have ended that ran with
-// them. It remembers nothing of claims that no pod runs with, and of the others only as long as these pods
-// exist. A pod runs with one claim of a name: the kubelet takes no other one while it has prepared that. So what
-// is kept is bounded by the claims that the pods name which there are.
+// A claim in use can be deleted by a client that may remove its finalizer, or by faulty software.
+// The node still uses its devices, so the ledger keeps them until the pods that run with them have
+// ended. It keeps nothing of claims without such pods. A pod runs with one claim of a given name,
+// because the kubelet accepts no other after it has prepared that one. So the kept claims are
+// bounded by the claims that existing pods name.
 
 // Runner is a pod that is on a node and has not ended.
 type Runner struct {
@@ -20,25 +20,25 @@ type Runner struct {
 	Prepared bool
 }
 
-// Running returns, of the consumers of a claim, the pods that are on a node and have not ended. It is called
-// under a lock, and must not call back.
+// Running returns those consumers of a claim that are pods on a node and have not ended. It is
+// called under a lock and must not call back.
 type Running func(claim ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) []Runner
 
-// keep has a claim that is deleted go on to hold what it has while pods run with it. It returns what others
-// hold no longer because of that. It needs the mutex.
+// keep makes a deleted claim go on to hold its devices while pods run with it. It returns the
+// devices of other kept claims that end because of that. The caller must hold the mutex.
 func (l *Ledger) keep(r *record) (freed Freed) {
 	if l.Running == nil || r.committed == nil {
 		return nil
 	}
-	// Before the pods are looked at: who ends after that finds that there is something to do.
+	// Count before Running is called: a pod that ends afterwards then finds that claims are kept.
 	l.keeping.Add(1)
 	for _, runner := range l.Running(r.ref, r.reservedFor) {
 		if r.runner(runner.Pod) != nil {
-			continue // It has the claim by itself and through its PodGroup.
+			continue // The pod has the claim both by itself and through its PodGroup.
 		}
 		if former := l.keptOfName(runner.Pod, r.ref); former != nil {
 			if former.runner(runner.Pod).Prepared {
-				continue // It runs with that one.
+				continue // The pod runs with the former claim.
 			}
 			freed = freed.And(l.endFor(runner.Pod, former))
 		}
@@ -53,7 +53,7 @@ func (l *Ledger) keep(r *record) (freed Freed) {
 	return freed
 }
 
-// runner returns what was known of a pod when the claim was deleted, nil if the claim is not kept for it.
+// runner returns the entry of a pod, nil if the claim is not kept for it.
 func (r *record) runner(pod types.UID) *Runner {
 	if at := slices.IndexFunc(r.runners, func(runner Runner) bool { return runner.Pod == pod }); at >= 0 {
 		return &r.runners[at]
@@ -61,7 +61,8 @@ func (r *record) runner(pod types.UID) *Runner {
 	return nil
 }
 
-// keptOfName returns the claim of the same name that is kept for a pod, nil if none is. It needs the mutex.
+// keptOfName returns the claim of the same name that is kept for a pod, or nil. The caller must
+// hold the mutex.
 func (l *Ledger) keptOfName(pod types.UID, ref ClaimRef) *record {
 	for _, claim := range l.keptFor[pod] {
 		if r := l.claims[claim]; r != nil && r.ref.Namespace == ref.Namespace && r.ref.Name == ref.Name {
@@ -71,7 +72,7 @@ func (l *Ledger) keptOfName(pod types.UID, ref ClaimRef) *record {
 	return nil
 }
 
-// letGo ends what keep began. It needs the mutex.
+// letGo undoes keep for all pods. The caller must hold the mutex.
 func (l *Ledger) letGo(r *record) {
 	if r.kept == nil {
 		return
@@ -90,7 +91,8 @@ func (l *Ledger) notKeptFor(pod, claim types.UID) {
 	}
 }
 
-// PodEnded is told of pods that have ended or are gone, after they can be found no more by Running.
+// PodEnded handles pods that have ended or are gone. It must be called once Running no longer
+// returns them.
 func (l *Ledger) PodEnded(pod types.UID) (freed Freed) {
 	if l.keeping.Load() == 0 {
 		return nil
@@ -105,7 +107,7 @@ func (l *Ledger) PodEnded(pod types.UID) (freed Freed) {
 	return freed
 }
 
-// endFor ends what keep began for one of the pods. It needs the mutex.
+// endFor undoes keep for one pod. The caller must hold the mutex.
 func (l *Ledger) endFor(pod types.UID, r *record) Freed {
 	l.notKeptFor(pod, r.ref.UID)
 	if r.runners = slices.DeleteFunc(r.runners, func(runner Runner) bool { return runner.Pod == pod }); len(r.runners) > 0 {

@@ -48,8 +48,8 @@ func largePool(devices int, partitions bool) []*resourceapi.ResourceSlice {
 
 func deviceName(i int) string { return fmt.Sprintf("device-%05d", i) }
 
-// TestLargePoolIsKeptUp: what is derived from the usage of a large pool is changed and not
-// derived anew. It is the same as what somebody sees who looks for the first time.
+// TestLargePoolIsKeptUp: values derived from the usage of a large pool are updated incrementally.
+// They equal the values that are derived from scratch.
 func TestLargePoolIsKeptUp(t *testing.T) {
 	const devices = 200
 	for _, partitions := range []bool{false, true} {
@@ -68,7 +68,7 @@ func TestLargePoolIsKeptUp(t *testing.T) {
 				refresh(l, name, claim)
 				known[name] = usages
 				if random.Intn(3) == 0 {
-					continue // Nobody looks.
+					continue // Nothing is derived in this round.
 				}
 				require.Equal(t, derived(ledger.NewPoolUsage(joined(known)), pool), derived(l.Pool(pool.ID), pool), "step %d", step)
 			}

@@ -12,60 +12,61 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Ledger is the one record of who holds what. It is a View of the present.
+// Ledger is the single record of the claims that hold devices. It is a View of the present.
 //
-// Claims reach it in two ways: as the API server has them (Refresh, Observe), and
-// as this scheduler intends them (AddInFlight). A claim counts once: as committed
-// if the server is known to have its allocation, otherwise as in flight. What changes
-// it returns what became free by that.
+// Claims reach it in two ways: as the API server has them (Refresh, Observe), and as this scheduler
+// intends them (AddInFlight). A claim counts once: as committed if the server is known to have its
+// allocation, otherwise as in flight. Methods that change the ledger return the devices that became
+// free.
 type Ledger struct {
 	mutex  sync.Mutex
 	claims map[types.UID]*record
 	byName map[string]types.UID // namespace/name to UID of the committed claim
-	// consumers has the claims that somebody uses, by the consumer: whom they are reserved for, and
-	// the users of what is in flight.
+	// consumers maps a consumer to the claims that it uses: those reserved for it, and those whose
+	// in-flight allocation it relies on.
 	consumers map[types.UID][]types.UID
 
 	pools sync.Map // inventory.PoolKey to *PoolUsage
-	// changes has what ConsumerChanges counts, of pools in use.
+	// changes holds the counters of ConsumerChanges for pools in use.
 	changes sync.Map // inventory.PoolKey to *atomic.Uint64
 
-	// Pools is what AddInFlight judges counters and capacities by; nil if there are none.
-	// It is called under a lock, and must not call back. It must be set before use.
+	// Pools looks up the pools by which AddInFlight judges counters and capacities; nil skips that
+	// check. It is called under a lock and must not call back. It must be set before use.
 	Pools Pools
-	// followed is what was given to Follow.
+	// followed is the store given to Follow.
 	followed *inventory.Store
-	// Running is who runs with a claim that is deleted; nil if nobody knows. It must be set before use.
+	// Running finds the pods that run with a deleted claim; nil if they are unknown. It must be set
+	// before use.
 	Running Running
-	// keeping is how many claims are kept for that, and keptFor has them by the pods.
+	// keeping counts the claims kept for running pods, and keptFor lists them by pod.
 	keeping atomic.Int64
 	keptFor map[types.UID][]types.UID
 
-	// Changed has the pools of which the usage changed.
+	// Changed records the pools whose usage changed.
 	Changed inventory.Changes[inventory.PoolID]
 }
 
-// record is what is known about one claim.
+// record is the state of one claim.
 type record struct {
 	ref ClaimRef
-	// version is the resourceVersion of the newest state seen of the server, ""
-	// if none was.
+	// version is the resourceVersion of the newest server state seen, "" if there was none.
 	version   string
 	committed *resourceapi.AllocationResult
-	// reservedFor is status.reservedFor of that state.
+	// reservedFor is status.reservedFor of that server state.
 	reservedFor []resourceapi.ResourceClaimConsumerReference
-	// inFlight is not nil exactly as long as somebody is among users.
+	// inFlight is not nil exactly while users is not empty.
 	inFlight *resourceapi.AllocationResult
-	// users are the pods whose attempts rely on inFlight, each once.
+	// users lists the pods whose attempts rely on inFlight, each once.
 	users []types.UID
-	// kept is what the claim had when it was deleted while runners ran with it, nil otherwise.
+	// kept is the allocation that the claim had when it was deleted while runners ran with it, nil
+	// otherwise.
 	kept    *resourceapi.AllocationResult
 	runners []Runner
-	// gone is set if the claim was deleted while inFlight was there, or is kept.
+	// gone is set if the claim was deleted while it had an allocation in flight, or is kept.
 	gone bool
 }
 
-// effective is the allocation that counts.
+// effective returns the allocation that counts.
 func (r *record) effective() *resourceapi.AllocationResult {
 	switch {
 	case r.committed != nil:
@@ -76,26 +77,25 @@ func (r *record) effective() *resourceapi.AllocationResult {
 	return r.inFlight
 }
 
-// ClaimState is what is known of the server's state of a claim. The zero value is that of a
-// claim of which nothing is known.
+// ClaimState is the known server state of a claim. The zero value stands for an unknown claim.
 type ClaimState struct {
 	Ref ClaimRef
 	// Version is the resourceVersion of the newest state seen.
 	Version string
-	// Committed is the allocation that it shows, nil if none.
+	// Committed is the allocation in that state, nil if none.
 	Committed *resourceapi.AllocationResult
-	// Gone is set if the claim was deleted, as long as anything is in flight for it or kept.
+	// Gone is set if the claim was deleted but is kept or still has an allocation in flight.
 	Gone bool
 }
 
-// State returns what is known of the server's state of a claim.
+// State returns the known server state of a claim.
 func (l *Ledger) State(uid types.UID) ClaimState {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.state(uid)
 }
 
-// state is State. It needs the mutex.
+// state implements State. The caller must hold the mutex.
 func (l *Ledger) state(uid types.UID) ClaimState {
 	r := l.claims[uid]
 	if r == nil {
@@ -117,7 +117,7 @@ func New() *Ledger {
 // Pool implements View.
 func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage { return l.pool(unique.Make(id)) }
 
-// OfKey is Pool for those who have the key.
+// OfKey is Pool for callers that have the key.
 func (l *Ledger) OfKey(key inventory.PoolKey) *PoolUsage { return l.pool(key) }
 
 func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
@@ -128,9 +128,9 @@ func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
 	return usage.(*PoolUsage)
 }
 
-// Refresh brings one claim up to date. read returns what the informer's store has
-// under namespace/name, nil if it has nothing; it is called under the lock, so
-// that calls may come from several goroutines, late and repeatedly.
+// Refresh brings one claim up to date. read returns the object in the informer's store under
+// namespace/name, or nil. It is called under the lock, so that calls may come late, repeatedly and
+// from several goroutines.
 func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -143,11 +143,11 @@ func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) Fre
 	return l.apply(key, claim)
 }
 
-// Observe records a claim as the server returned it from one of our own writes,
-// which can be newer than what the informer has.
+// Observe records a claim as the server returned it from a write of this scheduler, which can be
+// newer than the informer's copy.
 //
-// It does nothing for a claim of which the ledger knows nothing: that has been deleted
-// since. No event would tell of its end again, so its devices would be in use for ever.
+// It does nothing for a claim that the ledger does not know: that claim was deleted since. No event
+// would report its end again, so its devices would stay in use for ever.
 func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -157,15 +157,14 @@ func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) Freed {
 	return nil
 }
 
-// Gone records that the server has no claim with that UID any more. What is in flight
-// for it stays.
+// Gone records that the server no longer has a claim with that UID. Its in-flight allocation stays.
 func (l *Ledger) Gone(uid types.UID) Freed {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.forget(uid)
 }
 
-// apply takes over the state of a claim unless a newer one is known.
+// apply takes over the state of a claim, unless a newer state is known.
 func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Freed) {
 	if uid, found := l.byName[key]; found && !newer(claim, l.claims[uid]) {
 		return nil
@@ -190,8 +189,8 @@ func newer(claim *resourceapi.ResourceClaim, r *record) bool {
 	return r == nil || !objectversion.AtLeast(r.version, claim.ResourceVersion)
 }
 
-// forget removes what is committed for a claim that does not exist any more, unless it is kept. Its
-// entry stays while its allocation is in flight: the one who put it there ends it.
+// forget removes the committed allocation of a deleted claim, unless it is kept. The entry stays
+// while an allocation is in flight: the user of that allocation ends it.
 func (l *Ledger) forget(uid types.UID) Freed {
 	r := l.claims[uid]
 	if r == nil {
@@ -218,8 +217,8 @@ func (l *Ledger) record(ref ClaimRef) *record {
 	return r
 }
 
-// publish replaces the usage of all pools in which the two allocations differ. It returns
-// what the claim does not use any more.
+// publish replaces the usage of all pools in which the two allocations differ. It returns the
+// devices that the claim no longer uses.
 func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationResult) Freed {
 	if before == after {
 		return nil
@@ -237,7 +236,7 @@ func (l *Ledger) publish(holder ClaimRef, before, after *resourceapi.AllocationR
 	return l.freed(before, after)
 }
 
-// store replaces the usage of a pool of which anything is in use. It needs the mutex.
+// store replaces the usage of a pool with devices in use. The caller must hold the mutex.
 func (l *Ledger) store(id inventory.PoolID, usage *PoolUsage) {
 	usage.follows = l.followed != nil
 	l.pools.Store(unique.Make(id), usage)

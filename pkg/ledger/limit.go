@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// LimitKind says of what there is only so much for all claims together.
+// LimitKind is a kind of resource that all claims together can use only so much of.
 type LimitKind int
 
 const (
@@ -22,36 +22,37 @@ const (
 	CapacityLimit
 )
 
-// Limit identifies something of a pool of which there is only so much.
+// Limit identifies a counter, counter set or capacity of a pool that all claims together can use
+// only so much of.
 type Limit struct {
 	Kind     LimitKind
-	number   int // of the counter, or of the counter set
+	number   int // number of the counter or the counter set
 	device   string
 	capacity resourceapi.QualifiedName
 }
 
-// Need is what a device or a share takes of a limit.
+// Need is the demand of a device or a share on a limit.
 type Need struct {
-	// Amount is for counters and capacities.
+	// Amount is used for counters and capacities.
 	Amount amount.Amount
-	// CompatibilityGroups are those of the device.
+	// CompatibilityGroups holds those of the device.
 	CompatibilityGroups []string
 }
 
-// IsNothing reports whether the need is met whatever others take.
+// IsNothing reports whether the need is always met, whatever others take.
 func (l Limit) IsNothing(n Need) bool {
 	return l.Kind != CompatibilityLimit && n.Amount == (amount.Amount{})
 }
 
-// Room is what is left of a limit. Copies of it are independent of each other.
+// Room is the part of a limit that is left. Copies are independent of each other.
 type Room struct {
 	Limit
 	left     amount.Amount
 	together inventory.CompatibilityGroups
 }
 
-// Take takes one more need, and reports whether it fits in beside those before it. One that
-// does not fit is taken as well: of a counter or a capacity, less than nothing is left then.
+// Take subtracts one more need, and reports whether it fits in beside those before it. A need that
+// does not fit is subtracted as well: the amount left of a counter or capacity is then negative.
 func (r *Room) Take(n Need) bool {
 	if r.Kind == CompatibilityLimit {
 		joined, fits := r.together.Join(n.CompatibilityGroups)
@@ -62,18 +63,18 @@ func (r *Room) Take(n Need) bool {
 	return !r.left.IsNegative()
 }
 
-// Limits are those of a pool for all that draws from its counters.
+// Limits holds the counter and compatibility limits of a pool.
 type Limits struct {
 	pool          *inventory.NodePool
 	compatibility bool
 }
 
-// LimitsOf returns the limits of a pool. One that is not complete has none.
+// LimitsOf returns the limits of a pool. An incomplete pool has none.
 func LimitsOf(pool *inventory.NodePool) Limits { return Limits{pool, pool.HasCompatibilityGroups()} }
 
-// Drawn yields what a device takes as soon as anybody uses it, once however many claims
-// share it, as it is published now. A device that is not published takes nothing here; what it drew when
-// it was, PoolUsage.Remaining knows.
+// Drawn yields what a device takes of the limits as soon as it is in use, as published now. It
+// counts once, however many claims share the device. A device that is not published yields nothing
+// here; PoolUsage.Remaining accounts for its former consumption.
 func (l Limits) Drawn(device string) iter.Seq2[Limit, Need] {
 	return func(yield func(Limit, Need) bool) {
 		var consumptions []resourceapi.DeviceCounterConsumption // in the order of draws
@@ -93,7 +94,7 @@ func (l Limits) Drawn(device string) iter.Seq2[Limit, Need] {
 	}
 }
 
-// Room returns what is left of a limit that Drawn has named as long as nobody uses anything.
+// Room returns the full room of a limit that Drawn yielded, as if no device were in use.
 func (l Limits) Room(limit Limit) Room {
 	room := Room{Limit: limit}
 	if limit.Kind == CounterLimit {
@@ -111,8 +112,8 @@ func (l Limits) Name(limit Limit) string {
 	return counters.SetOf(limit.number) + "/" + counters.Names[limit.number]
 }
 
-// CapacityOf returns what there is of a capacity of a device, false if it has none of that
-// name: then shares may take any amount.
+// CapacityOf returns the full room of a capacity of a device. It returns false if the device has no
+// capacity of that name: shares may then take any amount.
 func CapacityOf(device *inventory.Device, name resourceapi.QualifiedName) (Room, bool) {
 	capacity, found := device.Capacity[name]
 	if !found {

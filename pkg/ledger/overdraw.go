@@ -9,13 +9,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Pools looks a pool up: all its devices, wherever they are. It returns nil for a pool
-// of which nothing is published.
+// Pools returns a pool with all its devices, on all nodes. It returns nil for a pool that is not
+// published.
 type Pools func(inventory.PoolID) *inventory.NodePool
 
-// OverdrawnError says that a plan needs more of something than is left by now.
+// OverdrawnError reports that a plan needs more of a counter or capacity than is left by now.
 type OverdrawnError struct {
-	Claim  ClaimRef // who wants it
+	Claim  ClaimRef // claim that wants it
 	Pool   inventory.PoolID
 	Device string
 	// Resource is "capacity NAME" of the device (KEP-5075), or "counter SET/NAME" of the
@@ -28,9 +28,10 @@ func (e *OverdrawnError) Error() string {
 		e.Claim, e.Pool, e.Device, e.Resource)
 }
 
-// IncompatibleError says that devices in use keep a plan from a device.
+// IncompatibleError reports that the compatibility groups of devices in use rule out a device that
+// a plan needs.
 type IncompatibleError struct {
-	Claim      ClaimRef // who wants the device
+	Claim      ClaimRef // claim that wants the device
 	Pool       inventory.PoolID
 	Device     string
 	CounterSet string
@@ -41,12 +42,13 @@ func (e *IncompatibleError) Error() string {
 		"that draw from counter set %s by now; looking for other devices", e.Claim, e.Pool, e.Device, e.CounterSet)
 }
 
-// UnknownDrawError says that a device cannot be had because nobody knows what is left of the counters that it draws on.
+// UnknownDrawError reports that a device cannot be allocated because it is not known what is left
+// of its counters.
 type UnknownDrawError struct {
-	Claim     ClaimRef // who wants the device
+	Claim     ClaimRef // claim that wants the device
 	Pool      inventory.PoolID
 	Device    string
-	Withdrawn string // a device in use that is not published any more
+	Withdrawn string // a device in use that is no longer published
 }
 
 func (e *UnknownDrawError) Error() string {
@@ -54,15 +56,14 @@ func (e *UnknownDrawError) Error() string {
 		"device %s of that pool is in use and its driver does not publish it any more; looking for other devices", e.Claim, e.Pool, e.Device, e.Withdrawn)
 }
 
-// overdraw returns an error if a claim that is not allocated cannot have the allocation
-// because of what is left of counters and capacities, or of compatibility groups. The
-// record is the claim's, nil if there is none: what it has in flight would be replaced. Of
-// pools and devices that are not published (any more) nobody knows what is left: those are
-// not judged.
+// overdraw returns an error if an unallocated claim cannot have the allocation because of the
+// counters, capacities or compatibility groups that are left. r is the claim's record, or nil: its
+// in-flight allocation would be replaced. Pools and devices that are not published (any more) are
+// not judged, because it is not known what is left of them.
 //
-// A cycle of the scheduler that plans and reserves without others in between never gets
-// here with too much. But plans may be made from one view and put in flight one after the
-// other (pods of a group), and an event may come between a plan and its reservation.
+// A scheduling cycle that plans and reserves without interruption never gets here with too much.
+// But the pods of a group may be planned from one view and put in flight one after the other, and
+// an event may come between a plan and its reservation.
 func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.AllocationResult, by judgement) error {
 	if by.pools == nil || !by.again && r != nil && r.inFlight == allocation {
 		return nil
@@ -85,20 +86,20 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 	return nil
 }
 
-// judge finds out whether an allocation fits in beside what is used of a pool.
+// judge finds out whether an allocation fits in beside the usage of a pool.
 type judge struct {
 	ref    ClaimRef
 	pool   *inventory.NodePool
 	limits Limits
 	usage  *PoolUsage
-	// rooms are what is left for the rest of the allocation, as far as that was asked for.
+	// rooms holds the limits looked at so far, with the room left for the rest of the allocation.
 	rooms map[Limit]*Room
 }
 
 func (j *judge) check(allocation *resourceapi.AllocationResult) error {
 	drawn := make(map[string]bool)
 	for result := range usedOf(j.pool.ID, allocation) {
-		// One more share of a device draws nothing.
+		// Another share of a device in use consumes no more counters.
 		if !drawn[result.Device] && !j.usage.Uses(result.Device) {
 			drawn[result.Device] = true
 			if err := j.checkKnown(result.Device); err != nil {
@@ -117,7 +118,7 @@ func (j *judge) check(allocation *resourceapi.AllocationResult) error {
 	return nil
 }
 
-// checkKnown returns an error if nobody knows what is left of the counters of a device.
+// checkKnown returns an error if it is not known what is left of the counters of a device.
 func (j *judge) checkKnown(device string) error {
 	if len(j.pool.Draws(device)) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func (j *judge) checkKnown(device string) error {
 	return nil
 }
 
-// room returns what is left of a limit that devices draw from.
+// room returns the room left of a counter, or of the compatibility groups of a counter set.
 func (j *judge) room(limit Limit) *Room {
 	if room := j.rooms[limit]; room != nil {
 		return room
@@ -150,7 +151,7 @@ func (j *judge) tooLittle(limit Limit, device string) error {
 	return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: device, Resource: "counter " + j.limits.Name(limit)}
 }
 
-// checkShare looks at what a share takes of the capacities of its device.
+// checkShare checks a share against the capacities of its device.
 func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) error {
 	device := j.pool.Device(result.Device)
 	if result.ShareID == nil || device == nil {
@@ -178,8 +179,9 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 	return nil
 }
 
-// compatibilityGroupsIn returns what the devices in use have in common that draw from a
-// counter set of a pool, wherever they are, as they are published and as they were.
+// compatibilityGroupsIn returns the compatibility groups in common to all devices in use that
+// consume from a counter set of a pool. It considers the devices on all nodes, in their published
+// and their former versions.
 func (u *PoolUsage) compatibilityGroupsIn(pool *inventory.NodePool, set int) (groups inventory.CompatibilityGroups) {
 	whole := pool.Whole()
 	for _, device := range u.Withdrawn(pool) {

@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// projection remembers what was last derived for a layout.
+// projection caches the value last derived for a layout.
 type projection[T any] struct {
 	of    *inventory.Layout
 	value T
@@ -23,16 +23,17 @@ func project[T any](cached *atomic.Pointer[projection[T]], layout *inventory.Lay
 	return value
 }
 
-// fewDevices is how many devices are rather looked at again.
+// fewDevices is the size of a layout up to which values are derived from scratch instead of carried
+// over.
 const fewDevices = 64
 
-// carry takes over what was derived from the usage before, with what is different because of
-// some devices. All others need not be looked at again: in a large pool they are many.
+// carry updates the values derived from the usage before for the touched devices. It does not look
+// at the other devices, which are many in a large pool.
 func (u *PoolUsage) carry(before *PoolUsage, touched []string) {
 	u.carrySet(&u.occupied, &before.occupied, touched, isUsed)
 	u.carrySet(&u.held, &before.held, touched, isHeld)
 	u.carrySet(&u.shared, &before.shared, touched, isShared)
-	var toggled []string // those that begin or end to draw from counters
+	var toggled []string // devices that begin or end to consume counters
 	for _, name := range touched {
 		if u.Uses(name) != before.Uses(name) {
 			toggled = append(toggled, name)
@@ -70,8 +71,9 @@ func setMember(set bitset.Set, position int, member bool) {
 	}
 }
 
-// carryRemaining reports whether what is left is known, and the pool is not blocked before or
-// after: then what a device needs is there or not as its own counters say.
+// carryRemaining carries over the remaining counters. It reports whether they are known and the
+// pool is blocked neither before nor after: only then do a device's own counters alone decide
+// whether it is exhausted.
 func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 	last := before.remaining.Load()
 	if last == nil || len(last.of.Devices) <= fewDevices || !last.of.Unique() {
@@ -98,7 +100,7 @@ func (u *PoolUsage) carryRemaining(before *PoolUsage, toggled []string) bool {
 	return !last.value.Blocked() && !remaining.Blocked()
 }
 
-// change draws for a device, or returns what it drew.
+// change subtracts the consumption of a device, or returns it.
 func (r *Remaining) change(draws []inventory.Draw, used bool) {
 	for _, draw := range draws {
 		for number := range draw.All() {
@@ -116,8 +118,8 @@ func (r *Remaining) change(draws []inventory.Draw, used bool) {
 	r.Overdrawn = r.negative > 0
 }
 
-// carryExhausted judges the devices again that draw from the same counter sets as those that
-// are new or gone, and those of which somebody has a share now, or nobody any more.
+// carryExhausted judges again the touched devices, and the devices that consume from the same
+// counter sets as the toggled ones.
 func (u *PoolUsage) carryExhausted(before *PoolUsage, touched, toggled []string) {
 	last := before.exhausted.Load()
 	remaining := u.remaining.Load()

@@ -4,10 +4,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Rename makes what is in flight for one claim the other's: a claim that is put in flight
-// before it exists gets its UID when it is created (KEP-5004). At no moment do the
-// devices look free, and nothing counts twice. Without anything in flight under the first
-// UID it does nothing.
+// Rename moves the in-flight allocation of one claim to another: a claim that is put in flight
+// before it exists gets its UID when it is created (KEP-5004). At no moment do the devices look
+// free or count twice. Rename does nothing if no allocation is in flight under the first UID.
 func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -27,7 +26,8 @@ func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 		delete(l.claims, from)
 	}
 	for _, id := range poolsOf(r.inFlight) {
-		// The new one first, so that it is in use throughout, and what it draws is not forgotten.
+		// Add the new claim first, so that the devices stay in use throughout and their consumption
+		// is not forgotten.
 		l.store(id, l.Pool(id).change(id, to, before, r.effective()).change(id, old.ref, oldBefore, old.effective()))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Used yields what an allocation uses; nil uses nothing. Devices with admin access are not
-// used (KEP-5018).
+// Used yields the results of an allocation, which may be nil. It leaves out devices with admin
+// access, which do not count as used (KEP-5018).
 func Used(allocation *resourceapi.AllocationResult) iter.Seq[*resourceapi.DeviceRequestAllocationResult] {
 	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
 		if allocation == nil {
@@ -32,7 +32,7 @@ func PoolOf(result *resourceapi.DeviceRequestAllocationResult) inventory.PoolID 
 	return inventory.PoolID{Driver: result.Driver, Name: result.Pool}
 }
 
-// usedOf yields what an allocation uses of a pool.
+// usedOf yields the results that an allocation uses of a pool.
 func usedOf(id inventory.PoolID, allocation *resourceapi.AllocationResult) iter.Seq[*resourceapi.DeviceRequestAllocationResult] {
 	return func(yield func(*resourceapi.DeviceRequestAllocationResult) bool) {
 		for result := range Used(allocation) {
@@ -43,8 +43,7 @@ func usedOf(id inventory.PoolID, allocation *resourceapi.AllocationResult) iter.
 	}
 }
 
-// poolsOf returns the pools of which allocations have any device, each once. Allocations may
-// be nil.
+// poolsOf returns the pools of all devices in the allocations, each once. Allocations may be nil.
 func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 	var pools []inventory.PoolID
 	for _, allocation := range allocations {
@@ -60,8 +59,8 @@ func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 	return pools
 }
 
-// sameUse reports whether two allocations use the same devices in the same way, and as much of
-// them. Most updates of a claim do not touch its allocation, and must cost nothing.
+// sameUse reports whether two allocations use the same devices in the same way and consume the same
+// capacity. Most updates of a claim do not touch its allocation, and must cost nothing.
 func sameUse(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -74,7 +73,7 @@ func sameUse(a, b *resourceapi.AllocationResult) bool {
 	})
 }
 
-// sameConsumption reports whether two results consume as much of each capacity.
+// sameConsumption reports whether two results consume the same amount of each capacity.
 func sameConsumption(x, y *resourceapi.DeviceRequestAllocationResult) bool {
 	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || amount.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
 }

@@ -11,26 +11,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// ErrChanged says that more is known of a claim by now than what was decided on. It has to be
-// looked at again.
+// ErrChanged reports that the known state of a claim changed since a decision about it. The caller
+// must look at the claim again.
 var ErrChanged = errors.New("the state of the claim that is known has changed")
 
-// UnpublishedError says that an allocation cannot be judged, because a device of it is not known
-// (yet), or not all of its pool: of that one cannot tell what is left of its counters.
+// UnpublishedError reports that an allocation cannot be judged, because one of its devices is not
+// known (yet) or its pool is incomplete: it is then not known what is left of the counters.
 type UnpublishedError struct {
-	Claim  ClaimRef // who wants the device
+	Claim  ClaimRef // claim that wants the device
 	Pool   inventory.PoolID
 	Device string
-	Found  string // what is published instead
+	Found  string // what is published instead, as the end of a sentence
 }
 
 func (e *UnpublishedError) Error() string {
 	return fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s %s", e.Claim, e.Device, e.Pool.Name, e.Pool.Driver, e.Found)
 }
 
-// ImpossibleError says that nobody can use a device as an allocation says, whatever is left of it.
+// ImpossibleError reports that no claim can use a device in the way that an allocation says,
+// whatever is left of it.
 type ImpossibleError struct {
-	Claim  ClaimRef // who wants the device
+	Claim  ClaimRef // claim that wants the device
 	Pool   inventory.PoolID
 	Device string
 	Why    string
@@ -40,11 +41,11 @@ func (e *ImpossibleError) Error() string {
 	return fmt.Sprintf("claim %s was to get device %s/%s %s; see what has allocated it", e.Claim, e.Pool, e.Device, e.Why)
 }
 
-// AddReviewed is AddInFlight for an allocation that somebody else has made, and of which nothing
-// but itself is known. as is the state of its claim that was looked at before; if that has changed,
-// it fails with ErrChanged. All devices have to be published, in pools that are complete, at the
-// moment in which everything else is judged; otherwise it fails with an UnpublishedError. It fails with
-// an ImpossibleError if the allocation is none that a scheduler makes.
+// AddReviewed is AddInFlight for an allocation that another program made, with no knowledge but the
+// allocation itself. as is the state of the claim that the caller looked at; AddReviewed fails with
+// ErrChanged if the state has changed. At the moment of judgement all devices must be published in
+// complete pools; otherwise it fails with an UnpublishedError. It fails with an ImpossibleError if
+// no scheduler makes such an allocation.
 func (l *Ledger) AddReviewed(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult, as ClaimState) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -58,12 +59,13 @@ func (l *Ledger) AddReviewed(ref ClaimRef, user types.UID, allocation *resourcea
 	if err := possible(ref, pools, allocation); err != nil {
 		return err
 	}
-	// What is in flight already was put there by whoever has planned it, and need not have been
-	// judged: its pool may not have been complete then.
+	// An allocation already in flight was put there by the planner and may not have been judged,
+	// because its pool may have been incomplete at that time.
 	return l.add(ref, user, allocation, judgement{pools: pools, again: true})
 }
 
-// published returns the pools of an allocation, of which each device exists.
+// published returns the pools of an allocation, or an error if a device is not published in a
+// complete pool.
 func (l *Ledger) published(ref ClaimRef, allocation *resourceapi.AllocationResult) (Pools, error) {
 	found := make(map[inventory.PoolID]*inventory.NodePool)
 	for _, id := range poolsOf(allocation) {
@@ -88,14 +90,14 @@ func (l *Ledger) published(ref ClaimRef, allocation *resourceapi.AllocationResul
 	return func(id inventory.PoolID) *inventory.NodePool { return found[id] }, nil
 }
 
-// possible returns an error if the allocation contradicts itself, or what a driver permits: nobody but a
-// scheduler has looked at that before, because it takes the slices.
+// possible returns an error if the allocation contradicts itself or the driver's rules. A scheduler
+// that takes devices from the slices respects both; other writers need not.
 func possible(ref ClaimRef, pools Pools, allocation *resourceapi.AllocationResult) error {
 	type use struct {
 		inventory.PoolID
 		device string
 	}
-	shared := make(map[use]bool) // the devices so far, and whether as shares
+	shared := make(map[use]bool) // the devices so far, and whether they are shared
 	for result := range Used(allocation) {
 		id := PoolOf(result)
 		why := notShareable(pools(id).Device(result.Device), result)
@@ -111,9 +113,9 @@ func possible(ref ClaimRef, pools Pools, allocation *resourceapi.AllocationResul
 	return nil
 }
 
-// notShareable returns why there is no such share of a device, "" if there is, or if it is for one
-// claim alone. A share consumes something of each capacity of the device (KEP-5075); if one is left
-// out, nobody knows how much.
+// notShareable returns why the driver does not permit a share of a device, "" if it does or if the
+// result is no share. A share must consume some of each capacity of the device (KEP-5075): if one
+// is left out, the amount is unknown.
 func notShareable(device *inventory.Device, result *resourceapi.DeviceRequestAllocationResult) string {
 	if result.ShareID == nil {
 		return ""
@@ -126,7 +128,7 @@ func notShareable(device *inventory.Device, result *resourceapi.DeviceRequestAll
 			return fmt.Sprintf("and a share of it that does not say how much it consumes of capacity %s", name)
 		}
 	}
-	// Also of capacities that the device does not have: it may get them.
+	// Check capacities that the device does not have as well: the driver may add them.
 	for name, consumed := range result.ConsumedCapacity {
 		if consumed.Sign() < 0 {
 			return fmt.Sprintf("and a share of it that consumes %s of capacity %s which is less than nothing", consumed.String(), name)

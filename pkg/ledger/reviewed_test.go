@@ -13,12 +13,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// review puts the allocation of a claim in flight that somebody else has made.
+// review puts the allocation of a claim by another scheduler in flight.
 func review(l *ledger.Ledger, claim *resourceapi.ResourceClaim) error {
 	return l.AddReviewed(ledger.RefTo(claim), "guard", claim.Status.Allocation, l.State(claim.UID))
 }
 
-// Nobody has looked at it before, so what a scheduler never writes is refused here.
+// The allocation was not checked before, so allocations that no scheduler writes are refused here.
 func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 	t.Parallel()
 	devices := func(names ...string) *resourceapi.ResourceClaim { return b.Claim("x").Allocated("p", names...) }
@@ -66,7 +66,7 @@ func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 	}
 }
 
-// With a number of a billion digits, nobody begins to calculate.
+// A number of a billion digits is not calculated with.
 func TestEndlessShare(t *testing.T) {
 	t.Parallel()
 	l := ledgerOf(b.Slice("p").OnNode("a").Devices(b.Device("nic").Shared().Capacity("bandwidth", "10")))
@@ -109,7 +109,7 @@ func TestPlanIsJudgedWhenItIsReviewed(t *testing.T) {
 	require.NoError(t, review(l, x))
 }
 
-// A claim may be deallocated and get a share of another size, of which the watch shows only the end.
+// A claim may be deallocated and get a share of another size, and the watch only shows the end.
 func TestShareOfAnotherSize(t *testing.T) {
 	t.Parallel()
 	l := ledgerOf(b.Slice("p").OnNode("a").Devices(b.Device("nic").Shared().Capacity("bandwidth", "10")))

@@ -36,21 +36,21 @@ type Share struct {
 	Consumed map[resourceapi.QualifiedName]resource.Quantity
 }
 
-// DeviceUsage is who uses a device. It is immutable. A device of which nothing
-// is used has no DeviceUsage.
+// DeviceUsage holds the claims that use a device. It is immutable. A device that is not in use has
+// no DeviceUsage.
 type DeviceUsage struct {
-	// Holders have the device for themselves. More than one is a conflict that
-	// happened outside of our control; all are kept, so that the end of one does
-	// not make the device look free.
+	// Holders are the claims that hold the device exclusively. More than one is a conflict that
+	// other writers caused. All are kept, so that the device does not look free when one of them
+	// ends.
 	Holders []ClaimRef
 	Shares  []Share
-	// drawn is what is remembered of its counters, nil if that is nothing.
+	// drawn is the device's remembered counter consumption, nil if there is none.
 	drawn *drawn
 }
 
 func (u DeviceUsage) empty() bool { return len(u.Holders) == 0 && len(u.Shares) == 0 }
 
-// without returns the usage less that by the given claims.
+// without returns the usage without that of the given claims.
 func (u DeviceUsage) without(gone func(types.UID) bool) DeviceUsage {
 	if len(u.Holders) == 1 && len(u.Shares) == 0 && gone(u.Holders[0].UID) {
 		return DeviceUsage{} // By far the most common.
@@ -68,7 +68,7 @@ func (u DeviceUsage) by(claim func(types.UID) bool) bool {
 		slices.ContainsFunc(u.Shares, func(s Share) bool { return claim(s.Holder.UID) })
 }
 
-// with returns the usage plus that by a claim, as recorded in an allocation result.
+// with returns the usage plus that of a claim, as recorded in an allocation result.
 func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllocationResult) DeviceUsage {
 	if result.ShareID == nil {
 		u.Holders = append(slices.Clip(u.Holders), holder)
@@ -79,7 +79,8 @@ func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllo
 	return u
 }
 
-// countable returns amounts with which one can calculate: anybody may have written them.
+// countable returns the amounts bounded to values that can be calculated with: any client may have
+// written them.
 func countable(consumed map[resourceapi.QualifiedName]resource.Quantity) map[resourceapi.QualifiedName]resource.Quantity {
 	for _, quantity := range consumed {
 		if !amount.Countable(quantity) {
@@ -93,10 +94,10 @@ func countable(consumed map[resourceapi.QualifiedName]resource.Quantity) map[res
 	return consumed
 }
 
-// PoolUsage is what is used of one pool. It is immutable.
+// PoolUsage holds the usage of one pool. It is immutable.
 type PoolUsage struct {
 	devices useMap
-	// follows is set if it is told of slices that are not there any more.
+	// follows is set if the ledger is told of slices that no longer exist (see Follow).
 	follows bool
 
 	occupied  atomic.Pointer[projection[bitset.Set]]
@@ -106,23 +107,23 @@ type PoolUsage struct {
 	remaining atomic.Pointer[projection[*Remaining]]
 }
 
-// unused is the usage of all pools of which nothing is used.
+// unused is the usage of all pools without devices in use.
 var unused = &PoolUsage{}
 
-// NewPoolUsage returns a usage by name of the device.
+// NewPoolUsage returns a usage from a map by device name.
 func NewPoolUsage(devices map[string]DeviceUsage) *PoolUsage {
 	return &PoolUsage{devices: newUseMap(devices)}
 }
 
-// heldUsage is a PoolUsage with what is derived from it, in one piece of memory.
+// heldUsage holds a PoolUsage and the values derived from it in one allocation of memory.
 type heldUsage struct {
 	PoolUsage
 	used, alsoShared projection[bitset.Set]
 }
 
-// NewHeldUsage returns the usage of which is only known which devices of a layout somebody
-// holds, by position. No two of them may have the same name, and the set must not be
-// changed any more.
+// NewHeldUsage returns a usage in which the claims of by hold the given devices of a layout
+// exclusively. held has the devices by position. No two of them may have the same name, and the set
+// must not be changed afterwards.
 func NewHeldUsage(layout *inventory.Layout, held bitset.Set, by []ClaimRef) *PoolUsage {
 	uses := make([]namedUse, 0, held.Len())
 	for i := range held.All() {
@@ -140,22 +141,22 @@ func NewHeldUsage(layout *inventory.Layout, held bitset.Set, by []ClaimRef) *Poo
 	return &u.PoolUsage
 }
 
-// Device returns who uses a device, which need not exist in the inventory (any more).
+// Device returns the usage of a device, which need not exist in the inventory (any more).
 func (u *PoolUsage) Device(name string) DeviceUsage { return u.devices.get(name) }
 
-// Uses reports whether anything of a device is in use.
+// Uses reports whether a device is in use.
 func (u *PoolUsage) Uses(name string) bool { return u.devices.len > 0 && !u.devices.get(name).empty() }
 
 // Len returns how many devices are in use.
 func (u *PoolUsage) Len() int { return u.devices.len }
 
-// All yields the devices in use by name, in no order.
+// All yields the devices in use by name. The order is undefined.
 func (u *PoolUsage) All() iter.Seq2[string, DeviceUsage] {
 	return func(yield func(string, DeviceUsage) bool) { u.devices.root.all(yield) }
 }
 
-// Occupied returns the devices of the pool (by position) of which anything is
-// used. The set is shared and must not be changed. It is nil if nothing is used.
+// Occupied returns the devices of the pool, by position, that are in use. The set is shared and
+// must not be changed. It is nil if no device is in use.
 func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
 	if u.Len() == 0 {
 		return nil
@@ -163,8 +164,8 @@ func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {
 	return u.positions(&u.occupied, pool, isUsed)
 }
 
-// Held returns the devices that a claim has for itself. The set is shared and must
-// not be changed. It is nil if nothing is used.
+// Held returns the devices, by position, that claims hold exclusively. The set is shared and must
+// not be changed. It is nil if no device is in use.
 func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
 	if u.Len() == 0 {
 		return nil
@@ -172,7 +173,7 @@ func (u *PoolUsage) Held(pool *inventory.NodePool) bitset.Set {
 	return u.positions(&u.held, pool, isHeld)
 }
 
-// Shared returns the devices of which somebody has a share, like Held.
+// Shared returns the devices with shares in use, like Held.
 func (u *PoolUsage) Shared(pool *inventory.NodePool) bitset.Set {
 	if u.Len() == 0 {
 		return nil
@@ -189,8 +190,8 @@ func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], po
 	return project(cached, pool.Layout, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))
 		if len(pool.Devices) < u.Len() {
-			// Nodes see different parts of a large pool, so that this is done for each of
-			// them: it must not cost what the pool has on all.
+			// Nodes see different parts of a large pool, so this runs for each of them. It must not
+			// cost as much as the usage of the whole pool.
 			for i := range pool.Devices {
 				if has(u.Device(pool.Devices[i].Name)) {
 					set.Add(i)
@@ -207,9 +208,8 @@ func (u *PoolUsage) positions(cached *atomic.Pointer[projection[bitset.Set]], po
 	})
 }
 
-// change returns a copy in which the devices of one claim differ: what the old
-// allocation has in this pool is taken out, what the new one has is put in.
-// Either may be nil.
+// change returns a copy in which the devices of one claim differ: it removes what the allocation
+// before has in this pool and adds what after has. Either may be nil.
 func (u *PoolUsage) change(id inventory.PoolID, holder ClaimRef, before, after *resourceapi.AllocationResult) *PoolUsage {
 	next, touched := &PoolUsage{devices: u.devices, follows: u.follows}, make([]string, 0, 4)
 	for result := range usedOf(id, before) {
@@ -219,7 +219,7 @@ func (u *PoolUsage) change(id inventory.PoolID, holder ClaimRef, before, after *
 	}
 	for result := range usedOf(id, after) {
 		use := next.Device(result.Device).with(holder, result)
-		if use.drawn == nil { // The claim may have had it before as well.
+		if use.drawn == nil { // The claim may have had the device before as well.
 			use.drawn = u.Device(result.Device).drawn
 		}
 		next.devices = next.devices.with(result.Device, use)

@@ -83,7 +83,7 @@ func TestHeldUsage(t *testing.T) {
 	held.Add(2)
 	got := ledger.NewHeldUsage(pool.Layout, held, by)
 	want := ledger.NewPoolUsage(map[string]ledger.DeviceUsage{"gpu-0": {Holders: by}, "gpu-2": {Holders: by}})
-	for range 2 { // The second time for a part of the devices, of which nothing was derived yet.
+	for range 2 { // The second time for a part of the devices, with nothing derived yet.
 		require.Equal(t, want.Len(), got.Len())
 		require.Equal(t, want.Held(pool), got.Held(pool))
 		require.Equal(t, want.Occupied(pool), got.Occupied(pool))

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// useMap has the devices in use by name. It is immutable: a map with one entry more, or
-// less, shares all of it but a few hundred bytes. What an event costs therefore does not
-// depend on how many devices a pool has. It is a tree by the bits of a hash.
+// useMap maps names to devices in use. It is immutable: a map with one entry more or less shares
+// all but a few hundred bytes with it. The cost of an event therefore does not depend on the number
+// of devices in a pool. The map is a tree by the bits of a hash.
 type useMap struct {
 	root *useNode
 	len  int
 }
 
-// useNode is either a leaf with a few entries, in no order, or a branch.
+// useNode is either a leaf with a few entries, unordered, or a branch.
 type useNode struct {
 	uses     []namedUse
 	children *[useFanOut]*useNode // nil for a leaf
@@ -28,14 +28,14 @@ type namedUse struct {
 const (
 	useBits   = 4
 	useFanOut = 1 << useBits
-	// useLeaf is how many entries a leaf has at most, unless there are no bits left.
+	// useLeaf is the maximum number of entries of a leaf, unless no bits of the hash are left.
 	useLeaf  = 8
 	useDepth = 64 / useBits
 )
 
 var useSeed = maphash.MakeSeed()
 
-// get returns the usage of a device, with nothing in it if it is not in use.
+// get returns the usage of a device, which is empty if the device is not in use.
 func (m useMap) get(name string) DeviceUsage {
 	if m.len == 0 {
 		return DeviceUsage{}
@@ -57,7 +57,7 @@ func (m useMap) get(name string) DeviceUsage {
 
 func childOf(hash uint64, depth int) int { return int(hash >> (useBits * depth) % useFanOut) }
 
-// with returns the map with another usage of a device; none if that is empty.
+// with returns the map with the usage of a device replaced, or removed if the usage is empty.
 func (m useMap) with(name string, usage DeviceUsage) useMap {
 	hash := maphash.String(useSeed, name)
 	if usage.empty() {
@@ -112,7 +112,7 @@ func (n *useNode) find(hash uint64, name string) int {
 	return slices.IndexFunc(n.uses, func(use namedUse) bool { return use.hash == hash && use.name == name })
 }
 
-// without returns nil for a node of which nothing is left.
+// without returns nil for a node that becomes empty.
 func (n *useNode) without(hash uint64, name string, depth int) (node *useNode, removed bool) {
 	if n == nil {
 		return nil, false
@@ -140,7 +140,7 @@ func (n *useNode) without(hash uint64, name string, depth int) (node *useNode, r
 	return &useNode{children: &children}, true
 }
 
-// all yields what is in use, in no order.
+// all yields the devices in use. The order is undefined.
 func (n *useNode) all(yield func(string, DeviceUsage) bool) bool {
 	if n == nil {
 		return true
@@ -160,7 +160,7 @@ func (n *useNode) all(yield func(string, DeviceUsage) bool) bool {
 	return true
 }
 
-// newUseMap makes a map of all of a Go map that is not empty.
+// newUseMap makes a useMap from a Go map that is not empty.
 func newUseMap(devices map[string]DeviceUsage) useMap {
 	uses := make([]namedUse, 0, len(devices))
 	for name, usage := range devices {

@@ -9,22 +9,22 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// View answers what is used of a pool. Views are safe for concurrent use.
+// View returns the usage of pools. Views are safe for concurrent use.
 type View interface {
 	// Pool never returns nil.
 	Pool(inventory.PoolID) *PoolUsage
 }
 
-// ByPool is a View that needs a pool itself, because nothing else says which devices are part of
-// it, or that is faster with it.
+// ByPool is a View that needs the pool itself, because only the pool says which devices are part of
+// it, or because that is faster.
 type ByPool interface {
 	View
-	// OfPool returns what is used of the devices that are part of the pool.
+	// OfPool returns the usage of the devices that are part of the pool.
 	OfPool(pool *inventory.NodePool) *PoolUsage
 }
 
-// Of is View.Pool for a pool of the inventory. It is fast for the ledger itself, which is
-// asked for each pod and node.
+// Of is View.Pool for a pool of the inventory. It is fast for the ledger itself, which is asked for
+// each pod and node.
 func Of(view View, pool *inventory.NodePool) *PoolUsage {
 	switch v := view.(type) {
 	case *Ledger:
@@ -46,14 +46,14 @@ func (f Fixed) Pool(id inventory.PoolID) *PoolUsage {
 	return unused
 }
 
-// Without returns the view as it would be if some claims held nothing. It costs
-// nothing until a pool is looked at, and then only that pool.
+// Without returns the view as it would be if some claims held nothing. It computes a pool only when
+// that pool is looked at.
 func Without(base View, claims ...types.UID) View {
 	return WithoutThose(base, func(uid types.UID) bool { return slices.Contains(claims, uid) })
 }
 
-// WithoutThose is Without for all claims of which the function says so. It is asked about those that
-// hold anything in a pool that is looked at, and may be asked about several at once.
+// WithoutThose is Without for all claims for which gone returns true. It calls gone for claims with
+// devices in the pools that are looked at, possibly from several goroutines.
 func WithoutThose(base View, gone func(claim types.UID) bool) View {
 	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(_ inventory.PoolID, base *PoolUsage) *PoolUsage {
 		var usage *PoolUsage
@@ -67,15 +67,15 @@ func WithoutThose(base View, gone func(claim types.UID) bool) View {
 			usage.devices = usage.devices.with(name, use.without(gone))
 		}
 		if usage == nil {
-			return base // With all that was derived from it.
+			return base // Keep the values derived from it.
 		}
 		return usage
 	}}
 }
 
-// WhatIf returns the view as it would be if what some claims hold were not held, and what others are to
-// have were. What is held already may be held once more. It costs as much as there is to change, and nothing
-// for pools in which nothing changes.
+// WhatIf returns the view as it would be without the uses in gone and with those in held. A use
+// that already exists may be added once more. The cost depends on the number of changes, and is
+// nothing for pools without changes.
 func WhatIf(base View, gone, held []Use) View {
 	w := &whatIf{base: base, changes: make(map[inventory.PoolID]*poolChange)}
 	for i := range gone {
@@ -87,21 +87,21 @@ func WhatIf(base View, gone, held []Use) View {
 	return w
 }
 
-// whatIf is what WhatIf returns.
+// whatIf is the View that WhatIf returns.
 type whatIf struct {
 	base View
-	// changes are those of pools in which anything changes.
+	// changes holds the pools in which anything changes.
 	changes map[inventory.PoolID]*poolChange
 }
 
-// poolChange is what changes in one pool.
+// poolChange holds the changes of one pool.
 type poolChange struct {
 	gone, held []*Use
 	once       sync.Once
 	usage      *PoolUsage
 }
 
-// add adds a change to all pools that an allocation uses.
+// add records a change in all pools that an allocation uses.
 func (w *whatIf) add(use *Use, to func(*poolChange)) {
 	for _, id := range poolsOf(use.Allocation) {
 		change := w.changes[id]
@@ -131,7 +131,7 @@ func (w *whatIf) OfPool(pool *inventory.NodePool) *PoolUsage {
 	return w.changed(pool.ID, change, func(inventory.PoolID) *PoolUsage { return Of(w.base, pool) })
 }
 
-// changed returns what is used of a pool in which something changes.
+// changed returns the usage of a pool with changes.
 func (w *whatIf) changed(id inventory.PoolID, change *poolChange, base func(inventory.PoolID) *PoolUsage) *PoolUsage {
 	change.once.Do(func() {
 		change.usage = base(id)
@@ -145,13 +145,13 @@ func (w *whatIf) changed(id inventory.PoolID, change *poolChange, base func(inve
 	return change.usage
 }
 
-// overlay is a view in which pools are not what they are in another one.
+// overlay is a view that changes the usage of another view, pool by pool.
 type overlay struct {
 	base   View
 	change func(inventory.PoolID, *PoolUsage) *PoolUsage
 
 	mutex sync.Mutex
-	// pools are those that were looked at.
+	// pools caches the usage of the pools looked at so far.
 	pools map[inventory.PoolID]*PoolUsage
 }
 

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// prior is how many pods count as seen before the first: each of them asks for one device, whichever. So whatever is published
-// keeps some worth.
+// prior is the number of assumed pods before the first real one. Each of them requests one arbitrary device,
+// so that all published devices keep some worth.
 const prior = 2
 
-// canonical returns a pod whose asks are in order, without those that ask for nothing, and the key of pods that are much like it.
+// canonical returns a pod with sorted asks, without empty ones, and a key that is equal for very similar pods.
 func canonical(pod Pod) (Pod, string) {
 	asks := make([]Ask, 0, len(pod.Asks))
 	for _, a := range pod.Asks {
@@ -45,7 +45,7 @@ func canonical(pod Pod) (Pod, string) {
 	return pod, key.String()
 }
 
-// magnitude is the same for amounts of CPU or memory that differ by less than 9 %.
+// magnitude is equal for amounts of CPU or memory that differ by less than 9 %.
 func magnitude(v int64) int {
 	if v <= 0 {
 		return -1
@@ -57,9 +57,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// compile makes a demand of what was seen: of each namespace as much as its part, and of all the most frequent shapes.
+// compile returns the demand from the pods seen so far: the capped part of each namespace, and the most
+// frequent shapes of all.
 func (h *Histogram) compile(now time.Time) *Demand {
-	h.advance(now) // Weights that are too far apart are no numbers.
+	h.advance(now) // Weights that are too far apart overflow.
 	all := h.merged()
 	kinds := frequentKinds(all)
 	index := map[string]int{}
@@ -67,7 +68,7 @@ func (h *Histogram) compile(now time.Time) *Demand {
 		index[kind] = i
 	}
 	d := &Demand{Kinds: kinds}
-	unit := math.Exp2(h.halfLives(now)) // what a pod that comes now weighs
+	unit := math.Exp2(h.halfLives(now)) // weight of a pod that comes now
 	for _, e := range all {
 		d.add(shapeOf(e.pod, index), e.weight)
 	}
@@ -88,7 +89,7 @@ func (h *Histogram) compile(now time.Time) *Demand {
 	return d
 }
 
-// merged returns what was seen in all namespaces, the most frequent first.
+// merged returns the entries of all namespaces, the most frequent first.
 func (h *Histogram) merged() []entry {
 	names := sortedKeys(h.namespaces)
 	weights := make([]float64, len(names))
@@ -122,8 +123,8 @@ func (h *Histogram) merged() []entry {
 	return all
 }
 
-// capWeight returns the weight that none may exceed so that nobody has more than that part of what all have then. If there are
-// too few for that, it is the least weight: all have the same.
+// capWeight returns the maximum weight that keeps each namespace at or below the given part of the capped
+// total. If there are too few namespaces for that, it returns the least weight, so that all have the same.
 func capWeight(weights []float64, part float64) float64 {
 	sorted := slices.Sorted(slices.Values(weights))
 	slices.Reverse(sorted)
@@ -135,7 +136,7 @@ func capWeight(weights []float64, part float64) float64 {
 		if part*float64(i) >= 1-slack {
 			break
 		}
-		// The i heaviest are capped. What they have is that part of all: limit = part × (i × limit + rest).
+		// The i heaviest are capped. The limit is that part of all: limit = part × (i × limit + rest).
 		if limit := part * rest / (1 - part*float64(i)); w <= limit {
 			return limit
 		}
@@ -147,7 +148,7 @@ func capWeight(weights []float64, part float64) float64 {
 	return sorted[len(sorted)-1]
 }
 
-// frequentKinds returns the kinds that are asked for most, in alphabetical order after AnyDevice, as many as there is room for.
+// frequentKinds returns the most requested kinds, as many as fit, in alphabetical order after AnyDevice.
 func frequentKinds(all []entry) []string {
 	weights := map[string]float64{}
 	for _, e := range all {
@@ -163,7 +164,7 @@ func frequentKinds(all []entry) []string {
 	return append([]string{AnyDevice}, kinds...)
 }
 
-// shapeOf returns nil if there was no room for a kind of the pod.
+// shapeOf returns the shape of a pod, or nil if any of its kinds did not fit.
 func shapeOf(pod Pod, index map[string]int) *Shape {
 	shape := &Shape{MilliCPU: pod.MilliCPU, Memory: pod.Memory}
 	for _, a := range pod.Asks {
@@ -176,7 +177,7 @@ func shapeOf(pod Pod, index map[string]int) *Shape {
 	return shape
 }
 
-// add adds a shape. When there are as many as there may be, one that asks for the same devices counts instead.
+// add adds a shape. If the demand is full, the weight goes to the most similar shape with the same requests.
 func (d *Demand) add(shape *Shape, weight float64) {
 	if shape == nil {
 		return
@@ -203,7 +204,7 @@ func (d *Demand) add(shape *Shape, weight float64) {
 	}
 }
 
-// distance is how much of the weight of one demand the other has elsewhere, from 0 to 1.
+// distance returns the fraction of weight, from 0 to 1, that differs between two demands.
 func distance(a, b *Demand) float64 {
 	weights := map[string]float64{}
 	for i := range a.Shapes {
@@ -219,7 +220,7 @@ func distance(a, b *Demand) float64 {
 	return sum / 2
 }
 
-// text is the same for shapes that mean the same in different demands.
+// text returns a text that is equal for shapes with the same meaning in different demands.
 func (d *Demand) text(shape *Shape) string {
 	pod := Pod{MilliCPU: shape.MilliCPU, Memory: shape.Memory}
 	for _, r := range shape.Requests {

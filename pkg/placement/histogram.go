@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Options bound what a histogram learns. Zero fields get defaults.
+// Options limit what a histogram learns. Zero fields get defaults.
 type Options struct {
-	// HalfLife is the time after which a pod counts half: 24 hours.
+	// HalfLife is the time after which a pod counts half. Default: 24 hours.
 	HalfLife time.Duration
-	// MaxPart is how much of the demand may be one namespace's: a quarter. With fewer namespaces than that allows for, all may have
-	// equal parts.
+	// MaxPart is the maximum fraction of the demand for one namespace. Default: a quarter. With too few
+	// namespaces for that, all may have equal parts.
 	MaxPart float64
-	// MaxNamespaces is how many namespaces are remembered: 1024.
+	// MaxNamespaces is the maximum number of remembered namespaces. Default: 1024.
 	MaxNamespaces int
-	// MaxPerNamespace is how many shapes of a namespace are remembered: 64.
+	// MaxPerNamespace is the maximum number of remembered shapes of a namespace. Default: 64.
 	MaxPerNamespace int
-	// MaxBytes is what these take, in bytes: 32 KiB.
+	// MaxBytes is the maximum size of a namespace's shapes, in bytes. Default: 32 KiB.
 	MaxBytes int
 }
 
-// Pod is a pod that asks for devices.
+// A Pod is a pod that requests devices.
 type Pod struct {
 	Namespace string
 	MilliCPU  int64 // thousandths of a core
@@ -28,35 +28,35 @@ type Pod struct {
 	Asks      []Ask
 }
 
-// Ask is what one request asks for: Count devices of a kind, and Amount of each, in whole devices (0: all of it). The key of the kind is
-// opaque: requests with the same key are satisfied by the same devices.
+// An Ask is one request: for Count devices of a kind, and for Amount of each, in whole devices (0: all of
+// it). The key of the kind is opaque: the same devices satisfy requests with the same key.
 type Ask struct {
 	Kind   string
 	Count  int
 	Amount float64
 }
 
-// Histogram learns from pods what is likely to be asked for. It must not be used by two goroutines at a time.
+// A Histogram learns the likely demand from pods. It is not safe for concurrent use.
 type Histogram struct {
 	options Options
 
-	// epoch is when a pod that comes has weight 1; later ones weigh more, which is how earlier ones decay.
+	// epoch is the time at which a new pod has weight 1. Later pods weigh more, so that earlier ones decay.
 	epoch      time.Time
 	namespaces map[string]map[string]*entry
 
 	demand *Demand
-	learnt int // pods since demand was considered
-	seen   int // pods until then
+	learnt int // pods since the demand was last considered
+	seen   int // pods before that
 }
 
-// entry is pods of a namespace that are alike.
+// entry holds similar pods of a namespace.
 type entry struct {
 	pod    Pod
 	weight float64
 	bytes  int
 }
 
-// entryBytes is how many bytes an entry takes with its key.
+// entryBytes returns the size of an entry with its key, in bytes.
 func entryBytes(pod Pod, key string) int {
 	size := entrySize + len(key)
 	for i := range pod.Asks {
@@ -66,23 +66,23 @@ func entryBytes(pod Pod, key string) int {
 }
 
 const (
-	// enough pods have to be seen before they say anything.
+	// enough is the minimum number of pods that the demand is derived from.
 	enough = 8
-	// growth is by how much of what was seen there has to be more before the demand is considered again, at most.
+	// growth is the relative increase in pods after which the demand is considered again, at most considerAt pods.
 	growth     = 0.25
 	considerAt = 256
-	// matters is by how much (of 1) the demand has to differ to be replaced.
+	// matters is the minimum distance (of 1) at which a demand is replaced.
 	matters = 0.02
-	// besideMatters is the same for what others request, of what all do.
+	// besideMatters is the minimum relative change of 1 + Demand.Beside at which a demand is replaced.
 	besideMatters = 0.1
-	// mostBeside bounds Demand.Beside: where there are few pods with devices so far, it says little.
+	// mostBeside limits Demand.Beside, which means little while there are few pods with devices.
 	mostBeside = 4
-	// maxText is how long the keys of the kinds that a pod asks for may be in all, in bytes. They are made of expressions, which
-	// users can make a hundred times as long, and are kept for as long as the pod is remembered.
+	// maxText limits the total length of the keys of a pod's kinds, in bytes. They consist of expressions,
+	// which users can make a hundred times as long, and are kept as long as the pod is remembered.
 	maxText = 4096
-	// What an entry and an ask take besides their texts.
+	// Sizes of an entry and of an ask without their texts, in bytes.
 	entrySize, askSize = 200, 40
-	// maxHalfLives is how far weights may be apart from the epoch before it is moved.
+	// maxHalfLives is the distance from the epoch, in half-lives, at which the epoch is moved.
 	maxHalfLives = 256
 )
 
@@ -106,8 +106,8 @@ func NewHistogram(o Options) *Histogram {
 	return &Histogram{options: o, namespaces: map[string]map[string]*entry{}, demand: Published()}
 }
 
-// Add counts a pod that came at that time. Each pod is to be added once. In which order does not matter. Pods that ask for no
-// devices are ignored, and so are those for whose kinds there is no room.
+// Add counts a pod that came at the given time. Each pod must be added once, in any order. Add ignores pods
+// that request no devices, and pods whose kinds exceed maxText.
 func (h *Histogram) Add(pod Pod, at time.Time) {
 	text := 0
 	for i := range pod.Asks {
@@ -146,7 +146,7 @@ func (h *Histogram) Add(pod Pod, at time.Time) {
 	e.pod.Memory = max(e.pod.Memory, pod.Memory)
 }
 
-// makeRoom forgets the lightest entries of a namespace until there is room for another one.
+// makeRoom removes the lightest entries of a namespace until the next entry fits.
 func (h *Histogram) makeRoom(namespace map[string]*entry, next *entry) {
 	taken := next.bytes
 	for _, e := range namespace {
@@ -163,7 +163,7 @@ func (h *Histogram) halfLives(at time.Time) float64 {
 	return float64(at.Sub(h.epoch)) / float64(h.options.HalfLife)
 }
 
-// advance moves the epoch to a time that is far behind it, and forgets what has no weight any more.
+// advance moves the epoch if the given time is far ahead of it, and removes entries whose weight became 0.
 func (h *Histogram) advance(at time.Time) {
 	apart := h.halfLives(at)
 	if apart < maxHalfLives {
@@ -184,7 +184,7 @@ func (h *Histogram) advance(at time.Time) {
 }
 
 func namespaceWeight(namespace map[string]*entry) float64 {
-	// In order: sums of the same numbers differ by the order in which they are taken.
+	// In order, because floating-point sums depend on it.
 	sum := 0.0
 	for _, key := range sortedKeys(namespace) {
 		sum += namespace[key].weight
@@ -192,7 +192,7 @@ func namespaceWeight(namespace map[string]*entry) float64 {
 	return sum
 }
 
-// lightest returns the key whose value weighs least, the first of equals.
+// lightest returns the key of the least weight, the first of equals.
 func lightest[V any](values map[string]V, weight func(V) float64) string {
 	result, least := "", math.Inf(1)
 	for _, key := range sortedKeys(values) {
@@ -203,8 +203,8 @@ func lightest[V any](values map[string]V, weight func(V) float64) string {
 	return result
 }
 
-// Demand returns what is likely to be asked for, if pods without devices request so much (see Demand.Beside). The same pointer comes
-// back until the difference matters.
+// Demand returns the likely demand; beside is the value for Demand.Beside. It returns the same pointer until
+// the difference matters.
 func (h *Histogram) Demand(now time.Time, beside float64) *Demand {
 	if h.learnt == 0 || h.seen+h.learnt < enough {
 		return h.demand

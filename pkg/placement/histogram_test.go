@@ -15,7 +15,7 @@ func pod(namespace, kind string) Pod {
 	return Pod{Namespace: namespace, MilliCPU: 1000, Memory: 1024, Asks: []Ask{{Kind: kind, Count: 1}}}
 }
 
-// part is how much of the demand asks for a kind.
+// part returns the fraction of the demand that requests a kind.
 func part(d *Demand, kind string) float64 {
 	sum := 0.0
 	for _, s := range d.Shapes {
@@ -26,7 +26,7 @@ func part(d *Demand, kind string) float64 {
 	return sum
 }
 
-// A namespace that creates pods without end gets no more than its part of the demand.
+// A namespace that keeps creating pods gets no more than its part of the demand.
 func TestNamespaceCannotBendDemand(t *testing.T) {
 	h := NewHistogram(Options{})
 	for i := range 6 {
@@ -43,7 +43,7 @@ func TestNamespaceCannotBendDemand(t *testing.T) {
 	}
 }
 
-// With fewer namespaces than parts, all have the same.
+// With fewer namespaces than parts, all have equal parts.
 func TestFewNamespaces(t *testing.T) {
 	h := NewHistogram(Options{})
 	for range 1000 {
@@ -58,7 +58,7 @@ func TestFewNamespaces(t *testing.T) {
 	}
 }
 
-// What a namespace creates does not make memory grow, nor the demand.
+// A namespace cannot make memory or the demand grow without limit.
 func TestBounds(t *testing.T) {
 	h := NewHistogram(Options{})
 	for i := range 3000 {
@@ -98,7 +98,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// The order in which pods are added does not matter: at start they come from a cache.
+// The order in which pods are added does not matter, because at start they come from a cache.
 func TestOrderDoesNotMatter(t *testing.T) {
 	type seen struct {
 		pod Pod
@@ -126,7 +126,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The demand is the same until it differs by something that matters.
+// The demand stays the same until the difference matters.
 func TestVersions(t *testing.T) {
 	h := NewHistogram(Options{})
 	if d := h.Demand(start, 0); part(d, AnyDevice) != 1 {
@@ -156,7 +156,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What pods without devices request is part of the demand, within bounds, and a new demand is made when it differs noticeably.
+// Requests of pods without devices are part of the demand, within bounds, and a noticeable difference makes a new demand.
 func TestBesideIsBounded(t *testing.T) {
 	h := NewHistogram(Options{})
 	d := h.Demand(start, 3)
@@ -171,7 +171,7 @@ func TestBesideIsBounded(t *testing.T) {
 	}
 }
 
-// Expressions are as long as users make them; what is remembered of them is not.
+// Users choose the length of expressions; the remembered part is limited.
 func TestLongKindsAreNotRemembered(t *testing.T) {
 	h := NewHistogram(Options{})
 	for i := range 64 {
@@ -214,7 +214,7 @@ func TestShapesOfANamespaceHaveABound(t *testing.T) {
 	}
 }
 
-// TestPodsOfLongAgo: the pods that are there when the scheduler starts may all have been created years before.
+// TestPodsOfLongAgo: all pods that exist when the scheduler starts may be years old.
 func TestPodsOfLongAgo(t *testing.T) {
 	h := NewHistogram(Options{})
 	for range 2 * enough {

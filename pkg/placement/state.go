@@ -1,6 +1,6 @@
 package placement
 
-// AnyDevice is the kind of request that every device satisfies. It has index 0 in every demand.
+// AnyDevice is the kind of requests that every device satisfies. It has index 0 in every demand.
 const AnyDevice = "*"
 
 const (
@@ -8,40 +8,45 @@ const (
 	maxShapes = 64 // bits of the sets of shapes in tables
 )
 
-// State is what is free on a node: of the node itself, and of all devices that it reaches.
+// A State describes the free part of a node: of the node itself, and of all devices that it reaches.
 type State struct {
-	// MilliCPU is CPU that pods can still request, in thousandths of a core. Negative: not known, and therefore no limit.
+	// MilliCPU is the CPU that pods can still request, in thousandths of a core. A negative number means
+	// unknown, and therefore unlimited.
 	MilliCPU int64
-	// Memory is memory that pods can still request, in MiB. Negative: not known, and therefore no limit.
+	// Memory is the memory that pods can still request, in MiB. A negative number means unknown, and
+	// therefore unlimited.
 	Memory int64
-	// Devices are in the order of their drivers. Those that are held are among them.
+	// Devices are in the order of their drivers. They include those that are held.
 	Devices []Device
-	// Holders is by unit, see Device: how many hold a part of it. The fewer there are, the sooner it may be wholly free. It says
-	// nothing of units that consist of one device, and may be short: none is known then.
+	// Holders is, by unit (see Device), the number of holders of parts of it. The fewer there are, the sooner
+	// the unit may be wholly free. It does not matter for units of one device, and may be short: the rest has
+	// no known holders.
 	Holders []int32
-	// Takes is by place, see Device: which parts of its unit it consists of, as bits. Takes[0] is not used.
+	// Takes is, by place (see Device), the set of parts of the unit that the place consists of, as bits.
+	// Takes[0] is not used.
 	Takes []uint64
 }
 
-// Device is a device, whether it is free or not. Sizes are in whole devices: the largest device of a sort has size 1, a partition
-// the share of the counters that it consumes.
+// A Device is a device, free or not. Sizes are in whole devices: the largest device of a sort has size 1, a
+// partition the fraction of the counters that it consumes.
 type Device struct {
 	// Kinds is the set of kinds of requests that the device satisfies: bit i stands for Demand.Kinds[i].
 	Kinds uint64
-	// Unit tells what the device was cut out of: a GPU and all its partitions have the same unit, a plain device has one of its own.
-	// The units of a state are numbered from 0.
+	// Unit identifies the physical device: a GPU and all its partitions have the same unit, a plain device
+	// has its own. The units of a state are numbered from 0.
 	Unit int32
-	// Place is the same number for devices that take the same part of a unit: only one of them can be had, whatever it is called. 0
-	// is not known. The places of a state are numbered from 1.
+	// Place is equal for devices that take the same part of a unit: only one of them can be allocated. 0
+	// means unknown. The places of a state are numbered from 1.
 	Place int32
-	// Size is what the device is worth when it is free, more than 0 and at most 1.
+	// Size is the worth of the free device, more than 0 and at most 1.
 	Size float64
-	// Free is what can be had of Size now. It is Size or 0 for a device that has at most one holder, 0 also if counters do not
-	// suffice, and what is left of the scarcest capacity of a device that allows multiple allocations.
+	// Free is the part of Size that can be allocated now. It is Size or 0 for a device with at most one
+	// holder, and 0 also if counters do not suffice. For a device that allows multiple allocations it is the
+	// rest of the scarcest capacity.
 	Free float64
 }
 
-// Hold says that somebody has a part of a unit more, or that one less has.
+// Hold adds or removes a holder of a part of a unit.
 func (s *State) Hold(unit int32, more bool) {
 	if more {
 		s.Holders[unit]++
@@ -50,21 +55,21 @@ func (s *State) Hold(unit int32, more bool) {
 	}
 }
 
-// Demand is what is likely to be asked for. It does not change: another demand has a higher version.
+// A Demand describes the likely future requests. It is immutable: another demand has a higher version.
 type Demand struct {
 	Version uint64
-	// Kinds are kinds of requests, by the keys that they were added to a histogram with. There are at most 64.
+	// Kinds are the keys of kinds of requests, as added to a histogram. There are at most 64.
 	Kinds []string
-	// Shapes are at most 64.
+	// Shapes are the likely pods, at most 64.
 	Shapes []Shape
-	// Beside is how much CPU pods without devices request on nodes with devices, for each core that pods with devices do there.
-	// Nobody places those by what devices need.
+	// Beside is the CPU that pods without devices request on nodes with devices, for each core requested
+	// there by pods with devices. The needs of devices do not influence the placement of those pods.
 	Beside float64
 
 	memo tables
 }
 
-// Shape is a pod that is likely to come, with a weight. The weights of a demand add up to 1.
+// A Shape is a likely pod, with a weight. The weights of a demand add up to 1.
 type Shape struct {
 	Weight   float64
 	MilliCPU int64 // thousandths of a core
@@ -72,17 +77,17 @@ type Shape struct {
 	Requests []Request
 }
 
-// Request asks for Count devices of a kind, of each of which it takes Amount.
+// A Request asks for Count devices of a kind, and takes Amount of each.
 type Request struct {
 	// Kind is an index into Demand.Kinds.
 	Kind  int
 	Count int
-	// Amount is in whole devices. 0 stands for all of a device, whatever its size.
+	// Amount is in whole devices. 0 means all of a device, whatever its size.
 	Amount float64
 }
 
-// Published is the demand without history: every device and every partition that is published may be asked for, each counts by its
-// size.
+// Published returns the demand without history: every published device and partition may be requested, and
+// each counts by its size.
 func Published() *Demand {
 	return &Demand{
 		Version: 1,
@@ -91,7 +96,7 @@ func Published() *Demand {
 	}
 }
 
-// total is what a pod of that shape takes, in whole devices, if all devices have size 1.
+// total returns the number of whole devices that a pod of the shape takes if all devices have size 1.
 func (s *Shape) total() float64 {
 	total := 0.0
 	for _, r := range s.Requests {
@@ -104,7 +109,7 @@ func (s *Shape) total() float64 {
 	return total
 }
 
-// kinds is the set of kinds that a pod of the shape asks for.
+// kinds returns the set of kinds that a pod of the shape requests.
 func (s *Shape) kinds() uint64 {
 	kinds := uint64(0)
 	for _, r := range s.Requests {

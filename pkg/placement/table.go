@@ -6,31 +6,33 @@ import (
 )
 
 const (
-	// steps is how finely parts of a device are told apart.
+	// steps is the resolution of fractions of a device.
 	steps = 100
-	// patience is how many pods are expected to come until a part of a device has to be given to one of them. The more, the better
-	// does the best of them fit. With 1, whoever comes next gets it; without end, each part would be kept for what fits exactly,
-	// however rare that is. From 32 to 64 the simulation is at its best, and hardly changes.
+	// patience is the number of pods that are expected to come before a part of a device must be given to one
+	// of them. The larger it is, the better the best of them fits. With 1, the next pod gets the part;
+	// without limit, each part would be kept for an exact fit, however rare that is. In the simulation,
+	// results are best from 32 to 64 and hardly change there.
 	patience = 64
-	// slack keeps what was rounded in decimal from being rounded up once more.
+	// slack keeps numbers that were rounded in decimal from being rounded up again.
 	slack = 1e-9
 )
 
-// table says for a device what of each part that may be left of it (in steps) is expected to be used in the end, in whole devices.
+// table holds, for each possible free part of a device (in steps), the amount expected to be used in the end,
+// in whole devices.
 type table struct {
-	shapes uint64 // whose requests count
-	kinds  uint64 // which of their requests
+	shapes uint64 // set of the shapes whose requests count
+	kinds  uint64 // set of the kinds of their requests that count
 	size   int    // of the device, in steps
 	used   [steps + 1]float64
 }
 
-// tables remembers tables of a demand. A slot keeps the last table that was computed for it, so there is a bound, and a table that
-// was dropped is computed again, with the same result.
+// tables caches tables of a demand. A slot keeps the last table that was computed for it, so the size is
+// bounded; a dropped table is computed again, with the same result.
 type tables struct {
 	slots [512]atomic.Pointer[table]
 }
 
-// table returns the table of a device of this size, if pods of these shapes may come, and it satisfies requests of these kinds.
+// table returns the table of a device of this size, for pods of these shapes and requests of these kinds.
 func (d *Demand) table(shapes, kinds uint64, size int) *table {
 	slot := &d.memo.slots[hash(shapes, kinds, size)%uint64(len(d.memo.slots))]
 	if t := slot.Load(); t != nil && t.shapes == shapes && t.kinds == kinds && t.size == size {
@@ -47,8 +49,8 @@ func hash(shapes, kinds uint64, size int) uint64 {
 	return h ^ h>>32
 }
 
-// compute fills a table from small parts to large ones: of a number of pods that come, the one gets the part that makes most of it,
-// together with what is left then.
+// compute fills a table from small parts to large ones. Of patience pods, the one that makes the most of the
+// part, including its rest, gets it.
 func (d *Demand) compute(shapes, kinds uint64, size int) *table {
 	t := &table{shapes: shapes, kinds: kinds, size: size}
 	weights := d.amounts(shapes, kinds, size)
@@ -79,7 +81,7 @@ func (d *Demand) compute(shapes, kinds uint64, size int) *table {
 	return t
 }
 
-// amounts returns how likely a pod that comes asks for which part of the device, in steps.
+// amounts returns the likelihood that a pod requests each part of the device, in steps.
 func (d *Demand) amounts(shapes, kinds uint64, size int) (weights [steps + 1]float64) {
 	for i := range d.Shapes {
 		if shapes>>i&1 == 0 {

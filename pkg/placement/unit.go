@@ -2,17 +2,18 @@ package placement
 
 import "math/bits"
 
-// unit is what partitions were cut out of.
+// unit is a physical device that partitions were cut out of.
 type unit struct {
 	devices int
 	size    float64 // of the largest device
-	free    float64 // of the one of which most is free
+	free    float64 // of the device with the most free
 	takes   uint64  // parts that its devices consist of
-	reached uint64  // those of devices that can be had
+	reached uint64  // parts of the devices that can be allocated
 }
 
-// inUnits returns what is free in all, each unit with the most that can be had of it at once, and how many units are intact. Those that
-// may be before long count by the chance of that. Units of one device do not count: whether that is whole is in its table.
+// inUnits returns the total free size, where each unit counts the most that can be allocated of it at once,
+// and the size of intact units. Units that may become intact soon count by the chance of that. Units of one
+// device do not count as intact, because their tables account for that.
 func (scratch *Scratch) inUnits(s *State) (free, whole float64) {
 	units := scratch.units[:0]
 	for i := range s.Devices {
@@ -48,7 +49,8 @@ func (scratch *Scratch) inUnits(s *State) (free, whole float64) {
 	return free, whole
 }
 
-// reached is how much of the units is within reach of devices that can be had, once it is known which these are.
+// reached returns the fraction of the units, by size, that devices that can be allocated cover. It needs the
+// results of used.
 func (scratch *Scratch) reached() (sum float64) {
 	for i := range scratch.units {
 		if u := &scratch.units[i]; u.reached != 0 {
@@ -58,8 +60,8 @@ func (scratch *Scratch) reached() (sum float64) {
 	return sum
 }
 
-// soon is the chance that a unit of which something is held is wholly free before long if nobody else gets a part of it. One that
-// is held by somebody who is not known has one holder.
+// soon returns the chance that a unit with holders is wholly free soon, if no other claim gets a part of it.
+// A unit with unknown holders counts as having one.
 func (s *State) soon(unit int) float64 {
 	holders := int32(1)
 	if unit < len(s.Holders) {

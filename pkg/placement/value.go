@@ -3,61 +3,64 @@ package placement
 import "math"
 
 const (
-	// Epsilon is what costs have to differ by at least to decide. Otherwise the order of drivers and nodes does.
+	// Epsilon is the minimum difference of costs that decides. Smaller differences leave the decision to the
+	// order of drivers and nodes.
 	Epsilon = 1e-9
-	// bestFit is what a whole free device, or the CPU or the memory that a pod with one device takes, weighs in the comparison of
-	// nodes: among nodes that lose the same, the one with the least left over is taken.
+	// bestFit weighs the free resources in the comparison of nodes: one whole free device, or the CPU or memory
+	// that a pod with one device takes. Among nodes that lose the same, the one with the least left over is taken.
 	bestFit = 0.00375
-	// together is what capacity that a request for several devices can use is worth, beyond what it is worth for requests for one.
+	// together is the additional worth of capacity that requests for several devices can use.
 	together = 0.3
-	// intact is what it is worth, beyond the use of its partitions, that nothing is held of a device that is published in
-	// partitions. The fewer holders there are, the sooner that may be.
+	// intact is the worth of a device that is published in partitions and has no holder, beyond the use of
+	// its partitions. The fewer holders there are, the sooner it may be intact.
 	intact = 1
-	// reach is what it is worth that every part of such a device is within reach of some partition that is free. A part that is
-	// not, next to a partition that is held, serves nobody.
+	// reach is the worth of free partitions that cover every part of such a device. A part that none of them
+	// covers, next to a held partition, is useless.
 	reach = 1.6
-	// leaves is the chance that a holder of a partition leaves before long.
+	// leaves is the chance that a holder of a partition leaves soon.
 	leaves = 0.5
-	// unbroken decides between choices that leave the same of use: the one that leaves a device whole is better, since what is asked
-	// for may change.
+	// unbroken decides between choices that leave the same usable capacity: the choice that leaves a device
+	// whole is better, since the demand may change.
 	unbroken = 1e-6
-	// crowding is what part of Demand.Beside counts as a need of devices: some of the pods without devices go where they are in
-	// nobody's way.
+	// crowding is the fraction of Demand.Beside that counts as a need of devices: some of the pods without
+	// devices go where they do no harm.
 	crowding = 0.5
 )
 
-// Value is what a state is worth.
+// A Value is the worth of a state.
 type Value struct {
-	// Usable is the capacity that is expected to be used in the end, in whole devices, as far as it is not better used elsewhere.
+	// Usable is the capacity that is expected to be used in the end, in whole devices, unless it is of better use elsewhere.
 	Usable float64
-	// Left is the weight of all that is free, whether it is of use or not.
+	// Left is the weight of all free resources, usable or not.
 	Left float64
 }
 
-// Cost is what a choice costs that leads from one value to another: what becomes useless for others, and by how much the choice
-// could fit better. Smaller is better, for choices on one node as for those on different nodes.
+// Cost returns the cost of a choice that leads from one value to another: the capacity that becomes useless
+// for others, and the remaining room for a better fit. Smaller is better, for choices on one node and on
+// different nodes.
 func Cost(before, after Value) float64 {
 	return before.Usable - after.Usable + after.Left
 }
 
-// Scratch is memory for Assess. The zero value is ready. It must not be used by two goroutines at a time.
+// Scratch is memory for Assess. The zero value is ready to use. It is not safe for concurrent use.
 type Scratch struct {
 	sets []set
-	// whole is how many devices of a kind are wholly free.
+	// whole is the number of wholly free devices, by kind.
 	whole [maxKinds]int
 	units []unit
-	// places is the most that is expected to be used of a device at each place.
+	// places is, by place, the maximum expected use of a device there.
 	places []float64
 }
 
-// set remembers for devices of the same kinds and size which table they have.
+// set caches the table for devices of the same kinds and size.
 type set struct {
 	kinds uint64
 	size  float64
 	table *table
 }
 
-// Assess values a state. The time that it takes is in the order of devices × kinds of them + shapes × devices that can be shared.
+// Assess returns the worth of a state. Its time is of the order of devices × kinds of them + shapes ×
+// shareable devices.
 func (d *Demand) Assess(s *State, scratch *Scratch) Value {
 	if scratch == nil {
 		scratch = &Scratch{}
@@ -72,12 +75,12 @@ func (d *Demand) Assess(s *State, scratch *Scratch) Value {
 		Left:   bestFit * (free + need.equivalent(s)),
 	}
 	if value.Usable > 0 {
-		value.Usable += unbroken * float64(scratch.whole[0]) // Of the kind AnyDevice.
+		value.Usable += unbroken * float64(scratch.whole[0]) // Index 0 is the kind AnyDevice.
 	}
 	return value
 }
 
-// count counts wholly free devices by kind, and returns which kinds there are, free or not.
+// count counts the wholly free devices by kind, and returns the kinds of all devices, free or not.
 func (scratch *Scratch) count(s *State) (kinds uint64) {
 	clear(scratch.whole[:])
 	for i := range s.Devices {
@@ -90,7 +93,7 @@ func (scratch *Scratch) count(s *State) (kinds uint64) {
 	return kinds
 }
 
-// need is what pods that ask for devices request besides, for each whole device, and what others take beside them.
+// need is the CPU and memory that pods request with each whole device, including the pods without devices beside them.
 type need struct{ milliCPU, memory float64 }
 
 // need returns the mean of the shapes that devices of these kinds can satisfy.
@@ -112,8 +115,8 @@ func (d *Demand) need(kinds uint64) (n need) {
 	return n
 }
 
-// limit reduces what devices could be used to what there is CPU and memory for, by the scarcer of both. It begins to do so before
-// they are short: of two nodes, the one is to be used where more is left of what devices need.
+// limit reduces the usable devices by the scarcer of CPU and memory. It begins to do so before they are
+// short: of two nodes, the one with more left of what devices need should be used.
 func (n need) limit(s *State, usable float64) float64 {
 	if usable <= 0 {
 		return 0
@@ -121,7 +124,7 @@ func (n need) limit(s *State, usable float64) float64 {
 	return usable * min(share(s.MilliCPU, n.milliCPU*usable), share(s.Memory, n.memory*usable))
 }
 
-// share is the smaller of 1 and have/want, without the corner: (1 + (want/have)^4)^(-1/4).
+// share returns a smooth minimum of 1 and have/want: (1 + (want/have)^4)^(-1/4).
 func share(have int64, want float64) float64 {
 	if have < 0 || want <= 0 {
 		return 1
@@ -134,7 +137,7 @@ func share(have int64, want float64) float64 {
 	return 1 / math.Sqrt(math.Sqrt(1+r*r))
 }
 
-// equivalent is what is left of CPU and memory, in devices that need as much.
+// equivalent returns the CPU and memory left, in devices that need as much.
 func (n need) equivalent(s *State) float64 {
 	result := 0.0
 	if n.milliCPU > 0 && s.MilliCPU > 0 {
@@ -146,8 +149,8 @@ func (n need) equivalent(s *State) float64 {
 	return result
 }
 
-// fitting returns the set of shapes of which a pod fits, and what requests for several devices can use, weighted by what they ask
-// for.
+// fitting returns the set of shapes with room for a pod, and the capacity that requests for several devices
+// can use, weighted by their size.
 func (d *Demand) fitting(s *State, scratch *Scratch) (fitting uint64, groups float64) {
 	for i := range d.Shapes {
 		shape := &d.Shapes[i]
@@ -173,7 +176,7 @@ func (d *Demand) fitting(s *State, scratch *Scratch) (fitting uint64, groups flo
 	return fitting, groups
 }
 
-// pods returns for how many pods of a shape there is CPU and memory.
+// pods returns the number of pods of a shape that CPU and memory suffice for.
 func (shape *Shape) pods(s *State) int {
 	pods := math.MaxInt
 	if shape.MilliCPU > 0 && s.MilliCPU >= 0 {
@@ -185,7 +188,7 @@ func (shape *Shape) pods(s *State) int {
 	return pods
 }
 
-// candidates returns how many devices a request could be given.
+// candidates returns the number of devices that a request could get.
 func (scratch *Scratch) candidates(s *State, r *Request) int {
 	if r.Amount == 0 {
 		return scratch.whole[r.Kind]
@@ -200,8 +203,8 @@ func (scratch *Scratch) candidates(s *State, r *Request) int {
 	return n
 }
 
-// used sums up what is expected to be used of each device if pods of the fitting shapes come. Of devices at the same place the one
-// counts of which it is most.
+// used returns the sum of the expected use of each device if pods of the fitting shapes come. Of devices at
+// the same place only the maximum counts.
 func (scratch *Scratch) used(d *Demand, s *State, fitting uint64) float64 {
 	scratch.sets = scratch.sets[:0]
 	scratch.places = append(scratch.places[:0], make([]float64, len(s.Takes))...)
@@ -226,7 +229,7 @@ func (scratch *Scratch) used(d *Demand, s *State, fitting uint64) float64 {
 	return sum
 }
 
-// table finds the table of a device, which many others have, too.
+// table returns the table of a device. Many devices share it.
 func (scratch *Scratch) table(d *Demand, dev *Device, fitting uint64) *table {
 	for i := range scratch.sets {
 		if set := &scratch.sets[i]; set.kinds == dev.Kinds && set.size == dev.Size {

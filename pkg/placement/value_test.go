@@ -28,7 +28,7 @@ func cost(d *Demand, before, after State) float64 {
 	return Cost(d.Assess(&before, nil), d.Assess(&after, nil))
 }
 
-// A share goes where the rest of the device fits what is likely to come.
+// A share goes to the device whose rest fits likely requests.
 func TestRestThatFitsIsKept(t *testing.T) {
 	d := demand(ask(0.5, 0, 1, 0.65), ask(0.5, 0, 1, 0.35))
 	before := State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.65)}
@@ -50,7 +50,7 @@ func TestWholeDevicesAreKept(t *testing.T) {
 	}
 }
 
-// Groups of devices are not broken up on a node that can still take a request for all of them.
+// Groups of devices stay intact on a node that can still satisfy a request for all of them.
 func TestGroupsAreKept(t *testing.T) {
 	d := demand(ask(0.8, 0, 1, 0), ask(0.2, 0, 4, 0))
 	node := func(free ...float64) State { return State{MilliCPU: -1, Memory: -1, Devices: gpus(free...)} }
@@ -61,7 +61,7 @@ func TestGroupsAreKept(t *testing.T) {
 	}
 }
 
-// Devices are taken where CPU is short for them anyway.
+// Devices are taken on nodes whose CPU is too short for them anyway.
 func TestShortCPU(t *testing.T) {
 	d := demand(ask(1, 10000, 1, 0))
 	node := func(cpu int64, free ...float64) State {
@@ -89,8 +89,8 @@ func TestCPUThatOthersTake(t *testing.T) {
 	}
 }
 
-// partitions are devices that are published as a whole, in halves, and three of their quarters, the first under two names. Of device i
-// the quarters held[i] are held, by holders[i].
+// partitions returns devices that are published whole, in halves, and in three of their quarters, the first
+// of these under two names. Of device i the quarters held[i] are held, by holders[i].
 func partitions(holders []int32, held ...[]int) State {
 	s := State{MilliCPU: -1, Memory: -1, Holders: holders, Takes: []uint64{0}}
 	for unit := range held {
@@ -117,12 +117,12 @@ func partitions(holders []int32, held ...[]int) State {
 		add(0.5, 0b1100, 1)
 		add(0.25, 0b0001, 2)
 		add(0.25, 0b0010, 1)
-		add(0.25, 0b0100, 1) // The last one is to be had as a part of a half only.
+		add(0.25, 0b0100, 1) // The last quarter is available only as part of a half.
 	}
 	return s
 }
 
-// Of two devices that are cut up in the same way, the one that fewer hold is more likely to be whole before long.
+// Of two devices with the same partitions held, the one with fewer holders is more likely to be whole soon.
 func TestWhoIsLeftByFewIsLeftAlone(t *testing.T) {
 	d := demand(ask(1, 0, 1, 0))
 	both := [][]int{{0, 1}, {0, 1}}
@@ -138,18 +138,18 @@ func TestWhoIsLeftByFewIsLeftAlone(t *testing.T) {
 	}
 }
 
-// It counts once that a place can be had, under however many names.
+// A place counts once, regardless of its number of names.
 func TestPlacesCountOnce(t *testing.T) {
 	d := demand(ask(1, 0, 1, 0))
 	before := partitions([]int32{1}, []int{2, 3})
 	double := cost(d, before, partitions([]int32{2}, []int{0, 2, 3}))
 	single := cost(d, before, partitions([]int32{2}, []int{1, 2, 3}))
-	if math.Abs(double-single) > 2*unbroken { // Which counts devices, not places.
+	if math.Abs(double-single) > 2*unbroken { // unbroken counts devices, not places.
 		t.Errorf("a quarter that has two names costs %v, one that has one name %v", double, single)
 	}
 }
 
-// A partition does not cut off what no other one reaches, if there is another choice.
+// A partition does not cut off parts that no other partition reaches, if there is another choice.
 func TestPartsStayWithinReach(t *testing.T) {
 	d := demand(ask(1, 0, 1, 0))
 	before := partitions([]int32{1, 1}, []int{0, 1}, []int{2, 3})
@@ -160,7 +160,7 @@ func TestPartsStayWithinReach(t *testing.T) {
 	}
 }
 
-// What is held, whatever its size, is worth nothing, and what no shape asks for is of no use.
+// Held devices are worth nothing, and devices that no shape requests are useless.
 func TestNothingUsable(t *testing.T) {
 	d := demand(ask(1, 10000, 2, 0))
 	for _, s := range []State{
@@ -176,7 +176,7 @@ func TestNothingUsable(t *testing.T) {
 	}
 }
 
-// The table of a device is its definition, computed another way: by what each of the pods that come would use.
+// The table of a device equals its definition, calculated in another way: by the use of each of the pods that come.
 func TestTableAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	for range 200 {
@@ -197,8 +197,8 @@ func TestTableAgainstDefinition(t *testing.T) {
 	}
 }
 
-// definition is the expectation of the best of as many pods as one has patience for, by the distribution of the maximum: each
-// value counts with the chance that the best is it, or less, less the chance that the best is less.
+// definition is the expected maximum over patience pods, by the distribution of the maximum: each value
+// counts with the probability that the maximum is at most this value, minus the probability that it is less.
 func definition(shapes []Shape, part int) float64 {
 	use := make([]float64, len(shapes))
 	for i, s := range shapes {
@@ -230,7 +230,7 @@ func definition(shapes []Shape, part int) float64 {
 	return expected
 }
 
-// The result is the same whatever was computed before, also when tables were dropped in between.
+// The result does not depend on earlier calculations, even if tables were dropped in between.
 func TestAssessForgetsNothing(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	var shapes []Shape

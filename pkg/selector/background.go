@@ -13,57 +13,57 @@ import (
 )
 
 const (
-	// turn is how long the background stays with one expression while others wait. It
-	// is longer if a single device takes longer.
+	// turn limits how long the background works on one expression while others wait. A single device that
+	// takes longer exceeds it.
 	turn = quickly
-	// tellAfter is how often those who wait for an expression are told that more is known.
+	// tellAfter is the minimum interval between notifications of partial results.
 	tellAfter = time.Second
-	// dropAfter is for how long an expression is evaluated that nobody asks for any more.
-	// It is longer than pods wait between two attempts.
+	// dropAfter limits the evaluation of an expression that no caller asks about. It exceeds the time that
+	// pods wait between two attempts.
 	dropAfter = time.Minute
-	// What waits in the background is bounded: so many expressions, and so many slices for
-	// each. What does not fit is asked for again.
+	// The queue of the background is bounded: maxWorks expressions, and maxJudgements slices for each.
+	// Callers ask again about everything beyond that.
 	maxWorks      = 100
 	maxJudgements = 1000
-	// maxCostly is how many expressions are remembered because they take long.
+	// maxCostly limits how many slow expressions are remembered.
 	maxCostly = 1000
 )
 
-// background evaluates what takes long, on one goroutine that runs while there is
-// anything to do. Tenants share its time, however many questions each of them has. Questions of a tenant take
-// turns; those that are not known to take long, and only did not fit into a budget, go first.
+// background evaluates slow questions on one goroutine, which runs while there is work. Tenants share its
+// time equally, regardless of how many questions each has. Questions of a tenant take turns; those not known
+// to be slow, which only exceeded a budget, go first.
 type background struct {
 	evaluator *Evaluator
-	// slow has hashes of the questions that took long the last time.
+	// slow holds the hashes of questions that took long the last time.
 	slow *lru.Cache
 
 	mutex   sync.Mutex
 	running bool
 	works   map[question]*Work
-	order   []*Work // by who has waited longest for its turn
+	order   []*Work // the work that has waited longest for its turn comes first
 	untold  []func()
-	// spent is what each tenant has had of the time, of those with works. Who comes begins with the least.
+	// spent is the time used by each tenant that has works. A new tenant starts with the minimum of the others.
 	spent map[string]time.Duration
 }
 
-// Work is all that is to be done for one question.
+// Work is all pending work for one question.
 type Work struct {
 	background *background
 	question   question
 
-	// Everything else needs the mutex of the background.
+	// The mutex of the background guards all further fields.
 
-	tenant string // who pays
+	tenant string // whose share of the time the work uses
 
-	// slices are of different contents, which are those of queued; begun is the judgement
-	// of the first one, nil if it was not begun yet.
+	// slices have different contents, which are the keys of queued. begun is the judgement of the first
+	// slice, nil before it begins.
 	slices []*inventory.Slice
 	queued map[*inventory.Content]bool
 	begun  *judgement
 	costly bool
-	// slow and quick are set when a judgement took long, or did not.
+	// slow and quick record whether any judgement took long, and whether any did not.
 	slow, quick bool
-	// news is set when a verdict is there that those who wait have not heard of.
+	// news is set when there is a verdict that waiting callers were not notified of.
 	news        bool
 	asked, told time.Time
 	waiting     map[int]func()
@@ -75,13 +75,13 @@ func newBackground(e *Evaluator) background {
 	return background{evaluator: e, slow: lru.New(maxCostly), works: make(map[question]*Work), spent: make(map[string]time.Duration)}
 }
 
-// costly reports whether a question is known to take long.
+// costly reports whether a question is known to be slow.
 func (b *background) costly(q question) bool {
 	_, found := b.slow.Get(q.hash())
 	return found
 }
 
-// hash stands for a question where a mistake does no harm: users can write long ones.
+// hash returns a short stand-in for a question, which may be long because users write it. A collision does no harm.
 func (q question) hash() uint64 { return maphash.Comparable(seed, q) }
 
 func (b *background) noteCostly(q question) {
@@ -93,8 +93,8 @@ func (b *background) noteCostly(q question) {
 	}
 }
 
-// add has a question of a tenant answered for a slice unless that already waits. If there is too much
-// to do, it is not accepted, and the work returned is what has to be done before it can be.
+// add queues a tenant's question about a slice, unless it is queued already. If the queue is full, add
+// rejects the question and returns the work that must finish before the caller asks again.
 func (b *background) add(tenant string, q question, slice *inventory.Slice) *Work {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -116,7 +116,7 @@ func (b *background) add(tenant string, q question, slice *inventory.Slice) *Wor
 		}
 		b.leave(tenant)
 	}
-	b.hold(q) // Only what is accepted: there are few of these.
+	b.hold(q) // Only accepted questions are held, so their number is bounded.
 	w.asked = now
 	if content := slice.Content; !w.queued[content] && len(w.slices) < maxJudgements {
 		w.queued[content] = true
@@ -129,12 +129,12 @@ func (b *background) add(tenant string, q question, slice *inventory.Slice) *Wor
 	return w
 }
 
-// hold keeps what is known about a question: those who wait for it must find it when they
-// are told.
+// hold keeps the answers to a question in memory, because waiting callers must find them when they are notified.
 func (b *background) hold(q question) { q.sheet(b.evaluator.memory).Hold(dropAfter) }
 
-// displace makes room for a question of a tenant: at the expense of the one who has the most, and more than that tenant would
-// have; for one that is not known to take long also at the expense of any that takes long. It reports false if there is no room.
+// displace makes room for a question of a tenant. It ends a work of the tenant with the most works, if that
+// has more than the asking tenant would have. For a question not known to be slow it may also end any slow
+// work. It reports whether there is room.
 func (b *background) displace(tenant string, costly bool, now time.Time) bool {
 	counts := make(map[string]int)
 	for _, w := range b.order {
@@ -155,7 +155,7 @@ func (b *background) displace(tenant string, costly bool, now time.Time) bool {
 	return true
 }
 
-// enter has a tenant take part in the sharing of time.
+// enter adds a tenant to those that share the time.
 func (b *background) enter(tenant string) {
 	if _, known := b.spent[tenant]; known {
 		return
@@ -169,14 +169,14 @@ func (b *background) enter(tenant string) {
 	b.spent[tenant] = max(0, least)
 }
 
-// leave forgets what a tenant has had if nothing of it is left.
+// leave removes a tenant without works from those that share the time.
 func (b *background) leave(tenant string) {
 	if !slices.ContainsFunc(b.order, func(w *Work) bool { return w.tenant == tenant }) {
 		delete(b.spent, tenant)
 	}
 }
 
-// run works until there is nothing left.
+// run works until the queue is empty.
 func (b *background) run() {
 	for {
 		w, j := b.take()
@@ -184,10 +184,10 @@ func (b *background) run() {
 			return
 		}
 		start := time.Now()
-		known := b.evaluator.lookUp(j) // Somebody may have had the time for it.
+		known := b.evaluator.lookUp(j) // Another caller may have answered it meanwhile.
 		for !known && !j.slice.Content.Gone() && time.Since(start) < turn {
 			if err := b.evaluator.step(context.Background(), j); err != nil {
-				break // Cannot be: the context does not end.
+				break // Impossible: the context does not end.
 			}
 			if j.done() {
 				b.evaluator.keep(j)
@@ -203,7 +203,7 @@ func (b *background) run() {
 	}
 }
 
-// take returns what is to be done next, nil if there is nothing.
+// take returns the next work and its judgement, or nil if there is none.
 func (b *background) take() (*Work, *judgement) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -226,7 +226,7 @@ func (b *background) take() (*Work, *judgement) {
 	return w, w.begun
 }
 
-// put undoes a take. It returns whom to tell that more is known.
+// put takes back the judgement that take returned, and returns the listeners to notify.
 func (b *background) put(w *Work, j *judgement, known bool, took time.Duration) []func() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -259,7 +259,7 @@ func (b *background) put(w *Work, j *judgement, known bool, took time.Duration) 
 		return tell // It was displaced meanwhile.
 	case len(w.slices) == 0:
 		if w.quick && !w.slow {
-			b.slow.Remove(w.question.hash()) // It was the load of the machine, or compiling.
+			b.slow.Remove(w.question.hash()) // The load of the machine or the compilation caused the delay.
 		}
 	case len(w.waiting) == 0 && now.Sub(w.asked) > dropAfter:
 	case w.news && now.Sub(w.told) >= tellAfter:
@@ -270,7 +270,7 @@ func (b *background) put(w *Work, j *judgement, known bool, took time.Duration) 
 	return append(tell, b.end(w, now)...)
 }
 
-// end forgets a work, and returns whom to tell. It needs the mutex.
+// end removes a work, and returns the listeners to notify. The caller holds the mutex.
 func (b *background) end(w *Work, now time.Time) []func() {
 	w.over = true
 	w.question.sheet(b.evaluator.memory).Finish()
@@ -280,7 +280,7 @@ func (b *background) end(w *Work, now time.Time) []func() {
 	return w.listeners(now)
 }
 
-// listeners returns those who wait and forgets them.
+// listeners returns the functions of all waiting callers, and removes them.
 func (w *Work) listeners(now time.Time) []func() {
 	list := make([]func(), 0, len(w.waiting))
 	for _, tell := range w.waiting {
@@ -291,9 +291,9 @@ func (w *Work) listeners(now time.Time) []func() {
 	return list
 }
 
-// Notify has the function called once when all is done, or from time to time when part
-// of it is. It reports false if all is done already; then the function is not called.
-// leave takes the function back; work for which nobody waits is not finished.
+// Notify registers a function that is called once: when all work is done, or earlier when part of it is done
+// or the work is dropped. It reports false, without registering, if all is done already. leave unregisters
+// the function; work without listeners is dropped eventually.
 func (w *Work) Notify(tell func()) (leave func(), ok bool) {
 	w.background.mutex.Lock()
 	defer w.background.mutex.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// gpuNode has ten devices. Without a number it is like any other; with one, its
-// devices have identifiers of their own, as real drivers publish them.
+// gpuNode has ten devices. Without a number it equals all other nodes; with a number its devices have unique
+// identifiers, as real drivers publish them.
 func gpuNode(name, number string) *resourceapi.ResourceSlice {
 	devices := b.NumberedDevices("gpu", 10)
 	for i, device := range devices {
@@ -39,8 +39,7 @@ func gpuNodes(n int, numbered bool) []*resourceapi.ResourceSlice {
 	return published
 }
 
-// BenchmarkSelectInCluster measures what the first pod of a kind costs on 5,000 nodes,
-// and how much of the heap the answers take.
+// BenchmarkSelectInCluster measures the cost of the first pod of a kind on 5,000 nodes, and the heap that the answers take.
 func BenchmarkSelectInCluster(bm *testing.B) {
 	for _, numbered := range []bool{false, true} {
 		name := fmt.Sprintf("numbered=%t", numbered)

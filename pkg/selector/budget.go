@@ -6,32 +6,30 @@ import (
 	"time"
 )
 
-// quickly is how long anybody waits for one expression on the devices of one slice.
-// Ordinary expressions take a few milliseconds for a slice at the API's limits, and
-// one or two more to be compiled.
+// quickly limits the wait for one expression on the devices of one slice. Ordinary expressions take a few
+// milliseconds for a slice at the API's limits, and one or two more for compilation.
 const quickly = 20 * time.Millisecond
 
-// Budget is how long somebody may be kept waiting for expressions to be evaluated. What
-// goes on at the same time counts once, and what is cached counts nothing. It is safe
-// for concurrent use.
+// A Budget limits the time that a caller waits for expressions to be evaluated. Concurrent evaluations count
+// once, cached verdicts count nothing. It is safe for concurrent use.
 type Budget struct {
 	limit, period time.Duration
 	tenant        string
 
 	mutex sync.Mutex
 	spent time.Duration
-	// waiting is how many evaluations are waited for, since is since when there are any.
+	// waiting is the number of evaluations in progress; since is the start of the earliest wait.
 	waiting int
 	since   time.Time
 	renewed time.Time
 }
 
-// NewBudget returns a budget that is renewed after each period, or if that is 0 never.
+// NewBudget returns a budget that is renewed after each period, or never if the period is 0.
 func NewBudget(limit, period time.Duration) *Budget {
 	return &Budget{limit: limit, period: period}
 }
 
-// For returns the budget as that of a tenant: what is left to the background takes turns with what other tenants have there.
+// For assigns the budget to a tenant and returns it. Tenants take turns in the background.
 func (b *Budget) For(tenant string) *Budget {
 	b.tenant = tenant
 	return b
@@ -39,19 +37,18 @@ func (b *Budget) For(tenant string) *Budget {
 
 type budgetKey struct{}
 
-// WithBudget returns a context with which evaluations stay within the budget: those
-// that do not are Pending.
+// WithBudget returns a context that limits evaluations to the budget. Evaluations that exceed it return a Pending.
 func WithBudget(ctx context.Context, budget *Budget) context.Context {
 	return context.WithValue(ctx, budgetKey{}, budget)
 }
 
-// budgetOf returns the budget of a context, nil if it has none.
+// budgetOf returns the budget of a context, or nil if it has none.
 func budgetOf(ctx context.Context) *Budget {
 	budget, _ := ctx.Value(budgetKey{}).(*Budget)
 	return budget
 }
 
-// begin returns how much is left. If that is anything, it must be followed by end.
+// begin returns the remaining time. If that is positive, the caller must call end.
 func (b *Budget) begin() time.Duration {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -2,14 +2,15 @@ package selector
 
 import "k8s.io/dynamic-resource-allocation/cel"
 
-// Compiler compiles expressions of v1. A *cel.Cache is one that keeps some of the results, whatever these take.
+// A Compiler compiles expressions of v1. A *cel.Cache is a Compiler; it caches a fixed number of results,
+// regardless of their size.
 type Compiler interface {
 	GetOrCompile(expression string) cel.CompilationResult
 	GetOrCompileDerivedAttribute(expression string) cel.CompilationResult
 }
 
-// NewCompiler returns a Compiler that keeps nothing, for evaluators that remember programs: a regular expression in a few
-// kilobytes of text can take a hundred megabytes.
+// NewCompiler returns a Compiler that caches nothing, for evaluators that remember programs. A program can be
+// large: a regular expression of a few kilobytes can take a hundred megabytes.
 func NewCompiler(features cel.Features) Compiler { return keepsNothing{cel.GetCompiler(features)} }
 
 type keepsNothing struct {

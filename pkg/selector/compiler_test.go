@@ -13,10 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
-// TestNothingIsKeptOfProgramsBesidesTheMemory: a tenant asks with one regular expression after the other, each of which takes
-// megabytes when it is compiled.
+// TestNothingIsKeptOfProgramsBesidesTheMemory: a tenant uses one regular expression after the other, and each
+// takes megabytes when it is compiled.
 func TestNothingIsKeptOfProgramsBesidesTheMemory(t *testing.T) {
-	// Not in parallel with others: it looks at the heap.
+	// Not parallel, because the test measures the heap.
 	inUse := func() int {
 		runtime.GC()
 		runtime.GC()
@@ -41,7 +41,7 @@ func TestNothingIsKeptOfProgramsBesidesTheMemory(t *testing.T) {
 	runtime.KeepAlive(e)
 }
 
-// TestCompiledOnce: also if many ask for the same at the same time.
+// TestCompiledOnce: an expression is compiled once even for concurrent callers.
 func TestCompiledOnce(t *testing.T) {
 	t.Parallel()
 	language := &counted{}

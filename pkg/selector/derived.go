@@ -15,16 +15,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// derivation is which attributes an expression derives from the devices of a slice.
+// derivation holds the attributes that an expression derives from the devices of a slice.
 type derivation struct {
-	attributes []*resourceapi.DeviceAttribute // nil for those that have none
+	attributes []*resourceapi.DeviceAttribute // nil for devices without the attribute
 	errors     []error                        // nil if there are none
 }
 
-// Derive returns the attribute that an expression derives from a device
-// (DeviceDerivedAttribute), nil if it derives none. Like selectors it is evaluated
-// once for devices that look the same. The error wraps ErrCompile or ErrRuntime, if the
-// context ends its cause, and if it has a Budget that does not suffice it is a Pending.
+// Derive returns the attribute that an expression derives from a device (DeviceDerivedAttribute), or nil if
+// it derives none. Like a selector, the expression is evaluated once for devices that look the same. The
+// error wraps ErrCompile or ErrRuntime, or the cause of the context's end; it is a Pending if the context has
+// a Budget that is exhausted.
 func (e *Evaluator) Derive(ctx context.Context, device *inventory.Device, expression string) (*resourceapi.DeviceAttribute, error) {
 	all, err := e.derivation(ctx, device.Slice, question{expression: expression, derives: true})
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Evaluator) keepDerivation(j *judgement) *derivation {
 	return sheet.Put(&j.slice.Content.Subject, d)
 }
 
-// position returns where a device is in its slice.
+// position returns the index of a device in its slice.
 func position(device *inventory.Device) int {
 	devices := device.Slice.Spec.Devices
 	for i := range devices {
@@ -76,7 +76,7 @@ func position(device *inventory.Device) int {
 	panic(fmt.Sprintf("device %s is none of its slice %s", device.Name, device.Slice.Name))
 }
 
-// attribute returns what an expression derives from a device, see verdict.
+// attribute returns the attribute that an expression derives from a device, see verdict.
 func (e *Evaluator) attribute(ctx context.Context, x *lazyProgram, device *cel.Device) (*resourceapi.DeviceAttribute, error) {
 	if x.program == nil {
 		x.program = e.compileDerived(x.text)
@@ -133,7 +133,7 @@ func (d *derivation) Hash() uint64 {
 	return hash.Sum64()
 }
 
-// textsOf returns the elements of lists of texts.
+// textsOf returns the elements of the attribute's lists of texts.
 func textsOf(attribute *resourceapi.DeviceAttribute) []*string {
 	var list []*string
 	for _, texts := range [][]string{attribute.StringValues, attribute.VersionValues} {
@@ -144,7 +144,7 @@ func textsOf(attribute *resourceapi.DeviceAttribute) []*string {
 	return list
 }
 
-// Size implements recall.Finding. The errors are the sheet's.
+// Size implements recall.Finding. It excludes the errors, which the sheet counts.
 func (d *derivation) Size() int {
 	const word = int(unsafe.Sizeof(uintptr(0)))
 	size := int(unsafe.Sizeof(*d)) + word*cap(d.attributes) + 2*word*cap(d.errors)

@@ -1,9 +1,8 @@
-// Package selector decides which devices of a pool match the CEL selectors of
-// device classes and requests, and which attributes requests derive from them. Each expression is evaluated once for each content of
-// a slice (inventory.Content); the verdicts are bit sets that are remembered (package
-// recall) as long as there is room.
+// Package selector decides which devices of a pool match the CEL selectors of device classes and requests,
+// and derives attributes by CEL expressions. It evaluates each expression once for each content of a slice
+// (inventory.Content). The verdicts are bit sets, which package recall remembers as long as there is room.
 //
-// What users may write can take long: an expression at the API's cost limit takes 0.4 s
-// for one device. Compiling it, and functions such as matches() on long texts, cannot
-// be interrupted. Whoever must not be held up gives a Budget with the context.
+// An expression can take long: at the API's cost limit it takes 0.4 s for one device. Compilation, and
+// functions like matches() on long texts, cannot be interrupted. A caller that must not be blocked passes a
+// Budget in the context.
 package selector

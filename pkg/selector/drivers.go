@@ -8,7 +8,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// truth is the value of an expression as far as it follows from the driver of a device.
+// truth is the value of an expression as far as the driver of a device determines it.
 type truth int
 
 const (
@@ -17,16 +17,16 @@ const (
 	isTrue
 )
 
-// driverTest is the part of an expression that tests device.driver. It is immutable; nil
-// stands for an expression without such a part.
+// driverTest is the part of an expression that tests device.driver. It is immutable; nil means that the
+// expression has no such part.
 type driverTest struct {
 	operator string   // one of operators, "" for a test of the name
 	names    []string // the names that pass
 	parts    []*driverTest
 }
 
-// MayMatch reports whether the set may match a device of the driver: whether no expression excludes all of them,
-// such as device.driver == "gpu.example.com" does those of other drivers.
+// MayMatch reports whether the set may match a device of the driver. It returns false if an expression
+// excludes all of them, as device.driver == "gpu.example.com" excludes devices of other drivers.
 func (e *Evaluator) MayMatch(s Set, driver string) bool {
 	for i := range s.size() {
 		if e.compile(s.expression(i)).driver.of(driver) == isFalse {
@@ -36,7 +36,7 @@ func (e *Evaluator) MayMatch(s Set, driver string) bool {
 	return true
 }
 
-// driverTestOf finds out what an expression asks about the driver.
+// driverTestOf returns the test of the driver in an expression.
 func driverTestOf(program *cel.CompilationResult) *driverTest {
 	parsed := parse(program)
 	if parsed == nil {
@@ -108,8 +108,8 @@ func isDriver(e ast.Expr) bool {
 	return is && name == "driver" && device.Kind() == ast.IdentKind && isDevice(device.AsIdent())
 }
 
-// of evaluates the test for devices of a driver. An operand that fails does not matter to "and" and "or" if another one
-// decides, as in CEL.
+// of evaluates the test for devices of a driver. As in CEL, an operand that fails does not matter to "and"
+// and "or" if another operand decides.
 func (t *driverTest) of(driver string) truth {
 	switch {
 	case t == nil:

@@ -8,8 +8,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// TestMayMatch: an expression excludes a driver if it is false for all devices that this one can publish, and what is not
-// known excludes nobody.
+// TestMayMatch: an expression excludes a driver if it is false for all devices that the driver can publish.
+// An unknown result excludes no driver.
 func TestMayMatch(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]struct{ ours, others bool }{

@@ -16,14 +16,14 @@ var (
 	ErrRuntime = errors.New("CEL runtime error")
 )
 
-// Errors are remembered. So they are texts only: whatever else an error of CEL refers to
-// can be freed, and nobody can write a text of any length.
+// Errors are remembered. Therefore they hold only a text of limited length: everything else that a CEL error
+// refers to can be freed.
 
-// compileError is an expression that is none. It is an ErrCompile.
+// compileError is the text of an error for an invalid expression. It is an ErrCompile.
 type compileError string
 
-// newCompileError takes what the compiler says, without the lines in which it repeats the
-// expression to point into it. The first gives the position as line:column anyway.
+// newCompileError returns the compiler's message without the lines that repeat the expression and point into
+// it. The first line gives the position as line:column anyway.
 func newCompileError(cause error) error {
 	var said []string
 	for line := range strings.Lines(strings.TrimPrefix(cause.Error(), "compilation failed: ")) {
@@ -38,7 +38,7 @@ func (e compileError) Error() string { return ErrCompile.Error() + ": " + string
 
 func (e compileError) Unwrap() error { return ErrCompile }
 
-// runtimeError is an expression that failed on a device. It is an ErrRuntime.
+// runtimeError is the text of an error for an expression that failed on a device. It is an ErrRuntime.
 type runtimeError string
 
 func newRuntimeError(cause error) error {
@@ -49,13 +49,13 @@ func (e runtimeError) Error() string { return ErrRuntime.Error() + ": " + string
 
 func (e runtimeError) Unwrap() error { return ErrRuntime }
 
-// manyErrors is for devices on which an expression fails in other ways than on those before
-// them, once these were many.
+// manyErrors returns the error for all further devices on which an expression fails, after it failed in too
+// many different ways.
 func manyErrors() error {
 	return runtimeError("it fails on different devices in too many different ways to tell them all")
 }
 
-// maxErrorText is how many bytes of an error are told.
+// maxErrorText limits the bytes of an error's text.
 const maxErrorText = 1024
 
 func shortened(text string) string {

@@ -14,31 +14,30 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Evaluator evaluates CEL expressions over pools. It is safe for concurrent use.
+// An Evaluator evaluates CEL expressions over pools. It is safe for concurrent use.
 //
-// It evaluates at once, however long that takes, unless the context has a Budget: then
-// what takes long is left to the background, and the answer is Pending until that is
-// done.
+// It evaluates synchronously, however long that takes, unless the context has a Budget. With a Budget it
+// leaves slow expressions to the background, and returns a Pending until their verdicts are known.
 type Evaluator struct {
 	compiled  Compiler
 	memory    *recall.Memory
 	languages []Language
 	looks     *Looks          // nil if verdicts are remembered by Content only
-	programs  *recall.Subject // what programs are remembered about, nil if they are not
-	// compiling has one goroutine compile an expression that several meet at the same time.
+	programs  *recall.Subject // subject of the remembered programs, nil if programs are not remembered
+	// compiling makes concurrent callers with the same expression compile it once.
 	compiling   keymutex.KeyMutex
 	evaluations atomic.Uint64
 	// matches and derive evaluate a compiled expression for a device.
 	matches func(context.Context, *cel.CompilationResult, cel.Device) (bool, error)
 	derive  func(context.Context, *cel.CompilationResult, cel.Device) (*resourceapi.DeviceAttribute, error)
-	// overdue is how many evaluations go on of those that nobody waits for any more.
+	// overdue is the number of evaluations in progress that their callers gave up.
 	overdue    atomic.Int32
 	background background
 }
 
-// NewEvaluator returns an evaluator that compiles with the given compiler, except for what is
-// in one of the other languages. Verdicts are remembered by expression, so all evaluators
-// that see the same pools must support the same CEL features and languages.
+// NewEvaluator returns an evaluator with the given compiler, and with other languages for expressions outside
+// v1. Verdicts are remembered by expression, so all evaluators that see the same pools must support the same
+// CEL features and languages.
 func NewEvaluator(compiled Compiler, others ...Language) *Evaluator {
 	e := &Evaluator{compiled: compiled, memory: recall.Shared, languages: others, matches: matches, derive: deriveAttribute,
 		compiling: keymutex.NewHashed(0)}
@@ -46,15 +45,14 @@ func NewEvaluator(compiled Compiler, others ...Language) *Evaluator {
 	return e
 }
 
-// RememberIn has the evaluator use another memory than recall.Shared. It must not be in
-// use yet.
+// RememberIn replaces the evaluator's memory, recall.Shared. The evaluator must not be in use yet.
 func (e *Evaluator) RememberIn(memory *recall.Memory) { e.memory = memory }
 
-// RememberLooks has expressions evaluated only once for devices that look the same. It must
-// not be in use yet.
+// RememberLooks makes the evaluator evaluate expressions only once for devices that look the same. The
+// evaluator must not be in use yet.
 func (e *Evaluator) RememberLooks(looks *Looks) { e.looks = looks }
 
-// Memory is where what depends on users' requests is remembered.
+// Memory returns the memory for everything that depends on users' requests.
 func (e *Evaluator) Memory() *recall.Memory { return e.memory }
 
 func matches(ctx context.Context, program *cel.CompilationResult, device cel.Device) (bool, error) {
@@ -62,7 +60,7 @@ func matches(ctx context.Context, program *cel.CompilationResult, device cel.Dev
 	return result, err
 }
 
-// Evaluations returns how often an expression was evaluated for a device so far.
+// Evaluations returns the number of evaluations of an expression for a device so far.
 func (e *Evaluator) Evaluations() uint64 { return e.evaluations.Load() }
 
 // overSlice evaluates an expression for all devices of a slice. It fails only if
@@ -89,7 +87,7 @@ func (e *Evaluator) judge(ctx context.Context, j *judgement) error {
 	return e.finish(ctx, j)
 }
 
-// finish takes all steps that are left. It fails only if the context ends.
+// finish takes all remaining steps. It fails only if the context ends.
 func (e *Evaluator) finish(ctx context.Context, j *judgement) error {
 	for !j.done() {
 		if err := e.step(ctx, j); err != nil {
@@ -99,9 +97,9 @@ func (e *Evaluator) finish(ctx context.Context, j *judgement) error {
 	return nil
 }
 
-// overPool joins the verdicts of the slices that the pool's devices come from. It
-// leaves out slices without any of the wanted devices. If the verdict for a slice is
-// Pending, it asks for the others all the same, so that they are judged as well.
+// overPool joins the verdicts of the slices that the pool's devices come from. It skips slices without any of
+// the wanted devices. If the verdict for a slice is Pending, it still asks for the others, so that they are
+// evaluated as well.
 func (e *Evaluator) overPool(ctx context.Context, pool *inventory.NodePool, expression string, wanted bitset.Set) (*Selection, error) {
 	joined := newSelection(len(pool.Devices), false)
 	var pending error

@@ -11,9 +11,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Gradual is a Selection in the making: a device is judged when somebody asks about it.
-// It is for those who most likely are content with the first devices of a pool and may
-// never ask again. It is safe for concurrent use, and knows no Budget.
+// A Gradual is a Selection in progress: it judges each device when a caller asks about it. It suits callers
+// that are usually content with the first devices of a pool and may never ask again. It is safe for
+// concurrent use, and ignores Budgets.
 type Gradual struct {
 	evaluator *Evaluator
 	pool      *inventory.NodePool
@@ -21,29 +21,27 @@ type Gradual struct {
 	known     *judged
 }
 
-// judged is what is known of a set for the devices of a pool so far.
+// judged holds the verdicts so far of a set for the devices of a pool.
 type judged struct {
 	key       string
 	mutex     sync.Mutex
-	count     int        // of the pool's devices
-	devices   bitset.Set // that were judged
+	count     int        // number of the pool's devices
+	devices   bitset.Set // devices already judged
 	selection *Selection
 }
 
-// maxGradual bounds how many sets a pool remembers that not all of its devices were
-// judged by. Users choose expressions.
+// maxGradual limits the number of sets whose partial verdicts a pool keeps, because users choose expressions.
 const maxGradual = 16
 
-// judgedKey is where a pool keeps what is known of its devices.
+// judgedKey is the key of the partial verdicts in a pool.
 type judgedKey struct{}
 
 type judgedSets struct {
 	mutex sync.Mutex
-	known []*judged // few: they are looked through
+	known []*judged // few enough for a linear search
 }
 
-// Gradually returns what is known of a set for the devices of a pool, and finds out more
-// when it is asked.
+// Gradually returns a Gradual with the verdicts so far of a set for the devices of a pool.
 func (e *Evaluator) Gradually(pool *inventory.NodePool, s Set) Gradual {
 	sets := inventory.Cached(&pool.Derived, judgedKey{}, func() *judgedSets { return new(judgedSets) })
 	return Gradual{evaluator: e, pool: pool, set: s, known: sets.of(s.text, len(pool.Devices))}
@@ -77,8 +75,7 @@ func (s *judgedSets) forget(key string) {
 	}
 }
 
-// Matches reports whether a device matches the set. The error is an *Error, or says that
-// the context ended.
+// Matches reports whether a device matches the set. The error is an *Error, or wraps the cause of the context's end.
 func (g Gradual) Matches(ctx context.Context, device int) (bool, error) {
 	matches, found, failure := g.known.verdict(device)
 	if !found {
@@ -110,7 +107,7 @@ func (g Gradual) Complete(ctx context.Context) (*Selection, error) {
 	return g.evaluator.remember(g.pool, g.set, g.known.selection), nil
 }
 
-// remember keeps a selection that was not made from those of single expressions.
+// remember stores a selection that was not combined from those of single expressions.
 func (e *Evaluator) remember(pool *inventory.NodePool, s Set, selection *Selection) *Selection {
 	sheet := recall.Open[*Selection](e.memory, s.question())
 	if len(selection.failures) > 0 {
@@ -124,8 +121,7 @@ func (e *Evaluator) remember(pool *inventory.NodePool, s Set, selection *Selecti
 	return sheet.Put(&pool.Content.Subject, selection)
 }
 
-// Selected returns the Selection of a set if all devices of the pool were judged before,
-// otherwise nil.
+// Selected returns the remembered Selection of a set for a pool, or nil if not all devices were judged before.
 func (e *Evaluator) Selected(pool *inventory.NodePool, s Set) *Selection {
 	selection, _ := s.selections().Get(e.memory, &pool.Content.Subject)
 	return selection
@@ -149,7 +145,7 @@ func (j *judged) add(device int, matches bool, f *failure) {
 	defer j.mutex.Unlock()
 	switch {
 	case j.devices.Has(device):
-		return // Somebody else was faster. After the last one, nothing changes any more.
+		return // Another goroutine was faster. After the last device, nothing changes any more.
 	case f != nil:
 		j.selection.fail(device, j.count, *f)
 	case matches:
@@ -158,7 +154,7 @@ func (j *judged) add(device int, matches bool, f *failure) {
 	j.devices.Add(device)
 }
 
-// evaluate judges a device, as Select does. The error says that the context ended.
+// evaluate judges a device, as Select does. It fails only if the context ends.
 func (g Gradual) evaluate(ctx context.Context, position int) (bool, *failure, error) {
 	published := g.pool.Devices[position]
 	device := deviceOf(published.Slice, published.Device)

@@ -12,20 +12,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// question is what devices are asked: whether they match an expression, or which attribute
-// it derives from them.
+// question asks about devices: whether they match an expression, or which attribute it derives from them.
 type question struct {
 	expression string
 	derives    bool
 }
 
-// Kinds of questions in the memory. Those about sets are by the text of all expressions.
+// Kinds of questions in the memory. The text of a question about a set joins all its expressions.
 const (
 	selecting recall.Kind = "select"
 	deriving  recall.Kind = "derive"
 )
 
-// selections is where it is remembered which devices match; nil if that is nowhere.
+// selections returns the sheet with the remembered selections, or nil if there is none.
 func (q question) selections(m *recall.Memory) *recall.Sheet[*Selection] {
 	return recall.Find[*Selection](m, q.asSelector())
 }
@@ -36,7 +35,7 @@ type held interface {
 	Finish()
 }
 
-// sheet is where the answers are remembered.
+// sheet returns the sheet for the answers, and creates it if there is none.
 func (q question) sheet(m *recall.Memory) held {
 	if q.derives {
 		return recall.Open[*derivation](m, q.asDerived())
@@ -52,17 +51,17 @@ func (q question) asSelector() recall.Question {
 	return recall.Question{Kind: selecting, Text: joined(q.expression)}
 }
 
-// judgement is a question on its way through the devices of a slice.
+// judgement is the progress of a question through the devices of a slice.
 type judgement struct {
 	question
 	slice *inventory.Slice
 
-	// The other fields are set by the first step.
+	// The first step sets the other fields.
 
 	asked lazyProgram
 	next  int // device
-	// matches and attributes are the answers, of which there is one sort; errors are those
-	// of the devices for which there is no answer, by position, and nil without any.
+	// Either matches or attributes holds the answers. errors holds, by position, the errors of devices
+	// without an answer; it is nil if there are none.
 	matches    bitset.Set
 	attributes []*resourceapi.DeviceAttribute
 	errors     []error
@@ -76,7 +75,7 @@ func (j *judgement) begun() bool { return j.matches != nil || j.attributes != ni
 
 func (j *judgement) done() bool { return j.begun() && j.next >= j.devices() }
 
-// begin makes room for the answers.
+// begin allocates room for the answers.
 func (j *judgement) begin() {
 	j.asked.text = j.expression
 	if j.derives {
@@ -86,8 +85,7 @@ func (j *judgement) begin() {
 	}
 }
 
-// step evaluates the expression for the next device. It fails only if the context ends,
-// and then changes nothing.
+// step evaluates the expression for the next device. It fails only if the context ends, and then changes nothing.
 func (e *Evaluator) step(ctx context.Context, j *judgement) error {
 	if !j.begun() {
 		j.begin()
@@ -106,7 +104,7 @@ func (e *Evaluator) step(ctx context.Context, j *judgement) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		// Whatever the result is, it may come from the interruption.
+		// The result may come from the interruption.
 		return fmt.Errorf("evaluating expressions for slice %s: %w", j.slice.Name, context.Cause(ctx))
 	case err != nil:
 		j.fail(err)
@@ -120,7 +118,7 @@ func (e *Evaluator) step(ctx context.Context, j *judgement) error {
 	return nil
 }
 
-// fail notes that there is no answer for the next device.
+// fail records that the next device has no answer.
 func (j *judgement) fail(err error) {
 	if j.errors == nil {
 		j.errors = make([]error, j.devices())
@@ -129,7 +127,7 @@ func (j *judgement) fail(err error) {
 	j.next++
 }
 
-// lookUp reports whether what is asked is known, because somebody else had the time for it.
+// lookUp reports whether the answer is known because another goroutine found it.
 func (e *Evaluator) lookUp(j *judgement) bool {
 	subject, found := &j.slice.Content.Subject, false
 	if j.derives {

@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Looks remembers verdicts by what expressions read of a device: most devices of a cluster
-// look the same to an expression, even if they have names and serial numbers of their own.
-// So an expression that is asked about the devices of many new slices is evaluated a few
-// times. All must be evaluated in the same way. It is safe for concurrent use.
+// Looks remembers verdicts by the data that expressions read of a device. To an expression, most devices of a
+// cluster look the same, even if each has its own name and serial number. So an expression over the devices
+// of many new slices is evaluated only a few times. All verdicts must come from the same way of evaluation.
+// It is safe for concurrent use.
 type Looks struct {
 	bound int // bytes
 
@@ -27,10 +27,10 @@ type Looks struct {
 	versions map[string]struct{}
 }
 
-// DefaultLooks is how many bytes Looks take unless somebody says otherwise.
+// DefaultLooks is the default limit of Looks, in bytes.
 const DefaultLooks = 1 << 20
 
-// Users choose expressions, drivers attributes. What is beyond these bounds is forgotten,
+// Bounds, because users choose expressions and drivers choose attributes. Whatever exceeds them is forgotten,
 // or not remembered.
 const (
 	maxVerdicts = 256 // more than a slice has devices
@@ -38,51 +38,50 @@ const (
 	maxVersion  = 64  // bytes
 )
 
-// What is remembered takes so many bytes besides its text.
+// Sizes of the remembered values without their texts, in bytes.
 const (
 	askedSize   = 1024 // with what it reads
 	seenSize    = 160
 	versionSize = 48
 )
 
-// asked is what is known of an expression.
+// asked holds the remembered verdicts of an expression.
 type asked struct {
-	reads *reads // nil if nobody knows, or if it reads what few devices have in common
-	// verdicts are by look. Quantities are told apart like those of Contents.
+	reads *reads // nil if unknown, or if it reads data that differs between most devices
+	// verdicts are by the text of the look. Quantities are distinguished as in Contents.
 	verdicts map[string][]seen
-	// helped is whether any of the verdicts was of use.
+	// helped reports whether any of the verdicts was used again.
 	helped atomic.Bool
 }
 
-// seen is what came of evaluating an expression for a device: whether it matches, or a
-// runtimeError.
+// seen is the result of an expression for a device: whether it matches, or a runtimeError.
 type seen struct {
 	quantities []resource.Quantity
 	matches    bool
 	err        error
 }
 
-// look is what an expression reads of a device.
+// look is the data that an expression reads of a device.
 type look struct {
 	text       []byte
 	quantities []resource.Quantity
 }
 
-// NewLooks returns one that knows nothing yet, and takes so many bytes.
+// NewLooks returns empty Looks that take at most bound bytes.
 func NewLooks(bound int) *Looks {
 	l := &Looks{bound: bound}
 	l.forget()
 	return l
 }
 
-// SetBound changes how many bytes they take.
+// SetBound changes the limit in bytes.
 func (l *Looks) SetBound(bytes int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.bound = bytes
 }
 
-// Taken returns how many bytes they take.
+// Taken returns the number of bytes that they take.
 func (l *Looks) Taken() int {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
@@ -93,8 +92,7 @@ func (l *Looks) forget() {
 	l.asked, l.versions, l.taken = make(map[string]*asked), make(map[string]struct{}), 0
 }
 
-// seen returns what came of an expression for a device that looks the same, nil if that is
-// not known.
+// seen returns the result of an expression for a device that looks the same, or nil if it is unknown.
 func (l *Looks) seen(expression string, device *cel.Device) *seen {
 	if l == nil {
 		return nil
@@ -118,7 +116,7 @@ func (l *Looks) seen(expression string, device *cel.Device) *seen {
 	return known
 }
 
-// scratch has memory for looks.
+// scratch pools the memory of looks.
 var scratch = sync.Pool{New: func() any { return new(look) }}
 
 func (a *asked) find(as *look) *seen {
@@ -131,7 +129,7 @@ func (a *asked) find(as *look) *seen {
 	return nil
 }
 
-// add remembers what came of evaluating a program for a device.
+// add remembers the result of a program for a device.
 func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches bool, err error) {
 	if l == nil || program == nil {
 		return
@@ -152,7 +150,7 @@ func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches 
 	}
 	about := l.asked[program.Expression]
 	if about == nil || about.find(&looks) != nil {
-		return // Forgotten meanwhile, or somebody else has noted it.
+		return // Forgotten meanwhile, or another goroutine has added it.
 	}
 	text := string(looks.text)
 	l.makeRoom(about, text)
@@ -162,12 +160,12 @@ func (l *Looks) add(program *cel.CompilationResult, device *cel.Device, matches 
 	}
 }
 
-// readsOf returns what an expression reads, nil if nothing is to be remembered of it.
+// readsOf returns what an expression reads, or nil if its verdicts must not be remembered.
 func (l *Looks) readsOf(program *cel.CompilationResult) *reads {
 	if reads, known := l.knownReads(program.Expression); known {
 		return reads
 	}
-	reads := readsOf(program) // It may take long, so nobody waits for it.
+	reads := readsOf(program) // Without the mutex, because it may take long.
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if about := l.asked[program.Expression]; about != nil {
@@ -191,8 +189,8 @@ func (l *Looks) knownReads(expression string) (r *reads, known bool) {
 	return about.reads, true
 }
 
-// makeRoom forgets verdicts if there are too many. If none of them was of use, the
-// expression reads what is different from device to device, such as a serial number.
+// makeRoom forgets verdicts if there are too many. If none of them was used again, the expression reads data
+// that differs between devices, like a serial number, and its verdicts are not remembered any more.
 func (l *Looks) makeRoom(about *asked, text string) {
 	if len(about.verdicts) < maxVerdicts && len(about.verdicts[text]) < maxVerdicts {
 		return
@@ -203,13 +201,13 @@ func (l *Looks) makeRoom(about *asked, text string) {
 			l.taken -= forgotten.size(verdicts[i].err)
 		}
 	}
-	about.verdicts = make(map[string][]seen) // What is cleared would keep its size.
+	about.verdicts = make(map[string][]seen) // A cleared map would keep its size.
 	if !about.helped.Swap(false) {
 		about.reads, about.verdicts = nil, nil
 	}
 }
 
-// size is what it takes to remember what came of an expression for such devices.
+// size returns the size in bytes of a remembered result for devices with this look.
 func (l *look) size(err error) int {
 	size := seenSize + len(l.text) + cap(l.quantities)*int(unsafe.Sizeof(resource.Quantity{}))
 	if err != nil {
@@ -218,8 +216,8 @@ func (l *look) size(err error) int {
 	return size
 }
 
-// areValues reports whether it is known that all attributes have a value. If one has none,
-// or a version that is none, expressions fail whatever they read.
+// areValues reports whether all attributes are known to have a valid value. If an attribute has no value, or
+// an invalid version, expressions fail regardless of what they read.
 func (l *Looks) areValues(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) bool {
 	for _, attribute := range attributes {
 		switch {
@@ -243,8 +241,8 @@ func hasValue(a *resourceapi.DeviceAttribute) bool {
 		a.StringValues != nil || a.IntValues != nil || a.BoolValues != nil
 }
 
-// addVersions notes which versions are such. If an attribute has more than one value, CEL
-// does not look at the version.
+// addVersions records which versions are valid. It skips an attribute with several values, because CEL does
+// not look at its version.
 func (l *Looks) addVersions(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) {
 	for _, attribute := range attributes {
 		version := attribute.VersionValue
@@ -261,8 +259,8 @@ func (l *Looks) addVersions(attributes map[resourceapi.QualifiedName]resourceapi
 	}
 }
 
-// at appends what is read of a device. It returns false for what is not remembered: lists,
-// and an attribute that there is twice, of which an expression sees any.
+// at appends the data that is read of a device. It returns false for data that is not remembered: lists, and
+// an attribute that is published twice, where the expression sees either value.
 func (l *look) at(r *reads, device *cel.Device) bool {
 	l.addText(device.Driver)
 	l.addBool(ptr.Deref(device.AllowMultipleAllocations, false))
@@ -283,8 +281,8 @@ func (l *look) at(r *reads, device *cel.Device) bool {
 	return true
 }
 
-// valueOf returns what an expression reads: something in the driver's domain may also have
-// a name without it.
+// valueOf returns the attribute or capacity that an expression reads. A name in the driver's domain may also
+// be published without the domain; twice reports whether it is published both ways.
 func valueOf[T any](values map[resourceapi.QualifiedName]T, of read, driver string) (value T, found, twice bool) {
 	name := of.name
 	if of.domain == "" {
@@ -301,7 +299,7 @@ func valueOf[T any](values map[resourceapi.QualifiedName]T, of read, driver stri
 	return short, true, found
 }
 
-// addAttribute takes the value that CEL takes if there are several.
+// addAttribute appends a value; of several it takes the one that CEL takes.
 func (l *look) addAttribute(a resourceapi.DeviceAttribute, found bool) bool {
 	switch {
 	case !found:

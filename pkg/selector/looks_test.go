@@ -17,8 +17,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// lookExpressions read devices in all kinds of ways. The number says how many evaluations
-// must suffice for 10 devices that differ only in what is not read; 10 means all.
+// lookExpressions read devices in all kinds of ways. The number is the maximum number of evaluations for 10
+// devices that differ only in data that is not read; 10 means all.
 var lookExpressions = map[string]int{
 	`true`:                               1,
 	`device.driver == "gpu.example.com"`: 1,
@@ -53,8 +53,8 @@ func newLookingEvaluator() *selector.Evaluator {
 	return e
 }
 
-// TestDevicesThatLookTheSame: an expression is evaluated once for devices of which it reads
-// the same, if nothing is wrong with the others' values.
+// TestDevicesThatLookTheSame: an expression is evaluated once for devices that have the same values where it
+// reads, if their other values are valid.
 func TestDevicesThatLookTheSame(t *testing.T) {
 	t.Parallel()
 	for expression, most := range lookExpressions {
@@ -71,9 +71,8 @@ func TestDevicesThatLookTheSame(t *testing.T) {
 	}
 }
 
-// TestLooksTellTheTruth compares what is remembered of devices that look the same with what
-// an evaluator says that remembers nothing: verdicts and errors, of single devices and of
-// whole pools.
+// TestLooksTellTheTruth compares the remembered verdicts and errors of devices that look the same with those
+// of an evaluator that remembers nothing, for single devices and for whole pools.
 func TestLooksTellTheTruth(t *testing.T) {
 	t.Parallel()
 	random, evaluator, remembersNothing := rand.New(rand.NewSource(1)), newLookingEvaluator(), selector.NewEvaluator(truths)
@@ -108,7 +107,7 @@ func TestLooksTellTheTruth(t *testing.T) {
 
 var truths = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 
-// selected is the verdict about the first device of a pool, all of which are judged.
+// selected returns the verdict about the first device of a pool, after all its devices were judged.
 func selected(t *testing.T, evaluator *selector.Evaluator, pool *inventory.NodePool, set selector.Set) (bool, error) {
 	selection, err := evaluator.Select(t.Context(), pool, set)
 	require.NoError(t, err)
@@ -118,8 +117,8 @@ func selected(t *testing.T, evaluator *selector.Evaluator, pool *inventory.NodeP
 	return selection.Matches.Has(0), nil
 }
 
-// TestSerialNumbersAreNotRemembered: nothing is kept of expressions that read what no two
-// devices have in common, but still of those that read something with many values.
+// TestSerialNumbersAreNotRemembered: no verdicts are kept of expressions that read unique values, but
+// verdicts are kept of expressions that read attributes with many values.
 func TestSerialNumbersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	looks := selector.NewLooks(1 << 30)
@@ -139,7 +138,7 @@ func TestSerialNumbersAreNotRemembered(t *testing.T) {
 	require.Less(t, looks.Taken(), 128*400, "of serial numbers, nothing is kept any more")
 }
 
-// TestLongExpressionsReadLittle: alternatives of one attribute are one thing to look at.
+// TestLongExpressionsReadLittle: many alternatives for one attribute are one read.
 func TestLongExpressionsReadLittle(t *testing.T) {
 	t.Parallel()
 	evaluator := newLookingEvaluator()
@@ -157,7 +156,7 @@ func TestLongExpressionsReadLittle(t *testing.T) {
 	require.EqualValues(t, 1, evaluator.Evaluations())
 }
 
-// TestNamesWithSlashes: where CEL splits the name of an attribute is not guessed.
+// TestNamesWithSlashes: the code does not guess where CEL splits the name of an attribute.
 func TestNamesWithSlashes(t *testing.T) {
 	t.Parallel()
 	evaluator, set := newLookingEvaluator(), setOf(b.Class("c"), `device.attributes["gpu.example.com"]["b/c"] == "x"`)
@@ -171,8 +170,8 @@ func TestNamesWithSlashes(t *testing.T) {
 	}
 }
 
-// TestLooksAreBounded: however many expressions there are, and however long the errors are,
-// what is remembered does not take more than it may.
+// TestLooksAreBounded: the memory stays within its limit, regardless of the number of expressions and the
+// length of errors.
 func TestLooksAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound = 100_000
@@ -219,7 +218,7 @@ func randomLook(random *rand.Rand) resourceapi.Device {
 		}
 	}
 	if _, twice := device.Attributes["gpu.example.com/model"]; twice {
-		delete(device.Attributes, "model") // CEL sees any of the two.
+		delete(device.Attributes, "model") // CEL sees either of the two.
 	}
 	if _, twice := device.Attributes["gpu.example.com/flag"]; twice {
 		delete(device.Attributes, "flag")

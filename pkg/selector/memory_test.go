@@ -22,8 +22,7 @@ import (
 
 // In these tests, many expressions are evaluated with little memory.
 
-// TestVerdictsAreForgottenWhileTheyAreUsed: whoever has a selection keeps it, and what is
-// asked anew is answered as before.
+// TestVerdictsAreForgottenWhileTheyAreUsed: a caller keeps its selection, and a repeated question gets the same answer.
 func TestVerdictsAreForgottenWhileTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	_, on := pools(t, 30, 8)
@@ -62,9 +61,9 @@ func TestVerdictsAreForgottenWhileTheyAreUsed(t *testing.T) {
 	require.Greater(t, e.Evaluations(), uint64(2*50*30*8), "verdicts were forgotten")
 }
 
-// TestWhatIsForgottenIsFoundInTheEnd: verdicts that the background has found are there when
-// the pod that waits for them is tried again, whatever others fill the memory with, and even
-// if they do not fit into it. Otherwise it would be tried for ever.
+// TestWhatIsForgottenIsFoundInTheEnd: verdicts from the background are available when the waiting pod is
+// tried again, regardless of other use of the memory, and even if they do not fit into it. Otherwise the pod
+// would be tried for ever.
 func TestWhatIsForgottenIsFoundInTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, bound := range map[string]int{"the pod's fit": 30_000, "not even the pod's fit": 1000} {
@@ -116,7 +115,7 @@ func pendingWork(t *testing.T, err error) *Work {
 	return pending.Work
 }
 
-// begun is how many devices an expression was begun for.
+// begun returns the number of devices for which an expression was begun.
 func (e *timed) begun(expression string) int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -129,8 +128,7 @@ func (e *timed) begun(expression string) int {
 	return n
 }
 
-// TestAFullQueueIsNotInTheWay: whoever asks what takes long fills the queue; others get
-// into it nevertheless.
+// TestAFullQueueIsNotInTheWay: one tenant fills the queue with slow questions; others get into it nevertheless.
 func TestAFullQueueIsNotInTheWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +161,7 @@ func TestAFullQueueIsNotInTheWay(t *testing.T) {
 	})
 }
 
-// late is a context with a deadline of which its channel does not tell.
+// late is a context with a deadline that does not close its channel.
 type late struct {
 	context.Context
 	deadline time.Time
@@ -178,8 +176,8 @@ func (l late) Err() error {
 	return context.DeadlineExceeded
 }
 
-// TestADeadlineLimitsTheBudget: nobody waits beyond it, and what was begun goes on in the
-// background; so it is known the next time.
+// TestADeadlineLimitsTheBudget: no caller waits beyond its deadline. The evaluation goes on in the
+// background, so that the verdict is known the next time.
 func TestADeadlineLimitsTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +203,8 @@ func TestADeadlineLimitsTheBudget(t *testing.T) {
 	})
 }
 
-// TestDerivedAttributesHaveABudget: like selectors they are evaluated in the background if
-// they take long, and what was found is not thrown away.
+// TestDerivedAttributesHaveABudget: slow derivations go to the background like slow selectors, and their
+// results are kept.
 func TestDerivedAttributesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,13 +241,13 @@ func TestDerivedAttributesHaveABudget(t *testing.T) {
 		_, err = derive(on[1])
 		require.EqualError(t, err, "CEL runtime error: not for this node")
 		require.Zero(t, time.Since(start))
-		// A selector with the same text is something else.
+		// A selector with the same text is a different question.
 		require.False(t, e.knows(on[0], "1"))
 	})
 }
 
-// TestErrorsWithATextOfTheirOwn: an expression that fails on each device in another way
-// takes little more than one that fails everywhere in the same way.
+// TestErrorsWithATextOfTheirOwn: an expression that fails differently on each device takes little more memory
+// than one that fails everywhere in the same way.
 func TestErrorsWithATextOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	_, on := pools(t, 300, 8)
@@ -270,8 +268,8 @@ func TestErrorsWithATextOfTheirOwn(t *testing.T) {
 	require.Less(t, own, taken(func() string { return "same" })+200_000)
 }
 
-// TestExpressionsDoNotFillTheMemory: each pod brings an expression of its own, half of
-// which fail, on nodes of which no two have the same devices.
+// TestExpressionsDoNotFillTheMemory: each pod has a different expression, half of the expressions fail, and
+// no two nodes have the same devices.
 func TestExpressionsDoNotFillTheMemory(t *testing.T) {
 	const bound = 10 << 20
 	_, on := pools(t, 500, 8)

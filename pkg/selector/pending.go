@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// ErrPending marks an answer that is not known yet. It is no verdict of any kind.
+// ErrPending marks an answer that is not known yet. It is not a verdict.
 var ErrPending = errors.New("the expression is still being evaluated")
 
-// Pending says that a set is still being evaluated in the background. It is an
-// ErrPending.
+// A Pending is the error for a set that is still being evaluated in the background. It is an ErrPending.
 type Pending struct {
-	// Work is what has to be done before it makes sense to ask again.
+	// Work is the work that must be done before it makes sense to ask again.
 	Work *Work
 
-	set        *Set // nil if it is no selector
-	expression int  // which of the set's
+	set        *Set // nil if the expression is not a selector
+	expression int  // index in the set
 }
 
 func (p *Pending) Error() string {
@@ -33,14 +32,13 @@ func (p *Pending) Error() string {
 // Is implements errors.Is.
 func (p *Pending) Is(target error) bool { return target == ErrPending }
 
-// maxOverdue is how many evaluations that took too long and that nothing can interrupt
-// may go on until the next one is not begun but left to the background. Each takes a
-// processor.
+// maxOverdue limits the evaluations in progress that took too long and cannot be interrupted. Beyond it, new
+// evaluations go to the background at once. Each evaluation takes a processor.
 const maxOverdue = 2
 
-// within finishes a judgement within a budget, or leaves that to the background and
-// returns a Pending. A deadline of the context limits the budget, so it does not keep
-// anybody from an answer that was begun.
+// within finishes a judgement within a budget, or leaves it to the background and returns a Pending. A
+// deadline of the context limits the budget; when it passes, the evaluation goes on in the background, so
+// that a later attempt gets the answer.
 func (e *Evaluator) within(ctx context.Context, budget *Budget, j *judgement) error {
 	if !e.background.costly(j.question) && e.overdue.Load() < maxOverdue && ctx.Err() == nil {
 		if e.tryFinish(ctx, budget, j) {
@@ -56,29 +54,28 @@ func (e *Evaluator) within(ctx context.Context, budget *Budget, j *judgement) er
 	return e.leave(budget, j)
 }
 
-// leave leaves a judgement to the background, which begins anew: what was begun may be
-// going on.
+// leave leaves a judgement to the background. The background restarts it, because the given one may still be running.
 func (e *Evaluator) leave(budget *Budget, j *judgement) error {
 	return &Pending{Work: e.background.add(budget.tenant, j.question, j.slice)}
 }
 
-// Who is done with a judgement first: the goroutine that makes it, or who waits for that.
+// States of a judgement: the goroutine that runs it or the caller that waits for it ends the underWay state first.
 const (
 	underWay int32 = iota
 	finished
 	abandoned
 )
 
-// tryFinish reports whether the judgement could be finished in time. It does not wait
-// any longer than that: not even for what cannot be interrupted.
+// tryFinish reports whether the judgement finished in time. It never waits longer, not even for an expression
+// that cannot be interrupted.
 func (e *Evaluator) tryFinish(ctx context.Context, budget *Budget, j *judgement) bool {
 	left := budget.begin()
 	if left <= 0 {
 		return false
 	}
 	defer budget.end()
-	// Not WithTimeout: that trusts the context to end when its deadline says so, and the
-	// channel of some only tells when they are cancelled.
+	// Not WithTimeout: that relies on the parent context to end at its deadline, but some contexts only close
+	// their channel when they are cancelled.
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(min(left, quickly, untilDeadline(ctx)), cancel)

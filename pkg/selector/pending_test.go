@@ -155,7 +155,7 @@ func TestCostlyUntilProvenOtherwise(t *testing.T) {
 	})
 }
 
-// TestNothingIsDoneForNobody: not for slices that are gone, nor if nobody asks any more.
+// TestNothingIsDoneForNobody: no evaluation continues for slices that are gone, or without callers.
 func TestNothingIsDoneForNobody(t *testing.T) {
 	t.Parallel()
 	t.Run("content gone", func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestThoseWhoWaitHearOfParts(t *testing.T) {
 	})
 }
 
-// TestQueueIsBounded: what does not fit is asked for again, and answered in the end.
+// TestQueueIsBounded: callers ask again about questions that do not fit, and get answers in the end.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +246,8 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestTenantsShareTheBackground: the questions of one wait for about as long as they take twice, however many another one has, and
-// find room in the background that is full.
+// TestTenantsShareTheBackground: the questions of one tenant wait for about twice their own time, regardless
+// of another tenant's questions, and get into a full queue.
 func TestTenantsShareTheBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestTenantsShareTheBackground(t *testing.T) {
 	})
 }
 
-// TestOverdueEvaluationsAreFew: what cannot be interrupted must not take all processors.
+// TestOverdueEvaluationsAreFew: evaluations that cannot be interrupted must not take all processors.
 func TestOverdueEvaluationsAreFew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,8 +328,7 @@ func TestTheEndOfTheContextIsNotPending(t *testing.T) {
 	})
 }
 
-// TestSlicesOfAPoolAreAllAskedFor: so that they are judged one after the other, without
-// anybody asking for each.
+// TestSlicesOfAPoolAreAllAskedFor: the slices are judged one after the other, without another call for each.
 func TestSlicesOfAPoolAreAllAskedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,30 +10,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
-// program is a compiled expression, or why it is none. It is immutable.
+// program is a compiled expression, or the error if it does not compile. It is immutable.
 type program struct {
 	v1     *cel.CompilationResult
-	driver *driverTest // of an expression for v1 that selects
+	driver *driverTest // set for v1 expressions that select
 	other  Program     // nil if the expression is for v1
 	err    error       // a compileError
 	size   int         // bytes
 }
 
-// Kinds of programs in the memory: expressions that select are compiled in another way
-// than those that derive attributes.
+// Kinds of programs in the memory: selectors and derivations of attributes are compiled differently.
 const (
 	compiledToSelect recall.Kind = "compiled to select"
 	compiledToDerive recall.Kind = "compiled to derive"
 )
 
-// Programs are the compiled expressions that evaluators keep in their memory, and with them
-// what is wrong with those that do not compile. Evaluators that have them in common must have
-// the same compiler and languages. What is remembered goes with the Programs.
+// Programs identifies the compiled expressions, and compile errors, that evaluators keep in their memory.
+// Evaluators that share Programs must have the same compiler and languages. The memory drops the programs
+// when the Programs value is garbage.
 type Programs struct{ subject recall.Subject }
 
-// RememberPrograms has the evaluator remember compiled expressions. Otherwise they are kept by
-// the compiler of NewEvaluator, if at all; a cel.Cache bounds their number and not their size. It must not be in
-// use yet.
+// RememberPrograms makes the evaluator remember compiled expressions. Otherwise only the compiler of NewEvaluator
+// may keep them; a cel.Cache bounds their number, not their size. The evaluator must not be in use yet.
 func (e *Evaluator) RememberPrograms(programs *Programs) { e.programs = &programs.subject }
 
 // compile returns the program that selects devices by an expression.
@@ -58,7 +56,7 @@ func (e *Evaluator) program(kind recall.Kind, expression string, compile func(st
 		return known
 	}
 	e.compiling.LockKey(expression)
-	defer func() { _ = e.compiling.UnlockKey(expression) }() // It fails for keys that are not locked.
+	defer func() { _ = e.compiling.UnlockKey(expression) }() // UnlockKey fails only for keys that are not locked.
 	if known, found := remembered.Get(e.memory, e.programs); found {
 		return known
 	}
@@ -90,7 +88,7 @@ func programOf(compiled cel.CompilationResult) program {
 	return program{v1: &compiled}
 }
 
-// run asks a program about a device.
+// run evaluates a program for a device.
 func (e *Evaluator) run(ctx context.Context, p *program, device *cel.Device) (bool, error) {
 	if p.other != nil {
 		return p.other(ctx, *device)
@@ -98,8 +96,8 @@ func (e *Evaluator) run(ctx context.Context, p *program, device *cel.Device) (bo
 	return e.matches(ctx, p.v1, *device)
 }
 
-// Alike implements recall.Finding. Evaluators do not share programs: they may understand
-// other languages.
+// Alike implements recall.Finding. Different programs are never alike, because evaluators may support
+// different languages.
 func (p *program) Alike(other *program) bool { return p == other }
 
 // Hash implements recall.Finding.

@@ -38,7 +38,7 @@ func TestBrokenExpressionsAreCompiledOnce(t *testing.T) {
 	require.Equal(t, 1, language.compiled)
 }
 
-// TestEvaluatorsHaveTheirOwnPrograms: what one does not understand may be another's language.
+// TestEvaluatorsHaveTheirOwnPrograms: an evaluator may support a language that another does not.
 func TestEvaluatorsHaveTheirOwnPrograms(t *testing.T) {
 	t.Parallel()
 	memory := recall.New(1 << 20)
@@ -67,8 +67,7 @@ func TestAnExpressionSelectsOrDerives(t *testing.T) {
 	require.Same(t, e.compile(expression), e.compile(expression))
 }
 
-// TestProgramsTakeWhatIsCounted measures what compiled expressions take, which must be no
-// more than what the memory counts for them.
+// TestProgramsTakeWhatIsCounted checks that compiled expressions take no more than the memory counts for them.
 func TestProgramsTakeWhatIsCounted(t *testing.T) { //nolint:paralleltest // It measures the heap.
 	const programs = 60
 	kinds := map[string]func(i, length int) string{

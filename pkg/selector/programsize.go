@@ -8,15 +8,15 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// What a program takes is not told by CEL. These are bounds, in bytes, of what was measured
-// for short expressions and for long ones of all kinds, see TestProgramsTakeWhatIsCounted.
+// CEL does not report the size of a program. These bounds, in bytes, are from measurements of short and long
+// expressions of all kinds, see TestProgramsTakeWhatIsCounted.
 const (
 	programSize        = 16 << 10
 	programSizePerByte = 90
 	instructionSize    = 64 // of a regular expression
 )
 
-// sizeOf returns how many bytes a program takes.
+// sizeOf returns the estimated size of a program in bytes.
 func sizeOf(expression string, p *program) int {
 	switch {
 	case p.err != nil:
@@ -27,8 +27,8 @@ func sizeOf(expression string, p *program) int {
 	return programSize + programSizePerByte*len(expression) + patternsSize(p.v1)
 }
 
-// patternsSize returns what the regular expressions take that are compiled with the program:
-// few characters can stand for megabytes.
+// patternsSize returns the size of the regular expressions that are compiled with the program: a few
+// characters can take megabytes.
 func patternsSize(program *cel.CompilationResult) int {
 	parsed := parse(program)
 	if parsed == nil {
@@ -66,7 +66,7 @@ func patternSize(pattern string) int {
 	}
 	size, counted := instructionSize*len(compiled.Inst), make(map[*rune]bool)
 	for i := range compiled.Inst {
-		// Repetitions share the characters that they match.
+		// Repetitions share the runes that they match.
 		if runes := compiled.Inst[i].Rune; len(runes) > 0 && !counted[&runes[0]] {
 			counted[&runes[0]] = true
 			size += cap(runes) * int(unsafe.Sizeof(runes[0]))

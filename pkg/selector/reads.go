@@ -11,24 +11,24 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// reads are the attributes and capacities of a device that an expression can see, if that
-// can be told from how it is written. What else it sees (the driver, and whether the device
-// can be allocated several times) does not differ between most devices, and counts always.
+// reads are the attributes and capacities of a device that an expression can see, if its syntax determines
+// that. The other data that it sees (the driver, and whether the device allows multiple allocations) is the
+// same for most devices and always counts as read.
 type reads struct {
 	attributes, capacities []read
 }
 
 // read is an attribute or a capacity.
 type read struct {
-	// domain is "" for that of the device's driver, whichever that is.
+	// domain is "" for the domain of the device's driver.
 	domain string
-	// name is the one with the domain, "" if that is the driver's, short the one without: of the driver's own
-	// attributes, both are the same.
+	// name includes the domain, and is "" if that is the driver's; short is the name without the domain. Both
+	// refer to the same attribute if the domain is the driver's.
 	name, short resourceapi.QualifiedName
 }
 
-// readsOf finds out what an expression reads, nil if that does not follow from how it is
-// written: where it goes through all attributes of a domain, or computes their names.
+// readsOf returns what an expression reads, or nil if its syntax does not determine that: if it iterates over
+// all attributes of a domain, or computes their names.
 func readsOf(program *cel.CompilationResult) *reads {
 	parsed, r := parse(program), new(reads)
 	if parsed == nil || !r.collect(parsed) {
@@ -37,7 +37,7 @@ func readsOf(program *cel.CompilationResult) *reads {
 	return r
 }
 
-// parse returns how an expression is written, nil if that cannot be told.
+// parse returns the syntax tree of an expression, or nil if that fails.
 func parse(program *cel.CompilationResult) ast.Expr {
 	parsed, issues := program.Environment.Parse(program.Expression)
 	if issues.Err() != nil {
@@ -50,7 +50,7 @@ const deviceVariable = "device"
 
 func isDevice(name string) bool { return strings.TrimPrefix(name, ".") == deviceVariable }
 
-// collect adds what a part of an expression reads. It returns false if it does not know.
+// collect adds what a part of an expression reads. It returns false if the syntax does not determine that.
 func (r *reads) collect(e ast.Expr) bool {
 	if r.isRead(e) {
 		return true
@@ -59,7 +59,7 @@ func (r *reads) collect(e ast.Expr) bool {
 	case ast.LiteralKind:
 		return true
 	case ast.IdentKind:
-		return !isDevice(e.AsIdent()) // The device as a whole.
+		return !isDevice(e.AsIdent()) // A reference to the device as a whole.
 	case ast.SelectKind:
 		return r.collect(e.AsSelect().Operand())
 	case ast.CallKind:
@@ -84,7 +84,7 @@ func (r *reads) collect(e ast.Expr) bool {
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		if isDevice(c.IterVar()) || isDevice(c.IterVar2()) || isDevice(c.AccuVar()) {
-			return false // It calls something else so.
+			return false // The variable shadows the device.
 		}
 		return r.collectAll(c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
 	}
@@ -100,8 +100,9 @@ func (r *reads) collectAll(list ...ast.Expr) bool {
 	return true
 }
 
-// isRead recognizes device.driver, device.allowMultipleAllocations, and
-// device.attributes["domain"].name with all ways to write it, also with device.driver as the domain, which it adds.
+// isRead recognizes device.driver, device.allowMultipleAllocations, and device.attributes["domain"].name in
+// all spellings, also with device.driver as the domain, and the same for capacity. It adds the attribute or
+// capacity to the reads.
 func (r *reads) isRead(e ast.Expr) bool {
 	of, name, is := member(e)
 	if !is {
@@ -119,7 +120,7 @@ func (r *reads) isRead(e ast.Expr) bool {
 		return false
 	}
 	if strings.Contains(domain, "/") || strings.Contains(name, "/") {
-		return false // Where such a name is split is not for us to say.
+		return false // CEL decides where to split this name.
 	}
 	found := read{domain: domain, short: resourceapi.QualifiedName(name)}
 	if domain != "" {
@@ -136,7 +137,7 @@ func (r *reads) isRead(e ast.Expr) bool {
 	return true
 }
 
-// with adds what is not in the list.
+// with adds a read that is not in the list yet.
 func with(list []read, r read) []read {
 	if slices.Contains(list, r) {
 		return list
@@ -144,7 +145,7 @@ func with(list []read, r read) []read {
 	return append(list, r)
 }
 
-// size is how many bytes it takes, which is nothing if nobody knows.
+// size returns the size in bytes, 0 for nil.
 func (r *reads) size() int {
 	if r == nil {
 		return 0
@@ -159,7 +160,7 @@ func (r *reads) size() int {
 	return size
 }
 
-// domainOf is member where the name may also be device.driver; it is "" then.
+// domainOf is like member, but the name may also be device.driver; domain is "" then.
 func domainOf(e ast.Expr) (of ast.Expr, domain string, is bool) {
 	if of, domain, is = member(e); is {
 		return of, domain, domain != ""

@@ -9,23 +9,22 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 )
 
-// Selection is the outcome of a set, or of a single expression, for the devices of a pool
-// or a slice. It is immutable.
+// A Selection is the result of a set, or of a single expression, for the devices of a pool or a slice. It is immutable.
 type Selection struct {
 	// Matches are the devices that match all selectors.
 	Matches bitset.Set
 	// Failed are the devices for which a selector could not be evaluated.
 	Failed bitset.Set
 
-	// failures are those of the failed devices, each once; failure says which a device
-	// has, by position. Both are nil if no device failed.
+	// failures are the distinct failures; failure holds, by position, the index of each failed device's
+	// failure. Both are nil if no device failed.
 	failures []failure
 	failure  []uint16
 }
 
-// failure is why a selector could not be evaluated.
+// failure is the reason why a selector could not be evaluated.
 type failure struct {
-	expression int   // which of the set's
+	expression int   // index in the set
 	err        error // wraps ErrCompile or ErrRuntime
 }
 
@@ -38,7 +37,7 @@ func newSelection(devices int, all bool) *Selection {
 	return s
 }
 
-// fail notes why a device failed. The same error is always the same value.
+// fail records why a device failed. The same error must always be the same value.
 func (s *Selection) fail(device, devices int, f failure) {
 	s.Failed.Add(device)
 	number := slices.Index(s.failures, f)
@@ -52,7 +51,7 @@ func (s *Selection) fail(device, devices int, f failure) {
 	s.failure[device] = uint16(number)
 }
 
-// failureOf returns why a failed device failed.
+// failureOf returns the failure of a failed device.
 func (s *Selection) failureOf(device int) failure { return s.failures[s.failure[device]] }
 
 // Alike implements recall.Finding.
@@ -77,7 +76,7 @@ func (s *Selection) Hash() uint64 {
 	return maphash.Bytes(seed, buffer)
 }
 
-// Size implements recall.Finding. The errors are the sheet's.
+// Size implements recall.Finding. It excludes the errors, which the sheet counts.
 func (s *Selection) Size() int {
 	return int(unsafe.Sizeof(*s)) + 8*(cap(s.Matches)+cap(s.Failed)) +
 		int(unsafe.Sizeof(failure{}))*cap(s.failures) + 2*cap(s.failure)

@@ -15,33 +15,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Set is what a device has to match for a request: all selectors of the class,
-// then all of the request itself, in this order.
+// A Set holds the selectors that a device must match for a request: first all selectors of the class, then
+// all of the request.
 type Set struct {
-	// selectors are those of the request; the class has its own.
+	// selectors are those of the request; those of the class are in class.
 	selectors []resourceapi.DeviceSelector
 	class     *resourceapi.DeviceClass
 	claim     *resourceapi.ResourceClaim
 	request   string
-	// text is the same for sets of the same expressions, and for no others.
+	// text is equal for sets of the same expressions only.
 	text string
-	// known is where the set's selections are remembered, nil for sets that do not Recur.
+	// known refers to the set's remembered selections; it is nil before Recur.
 	known *recall.Reference[*Selection]
 }
 
-// NewSet collects the selectors. All of them must be CEL selectors.
+// NewSet returns the set of the selectors. All of them must be CEL selectors.
 func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, request string, selectors []resourceapi.DeviceSelector) Set {
 	s := Set{class: class, claim: claim, request: request, selectors: selectors}
 	s.text = s.join()
 	return s
 }
 
-// Recur prepares the set for being selected by again and again. It must not be in use yet.
+// Recur prepares the set for repeated selections. The set must not be in use yet.
 func (s *Set) Recur() { s.known = recall.NewReference[*Selection](s.question()) }
 
 func (s *Set) question() recall.Question { return recall.Question{Kind: selecting, Text: s.text} }
 
-// selections is where the set's selections are remembered.
+// selections returns a reference to the set's remembered selections.
 func (s *Set) selections() *recall.Reference[*Selection] {
 	if s.known != nil {
 		return s.known
@@ -49,7 +49,7 @@ func (s *Set) selections() *recall.Reference[*Selection] {
 	return recall.NewReference[*Selection](s.question())
 }
 
-// join makes one text of the set's expressions.
+// join returns one text for the set's expressions.
 func (s *Set) join() string {
 	if s.size() == 1 {
 		return joined(s.expression(0))
@@ -61,12 +61,12 @@ func (s *Set) join() string {
 	return joined(expressions...)
 }
 
-// mark is what the text of several expressions begins with.
+// mark is the prefix of the text of several expressions.
 const mark = "\x00"
 
-// joined makes one text of expressions so that no two lists have the same: that of
-// a single expression is the expression, all others begin with a byte that no
-// expression begins with, and give the length of each.
+// joined returns one text for a list of expressions, different for each list. For a single expression it is
+// the expression. Otherwise it begins with a byte that no expression begins with, and gives the length of
+// each expression.
 func joined(expressions ...string) string {
 	if len(expressions) == 1 && !strings.HasPrefix(expressions[0], mark) {
 		return expressions[0]
@@ -83,7 +83,7 @@ func joined(expressions ...string) string {
 	return string(b)
 }
 
-// parted undoes joined. A text that joined does not make is one expression.
+// parted reverses joined. A text that joined does not make is one expression.
 func parted(text string) (expressions []string) {
 	rest, several := strings.CutPrefix(text, mark)
 	if !several {
@@ -102,7 +102,7 @@ func parted(text string) (expressions []string) {
 
 func (s *Set) size() int { return len(s.class.Spec.Selectors) + len(s.selectors) }
 
-// expression returns the i-th one: first those of the class, then the request's.
+// expression returns the i-th expression: first those of the class, then those of the request.
 func (s *Set) expression(i int) string {
 	if n := len(s.class.Spec.Selectors); i >= n {
 		return s.selectors[i-n].CEL.Expression
@@ -110,14 +110,14 @@ func (s *Set) expression(i int) string {
 	return s.class.Spec.Selectors[i].CEL.Expression
 }
 
-// Text is the same for sets of the same expressions, and for no others. SetOf has it back.
+// Text returns a text that is equal for sets of the same expressions only. SetOf reverses it.
 func (s *Set) Text() string { return s.text }
 
 // IsEmpty reports whether there are no expressions, so that every device matches.
 func (s *Set) IsEmpty() bool { return s.size() == 0 }
 
-// SetOf returns a set with the expressions of the one that has this text. What its errors say of
-// where they come from means nothing: it belongs to no claim.
+// SetOf returns a set with the expressions of the set with this text. The set belongs to no claim, so the
+// origins in its errors mean nothing.
 func SetOf(text string) Set {
 	class := new(resourceapi.DeviceClass)
 	for _, expression := range parted(text) {
@@ -129,12 +129,12 @@ func SetOf(text string) Set {
 // Same reports whether two sets consist of the same expressions.
 func (s *Set) Same(other *Set) bool { return s.text == other.text }
 
-// asker says which request of which claim has the expressions.
+// asker names the claim and the request that have the expressions.
 func (s *Set) asker() string {
 	return fmt.Sprintf("claim %s request %s", claimname.Of(s.claim), s.request)
 }
 
-// origin says where an expression comes from.
+// origin names the claim, the request and the selector of an expression.
 func (s *Set) origin(expression int) string {
 	if expression < len(s.class.Spec.Selectors) {
 		return fmt.Sprintf("%s selector %d of device class %s", s.asker(), expression, s.class.Name)
@@ -142,15 +142,14 @@ func (s *Set) origin(expression int) string {
 	return fmt.Sprintf("%s selector %d", s.asker(), expression-len(s.class.Spec.Selectors))
 }
 
-// Error says that a set could not be evaluated for a device, or for any if it wraps
-// ErrCompile. Otherwise it wraps ErrRuntime.
+// An Error reports that a set could not be evaluated for a device, or for any device if it wraps ErrCompile.
+// Otherwise it wraps ErrRuntime.
 type Error struct {
-	// Origin is the claim, the request and the number of the selector, in the claim
-	// itself or in its class.
+	// Origin names the claim, the request and the number of the selector, in the claim itself or in its class.
 	Origin string
-	// Request is the beginning of that: the claim and the request.
+	// Request is the prefix of Origin with the claim and the request.
 	Request string
-	// Device is the device, as driver/pool/device, Slice the name of its ResourceSlice.
+	// Device is driver/pool/device, Slice the name of its ResourceSlice.
 	Device, Slice string
 	Err           error
 }
@@ -162,8 +161,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s on %s: %v", e.Origin, Place(e.Device, e.Slice), e.Err)
 }
 
-// Place says where a device is published, in words. Slices that nobody has published may
-// have no name.
+// Place describes where a device is published. Slices that are not published may have no name.
 func Place(device, slice string) string {
 	if slice == "" {
 		return "device " + device
@@ -171,8 +169,8 @@ func Place(device, slice string) string {
 	return "device " + device + " of slice " + slice
 }
 
-// OnDevice is the text with no more of the place than the name of the device: that of its pool often is another one on each
-// node, and equal nodes are to have equal reasons.
+// OnDevice returns the text with only the name of the device. The name of its pool often differs between
+// nodes, and equal nodes should have equal reasons.
 func (e *Error) OnDevice() string {
 	if errors.Is(e.Err, ErrCompile) {
 		return e.WithoutDevice()
@@ -180,13 +178,12 @@ func (e *Error) OnDevice() string {
 	return OnDevice(e.Origin, e.Device, e.Err)
 }
 
-// OnDevice says of what comes from somewhere, such as a selector, what is wrong with it on a device, given as driver/pool/device.
+// OnDevice describes an error of origin, for example a selector, on a device, given as driver/pool/device.
 func OnDevice(origin, device string, err error) string {
 	return fmt.Sprintf("%s on device %s: %v", origin, device[strings.LastIndex(device, "/")+1:], err)
 }
 
-// WithoutDevice is the text without the device, which is the same for all nodes
-// whose devices have the same problem.
+// WithoutDevice returns the text without the device. It is equal for all nodes whose devices have the same problem.
 func (e *Error) WithoutDevice() string {
 	var broken compileError
 	if errors.As(e.Err, &broken) {
@@ -197,7 +194,7 @@ func (e *Error) WithoutDevice() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Error returns why the set could not be evaluated for a device in Failed.
+// Error returns the reason why the set could not be evaluated for a device in Failed.
 func (s Set) Error(pool *inventory.NodePool, selection *Selection, device int) *Error {
 	return s.errorOf(pool, device, selection.failureOf(device))
 }
@@ -211,11 +208,10 @@ func (s Set) errorOf(pool *inventory.NodePool, device int, f failure) *Error {
 	}
 }
 
-// Select returns which devices of the pool match the set. Selectors are tried in
-// order and a device is done with the first that it does not match, so a later
-// selector may rely on an earlier one. Where no device is left, it is not evaluated:
-// what it costs is of no concern to devices of other classes. Select fails only if
-// the context ends, or with a Pending if the context has a Budget.
+// Select returns which devices of the pool match the set. It tries selectors in order, and each device only
+// until the first that it does not match, so a later selector may rely on an earlier one. It skips slices
+// without remaining devices, so that the cost of a selector does not affect devices of other classes. Select
+// fails only if the context ends, or with a Pending if the context has a Budget.
 func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set) (*Selection, error) {
 	subject, known := &pool.Content.Subject, s.selections()
 	if selection, found := known.Get(e.memory, subject); found {
@@ -226,7 +222,7 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 		if err != nil {
 			return nil, s.explain(err, 0)
 		}
-		// Nothing is added if it is that of the only slice.
+		// This adds nothing if it is the selection of the only slice.
 		return known.Put(e.memory, subject, selection), nil
 	}
 	selection := newSelection(len(pool.Devices), true)
@@ -245,7 +241,7 @@ func (e *Evaluator) Select(ctx context.Context, pool *inventory.NodePool, s Set)
 	return known.Put(e.memory, subject, selection), nil
 }
 
-// explain says which expression is Pending, if that is what the error says.
+// explain adds the set and the expression to a Pending.
 func (s Set) explain(err error, expression int) error {
 	var pending *Pending
 	if errors.As(err, &pending) {

@@ -105,7 +105,7 @@ func TestSelect(t *testing.T) {
 					require.ErrorContains(t, err, tc.text)
 					require.NotContains(t, err.Error(), "\n", "several lines")
 					require.NotContains(t, err.WithoutDevice(), pool.Devices[device].Name)
-					// That an expression is no expression has nothing to do with the device.
+					// A compile error does not depend on the device.
 					require.Equal(t, tc.err == selector.ErrRuntime, strings.Contains(err.Error(), pool.Devices[device].Name))
 				}
 			})
@@ -126,7 +126,7 @@ func TestVerdictsAreCachedOnThePool(t *testing.T) {
 	require.Same(t, first, other, "the same expressions give the same verdict, whoever wrote them")
 }
 
-// Evaluating what a user wrote can be costly. Devices of other classes must not pay.
+// Users' expressions can be costly. They must not slow down requests for devices of other classes.
 func TestWhereNoDeviceIsLeftNothingIsEvaluated(t *testing.T) {
 	const isFirst = `device.attributes["gpu.example.com"].slice == 1`
 	pool := poolOn(t,

@@ -18,7 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// In these tests an expression takes as long as the test says, by the clock of the test.
+// In these tests the test determines how long an expression takes, by its own clock.
 
 // timed is an evaluator of expressions that are true for all devices.
 type timed struct {
@@ -26,9 +26,9 @@ type timed struct {
 	// deaf expressions cannot be interrupted.
 	deaf  bool
 	mutex sync.Mutex
-	// takes is how long an expression takes for a device, nothing if it is not there.
+	// takes is the time that an expression takes for a device, by expression.
 	takes map[string]time.Duration
-	// order has the expressions in the order in which devices were begun.
+	// order lists the expressions in the order in which devices were begun.
 	order []string
 }
 
@@ -63,31 +63,31 @@ func (e *timed) busy() bool {
 	return e.background.running
 }
 
-// queued is how many expressions wait in the background.
+// queued returns the number of expressions that wait in the background.
 func (e *timed) queued() int {
 	e.background.mutex.Lock()
 	defer e.background.mutex.Unlock()
 	return len(e.background.order)
 }
 
-// served are the tenants that have a share of the background.
+// served returns the tenants that have a share of the background.
 func (e *timed) served() []string {
 	e.background.mutex.Lock()
 	defer e.background.mutex.Unlock()
 	return slices.Sorted(maps.Keys(e.background.spent))
 }
 
-// expression is one of many.
+// expression returns one of many expressions.
 func expression(i int) string { return fmt.Sprintf("%d == %d", i, i) }
 
-// aSet has one selector, that of a claim.
+// aSet returns a set with a single selector, of a claim.
 func aSet(expression string) Set {
 	class := b.Class("class")
 	claim := b.Claim("claim", b.Request("gpu", class.Name).Where(expression)).Obj()
 	return NewSet(class, claim, "gpu", claim.Spec.Devices.Requests[0].Exactly.Selectors)
 }
 
-// pools are on a node each and differ in what their devices look like.
+// pools returns pools on one node each, whose devices look different.
 func pools(t *testing.T, n, devices int) (*inventory.Store, []*inventory.NodePool) {
 	t.Helper()
 	store := inventory.NewStore(inventory.Options{})
@@ -113,7 +113,7 @@ func (e *timed) ask(t *testing.T, pool *inventory.NodePool, expression string) (
 	return selection, time.Since(start), err
 }
 
-// pending is ask for what has to be pending.
+// pending is ask for an answer that must be pending.
 func (e *timed) pending(t *testing.T, pool *inventory.NodePool, expression string) (*Work, time.Duration) {
 	t.Helper()
 	_, took, err := e.ask(t, pool, expression)
@@ -125,7 +125,7 @@ func (e *timed) pending(t *testing.T, pool *inventory.NodePool, expression strin
 	return pending.Work, took
 }
 
-// knows reports whether it is remembered which devices of a pool match.
+// knows reports whether the selection of a pool is remembered.
 func (e *timed) knows(pool *inventory.NodePool, expression string) bool {
 	set := aSet(expression)
 	_, found := set.selections().Get(e.memory, &pool.Content.Subject)

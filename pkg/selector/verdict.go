@@ -10,13 +10,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// lazyProgram is an expression that is compiled once it has to be evaluated.
+// lazyProgram is an expression that is compiled before its first evaluation.
 type lazyProgram struct {
 	text    string
 	program *program
 }
 
-// deviceOf is a device as expressions see it.
+// deviceOf returns a device as expressions see it.
 func deviceOf(slice *inventory.Slice, published *resourceapi.Device) cel.Device {
 	return cel.Device{
 		Driver:                   slice.Spec.Driver,
@@ -26,9 +26,9 @@ func deviceOf(slice *inventory.Slice, published *resourceapi.Device) cel.Device 
 	}
 }
 
-// verdict returns whether a device matches an expression, which is not evaluated if that is
-// known of a device that looks the same. The error is a compileError or a runtimeError. What
-// is returned after the context has ended means nothing: it may come from that.
+// verdict returns whether a device matches an expression. It evaluates the expression unless the verdict for
+// a device that looks the same is known. The error is a compileError or a runtimeError. After the context has
+// ended the result means nothing: it may come from the interruption.
 func (e *Evaluator) verdict(ctx context.Context, x *lazyProgram, device *cel.Device) (bool, error) {
 	if seen := e.looks.seen(x.text, device); seen != nil {
 		return seen.matches, seen.err

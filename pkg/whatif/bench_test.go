@@ -17,7 +17,8 @@ import (
 
 const benchNodes = 5000
 
-// benchCluster has 5,000 nodes with 8 GPUs, of which 5 are in use on each but one in a hundred.
+// benchCluster has 5,000 nodes with 8 GPUs each. On all nodes except one in a hundred, 5 GPUs are
+// in use.
 func benchCluster() whatif.Objects {
 	o := cluster(benchNodes, 8)
 	for i, slice := range o.Slices {
@@ -34,7 +35,8 @@ func benchCluster() whatif.Objects {
 	return o
 }
 
-// questions are what is asked: pods by how many GPUs their claim is for, and an expression that none other has.
+// questions are pods whose claims ask for a number of GPUs with an expression that is unique to the
+// pod.
 var questions = []struct {
 	name string
 	pod  func(i int) (*v1.Pod, *resourceapi.ResourceClaim)
@@ -59,7 +61,8 @@ func asking(i int, gpus int64, expression string) (*v1.Pod, *resourceapi.Resourc
 	return builder.Pod(name, builder.Using(builder.Uses(name)...)), builder.Claim(name, request).Obj()
 }
 
-// BenchmarkFit is how long a question takes, beside upstream's allocator, which kube-scheduler makes anew for each pod.
+// BenchmarkFit measures a question, and compares it with upstream's allocator, which kube-scheduler
+// creates for each pod.
 func BenchmarkFit(b *testing.B) {
 	o := benchCluster()
 	s := whatif.New(o, whatif.Options{})
@@ -98,7 +101,7 @@ func allocatedState(o whatif.Objects) structured.AllocatedState {
 	return state
 }
 
-// askUpstream looks for the first node that will do.
+// askUpstream looks for the first node that fits.
 func askUpstream(b *testing.B, o whatif.Objects, state structured.AllocatedState, compiled *cel.Cache, claim *resourceapi.ResourceClaim) {
 	a, err := structured.NewAllocator(b.Context(), allocator.Supported, state, classLister(o.Classes), o.Slices, compiled)
 	if err != nil {

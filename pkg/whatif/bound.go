@@ -8,13 +8,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Most questions that have to be answered with "no" are asked of nodes that are full. That can be seen without looking
-// at what is asked for: there are fewer devices that nobody has than the claims ask for.
+// Most nodes that a pod does not fit on are full. That shows without looking at what the claims ask
+// for: fewer devices are free than the claims need.
 
-// unbounded is mostOf for devices that several requests can have.
+// unbounded is the result of mostOf if several requests can share a device.
 const unbounded = math.MaxInt32 - 1
 
-// mostOf returns how many devices of pools claims could get at most, whatever they ask for.
+// mostOf returns an upper bound of the number of devices that claims could get from pools.
 func (s *Snapshot) mostOf(pools []*inventory.NodePool) int32 {
 	most := 0
 	for _, pool := range pools {
@@ -29,8 +29,8 @@ func (s *Snapshot) mostOf(pools []*inventory.NodePool) int32 {
 	return int32(most)
 }
 
-// mostAt is mostOf for the pools of a node, which are those of the world and used as there if asBefore. It is
-// remembered, one more than it is.
+// mostAt is mostOf for the pools of a node. If asBefore, the pools and their usage are those of the
+// world, and the result is cached; the cache stores it plus one, so that 0 means unset.
 func (s *Snapshot) mostAt(i int, pools []*inventory.NodePool, asBefore bool) int32 {
 	if !asBefore || i < 0 {
 		return s.mostOf(pools)
@@ -44,7 +44,7 @@ func (s *Snapshot) mostAt(i int, pools []*inventory.NodePool, asBefore bool) int
 	return most
 }
 
-// leastOf returns how many devices claims need at least that nobody has.
+// leastOf returns a lower bound of the number of free devices that claims need.
 func leastOf(claims []*resourceapi.ResourceClaim) int32 {
 	least := int64(0)
 	for _, claim := range claims {

@@ -14,18 +14,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Removal names what is not there in another world, by namespace/name or by name.
+// Removal names the objects that Without removes, by namespace/name or by name.
 type Removal struct {
-	// Claims are gone with what they hold.
+	// Claims are removed together with their allocations.
 	Claims []string
-	// Pods are gone, and claims that nobody else uses are released.
+	// Pods are removed, and claims without other consumers are released.
 	Pods []string
-	// Nodes are gone with their pods.
+	// Nodes are removed together with their pods.
 	Nodes []string
 }
 
-// With returns a world with more objects. One of a name that exists takes its place. It costs as much as there is
-// to change, unless there are taint rules: then as much as New.
+// With returns a world with more objects. An object replaces one of the same name. The cost depends
+// on the number of changes; with DeviceTaintRules it is that of New.
 func (s *Snapshot) With(more Objects) *Snapshot {
 	if len(more.TaintRules) > 0 {
 		return New(s.objects().and(more), s.world.options)
@@ -46,7 +46,7 @@ func (s *Snapshot) With(more Objects) *Snapshot {
 	return &after
 }
 
-// Without returns a world without some objects. It fails for names of which there is nothing.
+// Without returns a world without the given objects. It fails for names that do not exist.
 func (s *Snapshot) Without(gone Removal) (*Snapshot, error) {
 	after := *s
 	pods := make(map[string]*v1.Pod)
@@ -84,8 +84,8 @@ func (s *Snapshot) Without(gone Removal) (*Snapshot, error) {
 	return &after, nil
 }
 
-// released returns the claims that nobody uses any more once some pods are gone: nil for those that go with a
-// pod, the others without their allocation.
+// released returns the claims without consumers once some pods are gone: nil for claims that are
+// deleted with a pod, the others without their allocation.
 func (s *Snapshot) released(before *Snapshot, gone map[string]*v1.Pod) map[string]*resourceapi.ResourceClaim {
 	claims := make(map[string]*resourceapi.ResourceClaim)
 	for key := range gone {
@@ -105,7 +105,7 @@ func (s *Snapshot) released(before *Snapshot, gone map[string]*v1.Pod) map[strin
 	return claims
 }
 
-// inUse reports whether a claim is reserved for anybody who is there. Consumers of which nothing is known count.
+// inUse reports whether a claim is reserved for a consumer that exists. Unknown consumers count.
 func (s *Snapshot) inUse(claim *resourceapi.ResourceClaim) bool {
 	for _, consumer := range claim.Status.ReservedFor {
 		if s.needs(claim.Namespace, &consumer) {
@@ -142,7 +142,7 @@ func groupOf(pod *v1.Pod) string {
 	return ""
 }
 
-// exchangePods puts pods into the place of others. What they take of their nodes changes with it.
+// exchangePods replaces pods, and updates the resources taken on their nodes.
 func (s *Snapshot) exchangePods(pods map[string]*v1.Pod) {
 	taken := maps.Clone(s.taken)
 	if taken == nil {
@@ -160,7 +160,7 @@ func (s *Snapshot) exchangePods(pods map[string]*v1.Pod) {
 	s.pods = s.pods.with(pods)
 }
 
-// exchangeClaims puts claims into the place of others. What is used of devices changes with it.
+// exchangeClaims replaces claims, and updates the usage of devices.
 func (s *Snapshot) exchangeClaims(claims map[string]*resourceapi.ResourceClaim) {
 	var gone, held []ledger.Use
 	for _, key := range slices.Sorted(maps.Keys(claims)) {
@@ -178,7 +178,7 @@ func (s *Snapshot) exchangeClaims(claims map[string]*resourceapi.ResourceClaim) 
 	s.claims = s.claims.with(claims)
 }
 
-// objects returns all that the snapshot is made of.
+// objects returns all objects of the snapshot.
 func (s *Snapshot) objects() Objects {
 	all := Objects{
 		Nodes: s.Nodes(), Claims: s.Claims(), Classes: s.Classes(), Pods: s.Pods(), TaintRules: s.world.rules, Missing: s.missing,
@@ -199,9 +199,9 @@ func (s *Snapshot) objects() Objects {
 	return all
 }
 
-// identified gives classes a UID that have none, because they do not come from a server: what is remembered of
-// requests is told apart by it. Those that are put into a world where much is remembered already get one in any case:
-// a class that was edited still has the UID and version of the one before.
+// identified gives classes without a UID one, because caches distinguish requests by it. Such
+// classes do not come from a server. If the flag is set, all classes get one, because the world has
+// caches already: an edited class still has the UID and version of the original.
 func identified(all []*resourceapi.DeviceClass, anew bool) []*resourceapi.DeviceClass {
 	result := make([]*resourceapi.DeviceClass, len(all))
 	for i, class := range all {

@@ -19,17 +19,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 )
 
-// Source reads objects from an API server, with the rights that it has.
+// Source reads objects from an API server, as far as its permissions allow.
 type Source struct {
 	client kubernetes.Interface
-	// Namespace is where claims, templates and pods are read if those of all namespaces may not be.
+	// Namespace is the namespace to read claims, templates and pods from if reading all namespaces
+	// is forbidden.
 	Namespace string
-	// Progress, if set, is called after each kind of objects that was read.
+	// Progress, if set, is called after each kind of object that was read.
 	Progress func(resource string, count int)
 }
 
-// Connect returns a source for the server of a configuration. It works with each version of the claim API that the
-// scheduler works with; goroutines may run until the context ends.
+// Connect returns a source for the server of a configuration. It supports each version of the claim
+// API that the scheduler supports. Goroutines may run until the context ends.
 func Connect(ctx context.Context, config *rest.Config) (*Source, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -42,13 +43,15 @@ func Connect(ctx context.Context, config *rest.Config) (*Source, error) {
 	return &Source{client: apiversions.Connect(ctx, client, untyped)}, nil
 }
 
-// FromClient returns a source for a server that has resource.k8s.io/v1.
+// FromClient returns a source for a server that serves resource.k8s.io/v1.
 func FromClient(client kubernetes.Interface) *Source { return &Source{client: client} }
 
-// Client returns the client that the source reads with. Its ResourceV1() works with whatever version the server has.
+// Client returns the client that the source reads with. Its ResourceV1() works with any version
+// that the server has.
 func (s *Source) Client() kubernetes.Interface { return s.client }
 
-// Read reads all objects. What may not be read is in Objects.Missing; the error is that of the context.
+// Read reads all objects. Kinds that may not be read are in Objects.Missing; the error is that of
+// the context.
 func (s *Source) Read(ctx context.Context) (Objects, error) {
 	var o Objects
 	core, api := s.client.CoreV1(), s.client.ResourceV1()
@@ -80,10 +83,11 @@ func (s *Source) Read(ctx context.Context) (Objects, error) {
 	return o, nil
 }
 
-// resolvePatience is how long to wait for what claims of v1alpha2 refer to.
+// resolvePatience limits the wait for the parameter objects of v1alpha2 claims.
 const resolvePatience = 10 * time.Second
 
-// resolve replaces claims that do not say what they ask for (v1alpha2) by those that do.
+// resolve replaces claims that refer to parameters (v1alpha2) by claims that contain their
+// requests.
 func (s *Source) resolve(ctx context.Context, o *Objects) {
 	resolver := apiversions.ResolverOf(s.client)
 	if resolver == nil {
@@ -111,7 +115,7 @@ type list func(context.Context, metav1.ListOptions) (runtime.Object, error)
 func read[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list list) {
 	if err := readPages(ctx, into, list); err != nil {
 		if apierrors.IsNotFound(err) {
-			return // The server does not have the resource: there are no objects.
+			return // The server does not have the resource, so there are no objects.
 		}
 		o.Missing = append(o.Missing, missing(resource, "", err))
 		return
@@ -121,7 +125,8 @@ func read[T any](ctx context.Context, s *Source, o *Objects, resource string, in
 	}
 }
 
-// readNamespaced is read for what is in namespaces: of all of them, or else of that of the source.
+// readNamespaced is read for namespaced objects: of all namespaces, or else of the source's
+// namespace.
 func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list func(context.Context, string, metav1.ListOptions) (runtime.Object, error)) {
 	in := func(namespace string) error {
 		return readPages(ctx, into, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -151,7 +156,8 @@ func missing(resource, namespace string, err error) Missing {
 	return Missing{Resource: resource, Why: why, Forbidden: forbidden, Namespace: namespace}
 }
 
-// readPages reads a list page by page, or at once if it expires meanwhile. Of one that fails nothing is left.
+// readPages reads a list page by page, or at once if it expires meanwhile. If it fails, the list is
+// empty.
 func readPages[T any](ctx context.Context, into *[]*T, list list) error {
 	*into = nil
 	err := pager.New(pager.ListPageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, appendTo(into))
@@ -168,7 +174,7 @@ func readPages[T any](ctx context.Context, into *[]*T, list list) error {
 	return err
 }
 
-// appendTo returns a function that adds an object to a list.
+// appendTo returns a function that appends objects to a list.
 func appendTo[T any](into *[]*T) func(runtime.Object) error {
 	return func(object runtime.Object) error {
 		one, is := object.(any).(*T)

@@ -5,7 +5,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Objects that come from a server have defaults where their authors said nothing. Those from files have not.
+// Objects from a server have defaults in fields that their authors left empty. Objects from files
+// have not.
 
 // defaultedClaim returns a claim as a server would store it.
 func defaultedClaim(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
@@ -66,8 +67,8 @@ func complete(mode *resourceapi.DeviceAllocationMode, count *int64, tolerations 
 	}
 }
 
-// defaultedPod returns a pod as a server would store it, as far as that matters here: with a namespace, and with requests
-// for what its containers have limits for.
+// defaultedPod returns a pod as a server would store it, as far as that matters here: with a
+// namespace, and with requests for the resources that its containers only limit.
 func defaultedPod(pod *v1.Pod) *v1.Pod {
 	if pod.Namespace != "" && !anyLimits(pod) {
 		return pod
@@ -84,7 +85,7 @@ func defaultedPod(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// anyLimits reports whether a container of the pod has a limit for something that it does not request.
+// anyLimits reports whether a container of the pod limits a resource that it does not request.
 func anyLimits(pod *v1.Pod) bool {
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {

@@ -13,21 +13,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// dumpKind tells dumps from other files.
+// dumpKind and dumpVersion distinguish dumps from other files.
 const (
 	dumpKind    = "DevicesDump"
 	dumpVersion = "quartermaster-dra.io/v1alpha1"
 )
 
-// dump is a file with objects.
+// dump is the content of a dump file.
 type dump struct {
 	metav1.TypeMeta `json:",inline"`
 	Objects         `json:",inline"`
 }
 
-// WriteDump writes objects as gzipped JSON. What does not matter for devices is left out: managed fields and
-// annotations, parameters for drivers and what these have reported, and of pods the environment, commands, images,
-// volumes and most of the status.
+// WriteDump writes objects as gzipped JSON. It leaves out data without effect on devices: managed
+// fields and annotations, parameters for drivers and data that drivers report, and the environment,
+// commands, images, volumes and most of the status of pods.
 func WriteDump(w io.Writer, objects Objects) error {
 	compressed := gzip.NewWriter(w)
 	err := json.NewEncoder(compressed).Encode(dump{
@@ -42,7 +42,7 @@ func WriteDump(w io.Writer, objects Objects) error {
 	return nil
 }
 
-// ReadDump reads what WriteDump has written. It may have been unpacked or edited as YAML.
+// ReadDump reads a file from WriteDump. The file may have been unpacked or edited as YAML.
 func ReadDump(r io.Reader) (Objects, error) {
 	all, err := bounded(r)
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadDump(r io.Reader) (Objects, error) {
 	return d.Objects, nil
 }
 
-// check finds entries that are null, as they are left in a file that was edited.
+// check returns an error for entries that are null, which can remain in an edited file.
 func (o *Objects) check() error {
 	return errors.Join(
 		withoutNull("nodes", o.Nodes), withoutNull("slices", o.Slices), withoutNull("claims", o.Claims), withoutNull("templates", o.Templates),

@@ -14,10 +14,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// rememberedBytes bounds what is remembered of expressions.
+// rememberedBytes bounds the cache of results of expressions.
 const rememberedBytes = 64 << 20
 
-// newEvaluator returns an evaluator with a memory of its own: what a snapshot finds out ends with it.
+// newEvaluator returns an evaluator with caches of its own, which are freed with the snapshot.
 func newEvaluator(features structured.Features, languages []selector.Language) *selector.Evaluator {
 	evaluator := selector.NewEvaluator(selector.NewCompiler(cel.Features{
 		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
@@ -28,8 +28,8 @@ func newEvaluator(features structured.Features, languages []selector.Language) *
 	return evaluator
 }
 
-// shareIDs makes IDs for shares (KEP-5075). They look like UUIDs, and are for plans that nobody writes: all
-// that matters is that no two are the same.
+// shareIDs returns a generator of IDs for shares (KEP-5075). They look like UUIDs but need only be
+// unique, because the plans are never written.
 func shareIDs(seed uint64) func() types.UID {
 	var count atomic.Uint64
 	return func() types.UID {

@@ -12,64 +12,67 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Explanation says for all nodes what keeps a pod from them.
+// Explanation says for all nodes why a pod does not fit.
 type Explanation struct {
 	// Pod is namespace/name.
 	Pod string `json:"pod"`
-	// Problem is why no node at all will do, "" if it depends on the node.
+	// Problem is the reason why no node fits at all, "" if it depends on the node.
 	Problem string `json:"problem,omitempty"`
-	// NotKnown is why nothing can be told, because of what could not be read; "" if something can. Then it is neither a
-	// problem, nor are there nodes.
+	// NotKnown is the reason why there is no answer because objects could not be read, "" if there
+	// is one. If set, Problem and the lists of nodes are empty.
 	NotKnown string `json:"notKnown,omitempty"`
-	// Fits are the nodes that would do.
+	// Fits lists the nodes that fit.
 	Fits []string `json:"fits,omitempty"`
-	// Groups are the other nodes by what is in the way, most nodes first.
+	// Groups holds the other nodes, grouped by reason, with the largest group first.
 	Groups []Group `json:"groups,omitempty"`
-	// Nearest are the nodes that lack the least, see Near.
+	// Nearest holds the nodes that lack the least, see Near.
 	Nearest []Near `json:"nearest,omitempty"`
-	// Missing are kinds of objects that could not be read.
+	// Missing lists the kinds of objects that could not be read.
 	Missing []Missing `json:"missing,omitempty"`
-	// Doubts lists objects that could not be read and may decide about nodes in Fits.
+	// Doubts lists objects that could not be read and may rule out nodes in Fits.
 	Doubts []string `json:"doubts,omitempty"`
-	// Unchecked is what the pod asks for that was not looked at.
+	// Unchecked lists what the pod asks for that was not checked.
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
-// Kind is what a node lacks.
+// Kind is the kind of a reason why a pod does not fit on a node.
 type Kind string
 
 const (
-	// Devices are what the node lacks.
+	// Devices means that the node lacks devices.
 	Devices Kind = "Devices"
-	// Resources are what the node lacks: CPU, memory and so on.
+	// Resources means that the node lacks CPU, memory or another resource.
 	Resources Kind = "Resources"
-	// Unwanted nodes do not want the pod, or the pod not them.
+	// Unwanted means that the node excludes the pod, or the pod the node.
 	Unwanted Kind = "Unwanted"
-	// Undecided nodes are those on which the search gave up.
+	// Undecided means that the search on the node gave up.
 	Undecided Kind = "Undecided"
 )
 
-// Group is some nodes with the same in the way.
+// Group holds the nodes with the same reason.
 type Group struct {
 	Kind   Kind     `json:"kind"`
 	Reason string   `json:"reason"`
 	Nodes  []string `json:"nodes"`
-	// Example explains the devices of the first node in full, nil if they are not what is in the way.
+	// Example explains the devices of the first node in full, nil if devices are not the reason.
 	Example *allocator.Explanation `json:"example,omitempty"`
-	// InFull is the example as a text of several lines, in the words of the pod.
+	// InFull is Example as a text of several lines. It names extended resources instead of the
+	// claim.
 	InFull string `json:"-"`
 }
 
-// nearestAtMost is how many of the nearest nodes are named, and explainedAtMost of how many nodes it is found out
-// how near they are: explaining in full costs more than searching.
+// nearestAtMost limits the nodes in Nearest. explainedAtMost limits the nodes that are compared for
+// it: explaining in full costs more than searching.
 const (
 	nearestAtMost   = 3
 	explainedAtMost = 500
-	// triedAtMost is how many nodes are asked whether they would do if nobody else had devices there.
+	// triedAtMost limits the nodes that are checked for whether they would fit if all devices were
+	// free.
 	triedAtMost = 20
 )
 
-// Explain says what keeps a pod from nodes. It looks at each node, and the error is that of the context.
+// Explain says why a pod does not fit on nodes. It looks at each node. The error is that of the
+// context.
 func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, error) {
 	pod = stored(pod)
 	q := s.ask(pod)
@@ -122,7 +125,7 @@ func (s *Snapshot) Explain(ctx context.Context, pod *v1.Pod) (*Explanation, erro
 	return e, nil
 }
 
-// wouldDo reports whether the devices of a node would do, or might, if no other claim had any.
+// wouldDo reports whether the devices of a node would fit, or might, if all were free.
 func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool {
 	task, _, err := q.taskOn(node)
 	if err != nil || task == nil {
@@ -137,8 +140,8 @@ func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool
 	return outcome.Fits() || outcome.GaveUp
 }
 
-// ExplainNode says in full what keeps a pod from the devices of one node. It is nil if nothing does, or if it is
-// something else than devices: reason says what.
+// ExplainNode explains in full why the devices of one node do not fit a pod. It returns nil if they
+// fit or if the reason is not about devices; reason says why the node does not fit.
 func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) (full *allocator.Explanation, reason string, err error) {
 	q := s.ask(stored(pod))
 	if unread := s.notKnown(q); unread != nil {
@@ -161,18 +164,18 @@ func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) 
 	return full, found.reason, nil
 }
 
-// obstacle is what keeps a pod from a node.
+// obstacle is the reason why a pod does not fit on a node.
 type obstacle struct {
 	kind   Kind
 	reason string
-	// short is of what there is too little besides devices, nil if of nothing. Then the reason says which resource, and
-	// not yet how much, which is another number on each node.
+	// short is the shortage of a resource other than devices, nil if there is none. reason then
+	// names the resource but not the amounts, which differ between nodes.
 	short *shortfall
-	// outcome is that of the search for devices, nil if there was none.
+	// outcome is the result of the search for devices, nil if there was no search.
 	outcome *allocator.Outcome
 }
 
-// explainNode returns what keeps the pod from a node, nil if nothing does.
+// explainNode returns why the pod does not fit on a node, nil if it fits.
 func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1.Node) (*obstacle, error) {
 	if text := s.unwanted(q, node); text != "" {
 		return &obstacle{kind: Unwanted, reason: text}, nil
@@ -211,7 +214,8 @@ func (s *Snapshot) lackingDevices(ctx context.Context, q *question, node *v1.Nod
 	return &obstacle{kind: Devices, reason: q.inPodsWords(node, outcome.Reason()), outcome: outcome}, nil
 }
 
-// inPodsWords says a reason about extended resources without the claim, which usually does not even exist.
+// inPodsWords words a reason about extended resources without the claim, which usually does not
+// even exist.
 func (q *question) inPodsWords(node *v1.Node, reason string) string {
 	if q.extended == nil {
 		return reason
@@ -223,8 +227,8 @@ func (q *question) inPodsWords(node *v1.Node, reason string) string {
 	return variant.InPodsWords(reason)
 }
 
-// onDevice is the text of an error with the name of the device, and not of its pool: nodes whose devices have the same
-// problem and the same names say the same.
+// onDevice returns the text of an error with the name of the device but not of its pool, so that
+// nodes whose devices have the same problem and the same names share one reason.
 func onDevice(err error) string {
 	var failed interface {
 		error

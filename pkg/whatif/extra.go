@@ -11,10 +11,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// extra has the pools of which a snapshot has other slices than its world. nil has none.
+// extra holds the pools whose slices differ between a snapshot and its world. nil has none.
 type extra struct {
 	store *inventory.Store
-	// pools has all their slices, by pool.
+	// pools holds all slices of these pools.
 	pools map[inventory.PoolID][]*resourceapi.ResourceSlice
 }
 
@@ -26,7 +26,7 @@ func (e *extra) has(id inventory.PoolID) bool {
 	return has
 }
 
-// withSlices returns the extra pools with some slices more; one of a name that exists replaces it.
+// withSlices returns the extra pools with more slices; a slice replaces one of the same name.
 func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *extra {
 	if len(added) == 0 {
 		return before
@@ -42,7 +42,7 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 	for _, slice := range added {
 		touched[poolOf(slice)], replaced[slice.Name] = true, true
 		if id, known := poolBefore(slice.Name); known {
-			touched[id] = true // It may have been of another pool.
+			touched[id] = true // The replaced slice may be of another pool.
 		}
 	}
 	for id := range touched {
@@ -62,7 +62,8 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 	return &extra{store: newStore(published, w.rules, w.features), pools: pools}
 }
 
-// poolByName finds the pool of a slice, given where the slices of the world are.
+// poolByName returns a function that finds the pool of a slice. ofWorld has the pools of the
+// world's slices.
 func (e *extra) poolByName(ofWorld map[string]inventory.PoolID) func(name string) (inventory.PoolID, bool) {
 	own := make(map[string]inventory.PoolID)
 	if e != nil {
@@ -81,8 +82,8 @@ func (e *extra) poolByName(ofWorld map[string]inventory.PoolID) func(name string
 	}
 }
 
-// named gives slices a name that have none, because they do not come from a server: without one, they would be taken
-// for the same slice. Names that others have are left out.
+// named gives unnamed slices a unique name. They do not come from a server, and would otherwise
+// count as the same slice.
 func named(all []*resourceapi.ResourceSlice, known func(name string) bool) []*resourceapi.ResourceSlice {
 	if !slices.ContainsFunc(all, func(s *resourceapi.ResourceSlice) bool { return s.Name == "" }) {
 		return all
@@ -106,8 +107,8 @@ func named(all []*resourceapi.ResourceSlice, known func(name string) bool) []*re
 	return result
 }
 
-// poolsOn returns the pools that a node sees, and whether these are those of the world for this node, with
-// what is used of them there.
+// poolsOn returns the pools that a node sees. asBefore reports whether the pools and their usage
+// are those of the world.
 func (s *Snapshot) poolsOn(node *v1.Node) (pools []*inventory.NodePool, asBefore bool) {
 	i, known := s.world.index[node.Name]
 	if known && s.world.places[i].node == node {
@@ -130,8 +131,7 @@ func (s *Snapshot) poolsOn(node *v1.Node) (pools []*inventory.NodePool, asBefore
 	return pools, asBefore
 }
 
-// exchanged puts extra pools into the place of those that they replace. The order is that of
-// inventory.Store.OnNode.
+// exchanged replaces pools by extra ones. The order is that of inventory.Store.OnNode.
 func (s *Snapshot) exchanged(pools, more []*inventory.NodePool) []*inventory.NodePool {
 	all := slices.DeleteFunc(slices.Clone(pools), func(p *inventory.NodePool) bool { return s.extra.has(p.ID) })
 	all = append(all, more...)

@@ -18,45 +18,50 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Verdict is what came out of a question.
+// Verdict is the result of a question.
 type Verdict string
 
 const (
 	// Fits means that there is a plan for all pods.
 	Fits Verdict = "Fits"
-	// DoesNotFit means that there is none for some of them, one after the other as a scheduler goes.
+	// DoesNotFit means that some pods have no place when pods are placed one after the other, as a
+	// scheduler does.
 	DoesNotFit Verdict = "DoesNotFit"
-	// CannotTell means that there may be one: a search ran out of its budget, or objects are missing.
+	// CannotTell means that there may be a plan: a search ran out of its budget, or objects are
+	// missing.
 	CannotTell Verdict = "CannotTell"
 )
 
-// Answer is what came out of Fit.
+// Answer is the result of Fit.
 type Answer struct {
 	Verdict Verdict
-	// Plans are those of the pods that have a place, in the order in which they were tried.
+	// Plans holds the plans of the pods with a place, in the order in which they were tried.
 	Plans []Plan
-	// Unplaced are the pods that have no place, in the same order. After.Explain says why.
+	// Unplaced lists the pods without a place, in the same order. After.Explain says why.
 	Unplaced []*v1.Pod
-	// Doubts say why it cannot be told, or what may be wrong with a "no".
+	// Doubts says why the verdict is CannotTell, or why a "no" may be wrong.
 	Doubts []string
-	// Unchecked is what some of the pods ask for that was not looked at, such as ports and volumes.
+	// Unchecked lists what some of the pods ask for that was not checked, for example ports and
+	// volumes.
 	Unchecked []string
-	// After is the world with the plans carried out.
+	// After is the world after the plans were carried out.
 	After *Snapshot
 }
 
-// Plan is where a pod would go and what it would get.
+// Plan says where a pod would go and what would be allocated for it.
 type Plan struct {
 	Pod  *v1.Pod
 	Node string
-	// Claims are those of the pod that would be allocated for it, with their allocation in status.
+	// Claims holds the pod's claims that would be allocated for it, with the allocation in their
+	// status.
 	Claims []*resourceapi.ResourceClaim
 }
 
-// Fit asks whether there is room for pods. All are tried, those of higher spec.priority first and else in their order: each
-// has to live with what those before it got, and one without a place is in nobody's way. One with spec.nodeName has to go
-// there, as kube-scheduler's plugin NodeName has it. A pod that the snapshot has on a node counts there already, so that
-// asking for it fails: ask without it. Otherwise the error is that of the context.
+// Fit asks whether there is room for pods. It tries all of them, those of higher spec.priority
+// first, otherwise in their order. Each pod finds the world as the pods before it left it; a pod
+// without a place takes nothing. A pod with spec.nodeName must go to that node, as in
+// kube-scheduler's NodeName plugin. Fit fails for a pod that is on a node in the snapshot, because
+// it already counts there: ask a snapshot without it. Any other error is that of the context.
 func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	answer := &Answer{Verdict: Fits, After: s}
 	for _, pod := range queued(pods) {
@@ -66,7 +71,7 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 		}
 		answer.Unchecked = appendMissing(answer.Unchecked, unchecked(pod))
 		if last := len(answer.Unplaced) - 1; last >= 0 && Alike(answer.Unplaced[last], pod) {
-			answer.Unplaced = append(answer.Unplaced, pod) // There is less room now than there was for the other one.
+			answer.Unplaced = append(answer.Unplaced, pod) // There is no more room now than there was for the other pod.
 			continue
 		}
 		plan, after, doubts, err := answer.After.place(ctx, pod)
@@ -87,39 +92,40 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 	return answer, nil
 }
 
-// queued is the order in which kube-scheduler tries pods that are created one after the other.
+// queued returns the order in which kube-scheduler tries pods that are created one after the other.
 func queued(pods []*v1.Pod) []*v1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
 		return cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0))
 	})
 }
 
-// Alike reports whether pods ask for the same, each for itself: where one of them has no place, another one has none either.
+// Alike reports whether two pods ask for the same, each for itself: if one has no place, neither
+// has the other.
 func Alike(a, b *v1.Pod) bool {
 	for i := range a.Spec.ResourceClaims {
 		if a.Spec.ResourceClaims[i].ResourceClaimTemplateName == nil {
-			return false // Others may get the claim allocated meanwhile.
+			return false // Another pod may get the claim allocated meanwhile.
 		}
 	}
 	return a.Namespace == b.Namespace && len(a.Status.ResourceClaimStatuses)+len(b.Status.ResourceClaimStatuses) == 0 &&
 		amount.DeepEqual(a.Spec, b.Spec)
 }
 
-// Doubt makes an answer uncertain for reasons that the snapshot does not know of.
+// Doubt makes an answer uncertain for reasons that the snapshot does not know.
 func (a *Answer) Doubt(why ...string) {
 	if len(why) > 0 {
 		a.Verdict, a.Doubts = CannotTell, append(a.Doubts, why...)
 	}
 }
 
-// doubt makes an answer uncertain that may be another one with what could not be read.
+// doubt makes an answer uncertain if objects could not be read that may change it.
 func (a *Answer) doubt(missing []Missing) {
 	for _, m := range missing {
 		a.Doubt(fmt.Sprintf("%s could not be read: %s", m.Resource, m.Why))
 	}
 }
 
-// check fails for a pod that cannot be placed because it is on a node already.
+// check fails for a pod that is already on a node.
 func (s *Snapshot) check(pod *v1.Pod) error {
 	if known := s.pods.get(Key(pod)); known != nil && isOnNode(known) {
 		return fmt.Errorf("pod %s is on node %s already; ask a snapshot without it, or for a pod of another name", Key(pod), known.Spec.NodeName)
@@ -127,7 +133,7 @@ func (s *Snapshot) check(pod *v1.Pod) error {
 	return nil
 }
 
-// place finds a node for a pod. Without a plan, the doubts say why there may be one after all.
+// place finds a node for a pod. Without a plan, the doubts say why there may be one nevertheless.
 func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []string, error) {
 	q := s.ask(pod)
 	if q.problem != nil {
@@ -163,10 +169,11 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 	return plan, after, nil, err
 }
 
-// hardNodes is for how many nodes that are as hard as they may be one question has steps.
+// hardNodes is the number of the hardest possible nodes that the steps of one question suffice for.
 const hardNodes = 100
 
-// withSteps bounds what one question may cost, for all nodes together: one odd claim must not take minutes.
+// withSteps limits the steps of one question for all nodes together: one odd claim must not take
+// minutes.
 func (s *Snapshot) withSteps(ctx context.Context) context.Context {
 	steps := s.solver.StepBudget
 	if steps == 0 {
@@ -182,8 +189,8 @@ func doubts(undecided int) []string {
 	return []string{fmt.Sprintf("the search for devices gave up on %d nodes; a larger step budget may find some", undecided)}
 }
 
-// mayRun is whether a node may do for the pod, without looking at devices in use. What is known already is asked
-// first, because it costs nothing.
+// mayRun reports whether the pod may fit on a node, without a search for devices. It looks at
+// cached verdicts first, because they cost nothing.
 func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
 	if s.freeOn(i, node).lacking(q.askedOf(node)) != "" {
 		return false
@@ -196,15 +203,15 @@ func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
 	return s.unwanted(q, node) == ""
 }
 
-// choice is a node for a pod, and what the devices there are worth.
+// choice is a node for a pod, with the value of the plan there.
 type choice struct {
 	node  *v1.Node
 	place int
 	value allocator.Value
 }
 
-// consider compares a node that has devices with the best one so far, and reports whether no other one need be
-// looked at.
+// consider compares a node that has devices with the best one so far, and reports whether the
+// search is done.
 func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.Node, best *choice) (done bool, err error) {
 	objective := s.world.options.Objective
 	task, _, _ := q.taskOn(node)
@@ -217,7 +224,7 @@ func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.No
 	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
 		return false, err
 	case err != nil || !rated.Fits():
-		return false, nil // Check said otherwise: the budget did not suffice for comparing.
+		return false, nil // Check found a plan, but the budget did not suffice for comparing plans.
 	}
 	if best.node == nil || rated.Value.Compare(best.value) < 0 {
 		*best = choice{node: node, place: i, value: rated.Value}
@@ -225,7 +232,7 @@ func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.No
 	return false, nil
 }
 
-// valued is site for those who compare plans.
+// valued returns a site with the data for comparing plans.
 func (s *Snapshot) valued(q *question, i int, node *v1.Node) allocator.Site {
 	site, _ := s.site(node)
 	if site.Objective = s.world.options.Objective; site.Objective != nil {
@@ -236,7 +243,7 @@ func (s *Snapshot) valued(q *question, i int, node *v1.Node) allocator.Site {
 	return site
 }
 
-// carryOut returns the plan for a pod on a node, and the world in which it was carried out.
+// carryOut returns the plan for a pod on a node, and the world after it.
 func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*Plan, *Snapshot, error) {
 	task, claims, err := q.taskOn(chosen.node)
 	if err != nil {
@@ -262,7 +269,7 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 		planned := claim.DeepCopy()
 		planned.Status.Allocation = &results[i]
 		if extendedresource.OwnerOf(planned) != "" && s.claims.get(Key(planned)) == nil {
-			planned.UID = types.UID("planned/" + Key(planned)) // Else it would be another one each time.
+			planned.UID = types.UID("planned/" + Key(planned)) // Otherwise the UID would differ each time.
 		}
 		s.nameShares(planned)
 		plan.Claims = append(plan.Claims, planned)
@@ -283,7 +290,7 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	return plan, &after, nil
 }
 
-// nameShares gives shares (KEP-5075) IDs that depend on nothing but the seed and the claim.
+// nameShares gives shares (KEP-5075) IDs that depend only on the seed and the claim.
 func (s *Snapshot) nameShares(claim *resourceapi.ResourceClaim) {
 	results := claim.Status.Allocation.Devices.Results
 	for i := range results {
@@ -294,7 +301,7 @@ func (s *Snapshot) nameShares(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// noteClaims tells in the status of a pod which claims were made for it, as the API has it.
+// noteClaims records in the status of a pod which claims were made for it, as the API does.
 func noteClaims(pod *v1.Pod, made []v1.PodResourceClaimStatus, used map[string]*resourceapi.ResourceClaim) {
 	pod.Status.ResourceClaimStatuses = append(slices.DeleteFunc(pod.Status.ResourceClaimStatuses, func(before v1.PodResourceClaimStatus) bool {
 		return slices.ContainsFunc(made, func(m v1.PodResourceClaimStatus) bool { return m.Name == before.Name })
@@ -315,7 +322,7 @@ func reserve(claim *resourceapi.ResourceClaim, pod *v1.Pod) {
 	claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
 }
 
-// useOf is what a claim holds.
+// useOf returns the use of devices by a claim.
 func useOf(claim *resourceapi.ResourceClaim) ledger.Use {
 	return ledger.Use{Claim: ledger.RefTo(claim), Allocation: claim.Status.Allocation, ReservedFor: claim.Status.ReservedFor}
 }

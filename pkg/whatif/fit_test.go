@@ -78,7 +78,8 @@ func TestFit(t *testing.T) {
 	assert.Equal(t, whatif.Fits, fit(t, s, user("d", "two")).Verdict, "a question changes nothing")
 }
 
-// A pod without a place keeps nobody from one, whatever the order; priority decides who is first.
+// A pod without a place takes no place from other pods, whatever the order; priority decides which
+// pod is first.
 func TestFitTriesAll(t *testing.T) {
 	o := cluster(2, 2)
 	holding(&o, "holder", "node-0000", "gpu-0")

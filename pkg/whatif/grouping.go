@@ -10,21 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// grouping puts nodes together that have the same in the way.
+// grouping groups nodes by obstacle.
 type grouping struct {
 	groups []Group
-	// at is where the group of a reason is, and shortest who of it comes closest to what is asked, if that is a resource.
+	// at maps a reason to its group. shortest holds, for a shortage of a resource, the node of the
+	// group with most left.
 	at       map[string]int
 	shortest []*nodeShortfall
 }
 
-// nodeShortfall is of what a node has too little.
+// nodeShortfall is the shortage of a resource on a node.
 type nodeShortfall struct {
 	node string
 	shortfall
 }
 
-// add returns the group of an obstacle with the node in it.
+// add adds a node to the group of its obstacle, and returns the group.
 func (g *grouping) add(found *obstacle, node string) *Group {
 	at, known := g.at[found.reason]
 	if !known {
@@ -40,7 +41,8 @@ func (g *grouping) add(found *obstacle, node string) *Group {
 	return group
 }
 
-// sorted returns the groups, most nodes first. Those that lack a resource say how much of it there is.
+// sorted returns the groups, largest first. Those for a shortage of a resource say how much is
+// left.
 func (g *grouping) sorted() []Group {
 	for i := range g.groups {
 		group := &g.groups[i]
@@ -57,13 +59,13 @@ func (g *grouping) sorted() []Group {
 	return g.groups
 }
 
-// shortfall is by how much a resource besides devices is too little on a node, in thousandths for CPU.
+// shortfall is the shortage of a resource other than devices on a node, in thousandths for CPU.
 type shortfall struct {
 	resource           v1.ResourceName
 	asked, free, there int64
 }
 
-// on says how much is asked for and free. With a node, it is the one of several on which most is free.
+// on describes the shortage with its amounts. node, if set, is the node of several with most free.
 func (s *shortfall) on(node string) string {
 	text := fmt.Sprintf("too little %s is left: %s asked, %s of %s free", s.resource, s.amount(s.asked), s.amount(max(0, s.free)), s.amount(s.there))
 	if node != "" {
@@ -75,7 +77,7 @@ func (s *shortfall) on(node string) string {
 func (s *shortfall) amount(n int64) string {
 	switch {
 	case s.resource == v1.ResourceCPU && n%1000 == 0:
-		return fmt.Sprint(n / 1000) // Not 4k.
+		return fmt.Sprint(n / 1000) // The quantity would be written as 4k.
 	case s.resource == v1.ResourceCPU:
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
 	case s.resource == v1.ResourceMemory, s.resource == v1.ResourceEphemeralStorage, strings.HasPrefix(string(s.resource), v1.ResourceHugePagesPrefix):

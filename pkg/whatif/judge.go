@@ -20,8 +20,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// candidates yields the nodes in the order in which they are tried, with their place in the world; those that the
-// world does not have are at place -1. The same nodes have the same order, however the snapshot came to them.
+// candidates yields the nodes in the order in which they are tried, with their index in
+// world.places, or -1 if the world does not have the node. The order depends only on the nodes, not
+// on how the snapshot was made.
 func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
 	return func(yield func(int, *v1.Node) bool) {
 		added := s.addedNodes()
@@ -44,7 +45,7 @@ func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
 	}
 }
 
-// nodeAt returns the node that is at a place of the world, nil if it is gone.
+// nodeAt returns the snapshot's node at a place of the world, nil if it was removed.
 func (s *Snapshot) nodeAt(i int) *v1.Node {
 	node := s.world.places[i].node
 	if len(s.nodes.change) > 0 {
@@ -55,7 +56,7 @@ func (s *Snapshot) nodeAt(i int) *v1.Node {
 	return node
 }
 
-// addedNodes are those that the world does not have, in the order in which they are tried.
+// addedNodes returns the nodes that the world does not have, in the order in which they are tried.
 func (s *Snapshot) addedNodes() []*v1.Node {
 	var added []*v1.Node
 	for name, node := range s.nodes.change {
@@ -67,7 +68,7 @@ func (s *Snapshot) addedNodes() []*v1.Node {
 	return added
 }
 
-// freeOn returns what is left of a node besides devices.
+// freeOn returns the resources that are left on a node, apart from devices.
 func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 	free := room{}
 	switch {
@@ -75,7 +76,7 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 		free = roomOf(node.Status.Allocatable).minus(s.world.elsewhere[node.Name])
 	case s.world.places[i].node == node:
 		free = s.world.places[i].free
-	default: // Another node of the same name: the same pods are on it.
+	default: // Another node of the same name has the same pods.
 		taken := roomOf(s.world.places[i].node.Status.Allocatable).minus(s.world.places[i].free)
 		free = roomOf(node.Status.Allocatable).minus(taken)
 	}
@@ -85,7 +86,7 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 	return free
 }
 
-// unwanted returns why a node does not want the pod, or the pod not the node.
+// unwanted returns why a node excludes the pod, or the pod the node, "" if neither does.
 func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
 	if name := q.pod.Spec.NodeName; name != "" && name != node.Name {
 		return fmt.Sprintf("the pod is for node %s (spec.nodeName)", name)
@@ -118,7 +119,7 @@ func (s *Snapshot) unwanted(q *question, node *v1.Node) string {
 	return ""
 }
 
-// heldBy says where the devices of a claim are, and who else uses it.
+// heldBy says where the devices of a claim are, and for which other consumer it is reserved.
 func (s *Snapshot) heldBy(pod *v1.Pod, claim *resourceapi.ResourceClaim) string {
 	var texts []string
 	if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
@@ -149,7 +150,7 @@ func (s *Snapshot) heldBy(pod *v1.Pod, claim *resourceapi.ResourceClaim) string 
 	return " (" + strings.Join(texts, "; ") + ")"
 }
 
-// onlyNodeOf returns the node that a selector selects by its name, "" if it selects in another way.
+// onlyNodeOf returns the node that a selector selects by name, "" if it selects in another way.
 func onlyNodeOf(selector *v1.NodeSelector) string {
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
 		return ""
@@ -164,7 +165,8 @@ func onlyNodeOf(selector *v1.NodeSelector) string {
 
 var unschedulableTaint = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
-// taskOn returns what has to be allocated if the pod gets the node, and for which claims; nil if that is nothing.
+// taskOn returns the task of allocating the pod's devices on the node, and its claims; nil if there
+// is nothing to allocate.
 func (q *question) taskOn(node *v1.Node) (*allocator.Task, []*resourceapi.ResourceClaim, error) {
 	if q.extended == nil {
 		return q.task, q.open, nil
@@ -176,13 +178,13 @@ func (q *question) taskOn(node *v1.Node) (*allocator.Task, []*resourceapi.Resour
 	return variant.Task, variant.Claims, nil
 }
 
-// site is a node as the allocator sees it.
+// site returns the allocator's view of a node.
 func (s *Snapshot) site(node *v1.Node) (site allocator.Site, asBefore bool) {
 	pools, asBefore := s.poolsOn(node)
 	return allocator.Site{Node: node, Pools: pools, Usage: &s.usage}, asBefore
 }
 
-// devices judges the devices of a node. The error is that of the context.
+// devices judges the devices of a node, with cached verdicts. The error is that of the context.
 func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Node) (verdict, error) {
 	task, claims, err := q.taskOn(node)
 	if err != nil {
@@ -206,7 +208,7 @@ func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Nod
 	return v, err
 }
 
-// look judges the devices of a node of which nothing is known.
+// look judges the devices of a node without the cache.
 func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site, i int, asBefore bool) (verdict, error) {
 	if s.mostAt(i, site.Pools, asBefore) < leastOf(claims) {
 		return lacks, nil
@@ -214,7 +216,7 @@ func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*res
 	return check(ctx, task, site)
 }
 
-// known returns what is known of a task in the world.
+// known returns the cached verdicts of the world for a task.
 func (q *question) known(s *Snapshot, task *allocator.Task) findings {
 	known := q.keys[task]
 	if known == nil {
@@ -241,10 +243,10 @@ func check(ctx context.Context, task *allocator.Task, site allocator.Site) (verd
 	case ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted):
 		return unknown, err
 	}
-	return lacks, nil // The error is that node's, see noDevices.
+	return lacks, nil // The error concerns this node only.
 }
 
-// askedOf is what the pod takes of a node besides devices.
+// askedOf returns the resources that the pod takes of a node, apart from devices.
 func (q *question) askedOf(node *v1.Node) room {
 	offered := q.offeredBy(node)
 	if len(offered) == 0 {
@@ -256,14 +258,15 @@ func (q *question) askedOf(node *v1.Node) room {
 		asked.others = make(map[v1.ResourceName]int64)
 	}
 	for name, amount := range offered {
-		if amount > 0 { // Else it is for devices, as NodeResourcesFit leaves it to them.
+		if amount > 0 { // Otherwise devices provide the resource, and NodeResourcesFit ignores it.
 			asked.others[name] = q.requests.others[name]
 		}
 	}
 	return asked
 }
 
-// offeredBy is what a node offers by device plugin of the pod's extended resources, if devices stand for any of these.
+// offeredBy returns the amounts of the pod's extended resources that device plugins offer on a
+// node. It returns nil if no DRA devices back any of these resources.
 func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
 	if q.extended == nil {
 		return nil

@@ -18,7 +18,7 @@ type object[T any] interface {
 	metav1.Object
 }
 
-// byKey returns objects by namespace and name.
+// byKey returns a map of objects by namespace/name.
 func byKey[T any, P object[T]](all []*T) map[string]*T {
 	result := make(map[string]*T, len(all))
 	for _, one := range all {
@@ -35,12 +35,12 @@ func notFound(resource, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: resourceapi.GroupName, Resource: resource}, name)
 }
 
-// isOwnedBy reports whether a claim was made for a pod and goes with it.
+// isOwnedBy reports whether a claim was made for a pod and is deleted with it.
 func isOwnedBy(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 	return metav1.IsControlledBy(claim, pod)
 }
 
-// and returns both; of objects with one key the second one counts.
+// and returns the objects of both; the second object of the same key wins.
 func (o Objects) and(more Objects) Objects {
 	return Objects{
 		Nodes:      append(o.Nodes[:len(o.Nodes):len(o.Nodes)], more.Nodes...),
@@ -54,7 +54,7 @@ func (o Objects) and(more Objects) Objects {
 	}
 }
 
-// lastOfName leaves out objects after which there is another one of the same name, except those without a name.
+// lastOfName removes named objects that a later object of the same name replaces.
 func lastOfName[T any, P object[T]](all []*T) []*T {
 	last := byKey[T, P](all)
 	return slices.DeleteFunc(slices.Clone(all), func(one *T) bool {
@@ -63,7 +63,7 @@ func lastOfName[T any, P object[T]](all []*T) []*T {
 	})
 }
 
-// latest returns both lists, without those of the first that the second one has by the same name.
+// latest returns both lists, without those objects of the first that the second replaces by name.
 func latest[T any, P object[T]](before, after []*T) []*T {
 	replaced := byKey[T, P](after)
 	var all []*T

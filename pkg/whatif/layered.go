@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// layered is a set of objects by key: those of a base, which many share, and what is different from it.
-// It is immutable but for the set that edit returns, until that is shared.
+// layered is an immutable set of objects by key: a base that many sets share, and the changes to
+// it.
 type layered[T any] struct {
 	base   map[string]*T
 	order  []string
-	change map[string]*T // nil for those that are gone
+	change map[string]*T // nil for removed objects
 }
 
 func newLayered[T any](all map[string]*T) layered[T] {
@@ -26,7 +26,7 @@ func (l *layered[T]) get(key string) *T {
 	return l.base[key]
 }
 
-// with returns the set with other objects; nil stands for none.
+// with returns the set with objects replaced or, if nil, removed.
 func (l layered[T]) with(changes map[string]*T) layered[T] {
 	if len(changes) == 0 {
 		return l
@@ -38,7 +38,7 @@ func (l layered[T]) with(changes map[string]*T) layered[T] {
 	return l
 }
 
-// all yields the objects by key.
+// all yields the objects, sorted by key.
 func (l *layered[T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		var added []string

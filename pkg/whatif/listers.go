@@ -7,9 +7,9 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// FromListers returns the objects that the caches of informers have at the moment. The informers of nodes, pods, and of
-// all resources of resource.k8s.io/v1 but taint rules have to be synced; taint rules are read withRules. Nothing is
-// copied.
+// FromListers returns the objects that informers have in their caches. The informers of nodes, pods
+// and all resources of resource.k8s.io/v1 except DeviceTaintRules must be synced; DeviceTaintRules
+// are only read if withRules. Nothing is copied.
 func FromListers(factory informers.SharedInformerFactory, withRules bool) (Objects, error) {
 	var o Objects
 	core, api, all := factory.Core().V1(), factory.Resource().V1(), labels.Everything()

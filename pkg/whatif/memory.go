@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// verdict is what is known about the devices of a node for a task.
+// verdict is the known result for a task on the devices of a node.
 type verdict uint32
 
 const (
@@ -19,11 +19,11 @@ const (
 	lacks
 	// gaveUp is the verdict of a search that ran out of its budget.
 	gaveUp
-	// gaveUpInCommon is that of one that ran out of what it had in common with others. It is not remembered.
+	// gaveUpInCommon means that the steps shared with other nodes ran out. It is not cached.
 	gaveUpInCommon
 )
 
-// asAnswer is what the verdict about a node means for who asked about that node.
+// asAnswer returns the Verdict for a question about only that node.
 func (v verdict) asAnswer() Verdict {
 	switch v {
 	case suffices:
@@ -34,20 +34,22 @@ func (v verdict) asAnswer() Verdict {
 	return DoesNotFit
 }
 
-// rememberedTasks is how many different questions are remembered. Each takes four bytes for each node.
+// rememberedTasks limits the number of different tasks in the cache. Each takes four bytes per
+// node.
 const rememberedTasks = 256
 
-// memory has what was found out about the nodes of a world, for tasks by a digest of their key, which can be long. The zero value is empty.
+// memory caches verdicts about the nodes of a world, by task. Keys of tasks can be long, so it uses
+// their digest. The zero value is empty.
 type memory struct {
 	once  sync.Once
 	tasks *lru.Cache
 	mutex sync.Mutex
 }
 
-// findings are the verdicts about one task, by place of the node.
+// findings holds the verdicts for one task, by place of the node.
 type findings []atomic.Uint32
 
-// of returns the findings about a task for so many nodes.
+// of returns the findings for a task on the given number of nodes.
 func (m *memory) of(task *allocator.Task, nodes int) findings {
 	key := sha256.Sum256(task.AppendKey(nil))
 	m.once.Do(func() { m.tasks = lru.New(rememberedTasks) })

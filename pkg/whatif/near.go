@@ -11,25 +11,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Near is a node and what it lacks: so many devices would have to become free there. It is the least that would
-// have to change as far as each request and each constraint is concerned by itself.
+// Near is a node with the number of devices that it lacks. The number is a minimum: it treats each
+// request and each constraint by itself.
 type Near struct {
 	Node    string `json:"node"`
 	Devices int    `json:"devices"`
-	// Lacking says which devices, in words, and what else is too little there.
+	// Lacking describes the missing devices, and any resource that is short there.
 	Lacking []string `json:"lacking"`
-	// Explanation is that of the node in full.
+	// Explanation explains the node in full.
 	Explanation *allocator.Explanation `json:"-"`
-	// InFull is the explanation as a text of several lines, in the words of the pod.
+	// InFull is Explanation as a text of several lines. It names extended resources instead of the
+	// claim.
 	InFull string `json:"-"`
 
-	// resource is of what else there is too little, "" if devices would do.
+	// resource is a resource that is short as well, "" if only devices are missing.
 	resource v1.ResourceName
 }
 
-// addNear keeps the nearest nodes. Those where nothing that may become free would do are not near, and those that lack
-// a resource as well less so than others. Counting devices does not tell whether they would do together, as for
-// partitions that draw on the same counters: that is asked of the few that count as near.
+// addNear keeps the nearest nodes. Nodes where freed devices would not help are not near, and nodes
+// that lack a resource as well rank last. The number of devices does not tell whether they can be
+// used together, for example partitions that consume the same counters; wouldDo checks that for the
+// few nodes that count as near.
 func addNear(all []Near, full *allocator.Explanation, short *shortfall, wouldDo func() bool) []Near {
 	devices, lacking, possible := distance(full)
 	if !possible || devices == 0 {
@@ -53,7 +55,8 @@ func addNear(all []Near, full *allocator.Explanation, short *shortfall, wouldDo 
 	return all[:min(len(all), nearestAtMost)]
 }
 
-// distance is how many devices more have to be free on a node, which ones, and whether that is possible at all.
+// distance returns the number of devices that must become free on a node, their description, and
+// whether they can become free at all.
 func distance(full *allocator.Explanation) (devices int, lacking []string, possible bool) {
 	for i := range full.Claims {
 		claim := &full.Claims[i]
@@ -62,7 +65,7 @@ func distance(full *allocator.Explanation) (devices int, lacking []string, possi
 		if !can || !also {
 			return 0, nil, false
 		}
-		// What a constraint lacks is lacked by its requests too: it does not count twice.
+		// The requests lack the devices that a constraint lacks, too: do not count them twice.
 		if more >= short {
 			short, text = more, words
 		}
@@ -72,14 +75,14 @@ func distance(full *allocator.Explanation) (devices int, lacking []string, possi
 	return devices, lacking, true
 }
 
-// shortage is what requests lack.
+// shortage is the number of devices that requests lack.
 type shortage struct {
 	devices  int
 	text     string
 	possible bool
 }
 
-// shortageOf is what requests lack that can have the same devices.
+// shortageOf returns the shortage of requests that can have the same devices.
 func shortageOf(alike []*allocator.ExplainedRequest) shortage {
 	first, wanted := alike[0], 0
 	var names []string
@@ -94,7 +97,8 @@ func shortageOf(alike []*allocator.ExplainedRequest) shortage {
 	return s
 }
 
-// ofRequests is what the requests of a claim lack. Of alternatives the nearest one counts.
+// ofRequests returns the shortage of the requests of a claim. Of alternatives it takes the nearest
+// one.
 func ofRequests(claim *allocator.ExplainedClaim) (devices int, lacking []string, possible bool) {
 	var names []string
 	best := make(map[string]shortage)
@@ -121,8 +125,9 @@ func ofRequests(claim *allocator.ExplainedClaim) (devices int, lacking []string,
 	return devices, lacking, possible
 }
 
-// alike puts requests together that want devices of a class, whichever: what one of them gets the others do not.
-// Alternatives, requests for all devices and ones with admin access are by themselves.
+// alike groups requests for any devices of the same class, because they compete for the same
+// devices. Alternatives, requests for all devices and requests with admin access are in groups of
+// their own.
 func alike(claim *allocator.ExplainedClaim) [][]*allocator.ExplainedRequest {
 	var groups [][]*allocator.ExplainedRequest
 	for i := range claim.Requests {
@@ -144,7 +149,8 @@ func anyOfClass(r *allocator.ExplainedRequest) bool {
 	return !r.All && !r.Admin && r.Matching == r.OfClass && !strings.Contains(r.Request, "/")
 }
 
-// couldBeFree is how many matching devices a request could have if other claims released theirs.
+// couldBeFree returns how many matching devices a request could have if other claims released
+// theirs.
 func couldBeFree(r *allocator.ExplainedRequest) int {
 	count := r.Available
 	for _, obstacle := range r.Obstacles {
@@ -155,7 +161,7 @@ func couldBeFree(r *allocator.ExplainedRequest) int {
 	return count
 }
 
-// ofConstraints is what the constraint of a claim lacks that lacks most.
+// ofConstraints returns the largest shortage of the constraints of a claim.
 func ofConstraints(claim *allocator.ExplainedClaim) (devices int, lacking []string, possible bool) {
 	for i := range claim.Constraints {
 		c := &claim.Constraints[i]
@@ -172,7 +178,7 @@ func ofConstraints(claim *allocator.ExplainedClaim) (devices int, lacking []stri
 		where := fmt.Sprintf("with another value of %s", c.Attribute)
 		switch {
 		case c.PossibleValue == "":
-		case c.Best > 0 && c.Value != c.PossibleValue: // As many are short of another value than the one that surely would do.
+		case c.Best > 0 && c.Value != c.PossibleValue: // As many devices are missing for another value as for PossibleValue.
 			where = fmt.Sprintf("with the same %s", c.Attribute)
 		default:
 			where = fmt.Sprintf("with %s = %s", c.Attribute, c.PossibleValue)

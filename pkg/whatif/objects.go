@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Objects are what a Snapshot is made of. They are shared and never changed.
+// Objects holds the objects of a Snapshot. They are shared and never changed.
 type Objects struct {
 	Nodes      []*v1.Node                           `json:"nodes,omitempty"`
 	Slices     []*resourceapi.ResourceSlice         `json:"slices,omitempty"`
@@ -16,24 +16,24 @@ type Objects struct {
 	TaintRules []*resourceapi.DeviceTaintRule       `json:"taintRules,omitempty"`
 	Pods       []*v1.Pod                            `json:"pods,omitempty"`
 
-	// Missing are the kinds of objects that could not be read. A world without them may be wrong: what
-	// depends on them cannot be told.
+	// Missing lists the kinds of objects that could not be read. Questions that depend on them
+	// cannot be answered.
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// Missing is a kind of objects that could not be read.
+// Missing describes objects of one kind that could not be read.
 type Missing struct {
 	// Resource is the plural name, as in "resourceslices.resource.k8s.io".
 	Resource string `json:"resource"`
-	// Why says what went wrong, and which right is needed if it is about rights.
+	// Why describes the problem, including any permission that is missing.
 	Why string `json:"why"`
-	// Forbidden is set if it is about rights.
+	// Forbidden is set if a permission is missing.
 	Forbidden bool `json:"forbidden,omitempty"`
-	// Namespace is the only one with known objects, "" if none are known.
+	// Namespace is the only namespace with known objects, "" if none are known.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Key is namespace/name, or the name of an object without namespace.
+// Key returns namespace/name, or the name if the object has no namespace.
 func Key(object metav1.Object) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()

@@ -5,8 +5,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// OpenClaims returns the claims that would have to be allocated for a pod: those that exist without an allocation, and
-// those that would be made from templates. Claims and templates that do not exist are left out.
+// OpenClaims returns the claims that would have to be allocated for a pod: existing claims without
+// an allocation, and claims that would be made from templates. It leaves out claims and templates
+// that do not exist.
 func (s *Snapshot) OpenClaims(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	pod = defaultedPod(pod)
 	var open []*resourceapi.ResourceClaim

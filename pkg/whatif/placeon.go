@@ -28,8 +28,8 @@ func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer
 	return answer, nil
 }
 
-// VerdictOn is the verdict of FitOn, without a plan: it costs a small part of it. What could not be read (Missing) is of
-// no concern to it.
+// VerdictOn returns the verdict of FitOn without a plan, at a small part of the cost. It ignores
+// objects that could not be read (Missing).
 func (s *Snapshot) VerdictOn(ctx context.Context, pod *v1.Pod, node string) (Verdict, error) {
 	_, _, v, err := s.judgeOn(ctx, stored(pod), node)
 	if err != nil {
@@ -38,7 +38,8 @@ func (s *Snapshot) VerdictOn(ctx context.Context, pod *v1.Pod, node string) (Ver
 	return v.asAnswer(), nil
 }
 
-// judgeOn judges one node for a pod. There is neither a question nor a choice if there is no such node.
+// judgeOn judges one node for a pod. It returns neither a question nor a choice if the node does
+// not exist.
 func (s *Snapshot) judgeOn(ctx context.Context, pod *v1.Pod, name string) (q *question, chosen choice, v verdict, err error) {
 	if err := s.check(pod); err != nil {
 		return nil, choice{}, unknown, err

@@ -16,32 +16,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// question is a pod for which there is to be a node, with all that no node matters for.
+// question is a pod that needs a node, with all data that does not depend on the node.
 type question struct {
 	pod      *v1.Pod
 	affinity nodeaffinity.RequiredNodeAffinity
 
-	// allocated are the claims with an allocation, and open those without.
+	// allocated holds the claims with an allocation, and open those without.
 	allocated []allocatedClaim
 	open      []*resourceapi.ResourceClaim
-	// made says which claims were made from the pod's templates, or would be.
+	// made lists the claims that were or would be made from the pod's templates.
 	made []v1.PodResourceClaimStatus
 	task *allocator.Task
-	// extended is set if the pod asks for devices by extended resources: then the task depends on the node.
+	// extended is set if the pod asks for devices by extended resources: the task then depends on
+	// the node.
 	extended *extendedresource.Demand
-	// asked is what the pod takes of a node besides devices, without resources for which devices stand. These are in
-	// requests for nodes that offer them by device plugin.
+	// asked holds the resources that the pod takes of a node, apart from devices and from resources
+	// that devices back. requests includes the latter, for nodes that offer them by device plugin.
 	asked, requests room
-	// problem is why no node will do, nil if some may.
+	// problem is the reason why no node fits, nil if some may.
 	problem error
 	keys    map[*allocator.Task]findings
 }
 
-// allocatedClaim is a claim that ties a pod to nodes.
+// allocatedClaim is an allocated claim, which restricts the nodes of a pod.
 type allocatedClaim struct {
 	claim *resourceapi.ResourceClaim
 	nodes *nodeaffinity.NodeSelector // nil for all
-	// skips is set if a device needs a kubelet that can leave out operations for it.
+	// skips is set if a device needs a kubelet that can skip operations for it.
 	skips bool
 }
 
@@ -51,7 +52,7 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 	})
 }
 
-// ask finds out what a pod needs.
+// ask determines what a pod needs.
 func (s *Snapshot) ask(pod *v1.Pod) *question {
 	q := &question{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), keys: make(map[*allocator.Task]findings)}
 	resources := extendedresource.Of(pod, (*classes)(s))
@@ -86,7 +87,7 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 	return q
 }
 
-// addClaim adds a claim of the pod, unless it was seen already: a pod may refer to one twice.
+// addClaim adds a claim of the pod, unless it was added already: a pod may refer to a claim twice.
 func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen map[string]bool) error {
 	claim, err := s.claimFor(q.pod, reference)
 	if err != nil || claim == nil {
@@ -102,7 +103,7 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen ma
 	return s.addExisting(q, claim)
 }
 
-// addExisting adds a claim as it is, or would be made.
+// addExisting adds a claim that exists or would be made.
 func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (err error) {
 	switch {
 	case claim.DeletionTimestamp != nil:
@@ -127,8 +128,8 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	return nil
 }
 
-// claimFor returns the claim of a pod: the one that exists, or the one that would be made from a template. It is
-// nil if the pod needs none.
+// claimFor returns the claim of a pod: the existing one, or the one that would be made from a
+// template. It returns nil if the pod needs no claim.
 func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if name, mustCheckOwner, err := resourceclaim.Name(pod, reference); err == nil {
 		if name == nil {
@@ -171,8 +172,8 @@ func (s *Snapshot) claimFor(pod *v1.Pod, reference *v1.PodResourceClaim) (*resou
 	return claim, nil
 }
 
-// unusedClaimName returns a name that no claim has, as the API server generates one. The pod's other references cannot
-// come to the same: there are no dots in their names.
+// unusedClaimName returns a name that no claim has, like one that the API server generates. Names
+// for other references of the pod cannot collide, because names of references contain no dots.
 func (s *Snapshot) unusedClaimName(namespace, name string) string {
 	unused := name
 	for i := 2; s.claims.get(namespace+"/"+unused) != nil; i++ {
@@ -181,8 +182,8 @@ func (s *Snapshot) unusedClaimName(namespace, name string) string {
 	return unused
 }
 
-// leftOver returns the claim that an earlier attempt has made for a pod's extended resources, if there is one: under
-// the name that the scheduler gives it, or the one in the pod's status.
+// leftOver returns the claim that an earlier attempt made for a pod's extended resources, if it
+// exists: under the name that the scheduler gives it, or the name in the pod's status.
 func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	names := []string{extendedresource.NewClaim(pod).Name}
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
@@ -196,7 +197,7 @@ func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	return nil
 }
 
-// ClaimsOf returns the claims of a pod that exist, that for extended resources included.
+// ClaimsOf returns the existing claims of a pod, including the one for extended resources.
 func (s *Snapshot) ClaimsOf(pod *v1.Pod) []*resourceapi.ResourceClaim {
 	var used []*resourceapi.ResourceClaim
 	for name := range resourceclaim.PodClaims(pod) {

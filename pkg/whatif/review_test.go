@@ -87,7 +87,7 @@ func TestClaimReferredToTwice(t *testing.T) {
 	assert.Equal(t, whatif.Fits, fit(t, whatif.New(o, whatif.Options{}), pod).Verdict)
 }
 
-// Pods that are on a node of which nothing was known count once it is there.
+// Pods on an unknown node count once the node exists.
 func TestNodeComesBack(t *testing.T) {
 	o := cluster(1, 1)
 	nodes := o.Nodes
@@ -300,7 +300,8 @@ func TestNearLacksMore(t *testing.T) {
 	assert.Contains(t, e.Nearest[1].Lacking, "more cpu: 2 asked, 1 free")
 }
 
-// A claim that somebody allocated with devices that stand for resources of the node is refused, as the scheduler does.
+// A claim is refused, as in the scheduler, if it is allocated with devices that stand for resources
+// of the node.
 func TestAllocatedOfNode(t *testing.T) {
 	o := cluster(1, 0)
 	o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(func(device *resourceapi.Device) {
@@ -311,7 +312,7 @@ func TestAllocatedOfNode(t *testing.T) {
 	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), builder.Pod("a", builder.Using(builder.Uses("h")...))).Verdict)
 }
 
-// A pod that was resized takes what the kubelet says, as long as that is more.
+// A resized pod takes the amount that the kubelet reports, as long as that is more.
 func TestResized(t *testing.T) {
 	o := cluster(1, 1)
 	o.Pods = append(o.Pods, builder.Pod("there", builder.Container("main", "cpu", "1"), func(p *v1.Pod) {

@@ -110,7 +110,7 @@ func (r *richWorld) richStep(t *testing.T, s *Snapshot) *Snapshot {
 	switch nodes, claims, pods := s.Nodes(), s.Claims(), s.Pods(); r.IntN(11) {
 	case 0:
 		r.addRichNode(&more)
-	case 1: // A node is published anew, in a generation that may be older.
+	case 1: // A node's pool is published again, in a generation that may be older.
 		more.Slices = r.slicesOf(nodes[r.IntN(len(nodes))].Name, int64(r.IntN(4)))
 	case 2:
 		more.TaintRules = []*resourceapi.DeviceTaintRule{builder.TaintRule("rule", builder.Driver, nodes[0].Name, "gpu-0", "bad", resourceapi.DeviceTaintEffectNoSchedule)}

@@ -100,7 +100,8 @@ func TestManyVictims(t *testing.T) {
 	assert.Less(t, time.Since(start), 5*time.Second)
 }
 
-// What is said of the nearest nodes is true: as many devices more would do, and fewer would not.
+// The reported number of missing devices is right: with as many more devices the pod fits, and with
+// fewer it does not.
 func TestNearIsTrue(t *testing.T) {
 	o := cluster(1, 4)
 	for i := range 3 {
@@ -122,7 +123,7 @@ func TestNearIsTrue(t *testing.T) {
 		assert.Equal(t, []string{want + " of class gpu.example.com for requests a, b"}, e.Nearest[0].Lacking)
 	}
 
-	// No two partitions of a GPU fit together, whoever goes.
+	// No two partitions of a GPU fit together, whichever pods are removed.
 	o = cluster(1, 0)
 	o.Slices = []*resourceapi.ResourceSlice{
 		builder.Slice("counters").InPool("node-0000", 1, 2).OnNode("node-0000").Counters("set", "memory", "20").Obj(),

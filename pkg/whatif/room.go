@@ -9,10 +9,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// room is what a node has for pods, or what pods take of it, besides devices.
+// room holds the resources that a node has for pods, or that pods take of it, apart from devices.
 type room struct {
 	milliCPU, memory, pods int64
-	// others are hugepages, ephemeral storage and extended resources.
+	// others holds hugepages, ephemeral storage and extended resources.
 	others map[v1.ResourceName]int64
 }
 
@@ -31,7 +31,7 @@ func roomOf(list v1.ResourceList) room {
 	return r
 }
 
-// takenBy is what a pod takes, without the resources for which devices stand.
+// takenBy returns the resources that a pod takes, without those that devices back.
 func takenBy(pod *v1.Pod, backed map[v1.ResourceName]bool) room {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 	r := roomOf(requests)
@@ -42,7 +42,7 @@ func takenBy(pod *v1.Pod, backed map[v1.ResourceName]bool) room {
 	return r
 }
 
-// minus is the rest.
+// minus returns the difference.
 func (r room) minus(taken room) room {
 	r.milliCPU, r.memory, r.pods = r.milliCPU-taken.milliCPU, r.memory-taken.memory, r.pods-taken.pods
 	if len(taken.others) > 0 {
@@ -58,11 +58,11 @@ func (r room) minus(taken room) room {
 	return r
 }
 
-// negated is what has to be subtracted to add r.
+// negated returns a room whose subtraction adds r.
 func (r room) negated() room { return room{}.minus(r) }
 
-// lacking names the first resource of which there is too little for a pod, "" if it fits in. What a pod
-// does not ask for may be overcommitted, as kube-scheduler's NodeResourcesFit has it.
+// lacking returns the first resource that is short for a pod, "" if it fits in. Resources that a
+// pod does not ask for may be overcommitted, as in kube-scheduler's NodeResourcesFit.
 func (r room) lacking(asked room) v1.ResourceName {
 	if short := r.lackingOf(asked); short != nil {
 		return short.resource
@@ -70,7 +70,8 @@ func (r room) lacking(asked room) v1.ResourceName {
 	return ""
 }
 
-// lackingOf says of which resource there is too little for a pod first, and how much there is; nil if it fits in.
+// lackingOf returns the first resource that is short for a pod, with its amounts, nil if it fits
+// in.
 func (r room) lackingOf(asked room) *shortfall {
 	first := v1.ResourceName("")
 	switch {

@@ -8,11 +8,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// keptAnnotations are those that matter for devices.
+// keptAnnotations lists the annotations that matter for devices.
 var keptAnnotations = []string{resourceapi.PodResourceClaimAnnotation, resourceapi.ExtendedResourceClaimAnnotation, hub.Annotation}
 
-// Slim returns copies of the objects as a dump has them: without what nobody needs, above all what may be secret: annotations (kubectl
-// leaves whole manifests there), and what is for drivers alone.
+// Slim returns copies of the objects as in a dump: without unneeded data, above all data that may
+// be secret. It removes annotations (kubectl leaves whole manifests there) and data for drivers.
 func Slim(o Objects) Objects {
 	o.Nodes = mapped(o.Nodes, func(n *v1.Node) {
 		n.Status = v1.NodeStatus{
@@ -54,7 +54,7 @@ func slimClaim(c *resourceapi.ResourceClaim) {
 	}
 }
 
-// slimConfig takes the parameters out of configurations; they are between users and drivers.
+// slimConfig removes the parameters of configurations, which only users and drivers need.
 func slimConfig[T any](configs []T, of func(*T) *resourceapi.DeviceConfiguration) {
 	for i := range configs {
 		if opaque := of(&configs[i]).Opaque; opaque != nil {
@@ -63,7 +63,7 @@ func slimConfig[T any](configs []T, of func(*T) *resourceapi.DeviceConfiguration
 	}
 }
 
-// slimPod leaves what decides where a pod can go, and nothing that may be secret.
+// slimPod keeps only the fields that decide where a pod can go, and nothing that may be secret.
 func slimPod(p *v1.Pod) {
 	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
@@ -88,7 +88,7 @@ func slimPod(p *v1.Pod) {
 	}
 }
 
-// slimVolumes leaves those that nodes may not reach, without more than what they refer to.
+// slimVolumes keeps the volumes that some nodes may not reach, with only their references.
 func slimVolumes(volumes []v1.Volume) []v1.Volume {
 	var left []v1.Volume
 	for _, volume := range volumes {
@@ -104,7 +104,7 @@ func slimVolumes(volumes []v1.Volume) []v1.Volume {
 	return left
 }
 
-// slimStatuses leaves the resources of containers that are resized (KEP-1287).
+// slimStatuses keeps the resources of containers that are resized (KEP-1287).
 func slimStatuses(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	var left []v1.ContainerStatus
 	for _, status := range statuses {
@@ -115,7 +115,7 @@ func slimStatuses(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	return left
 }
 
-// mapped returns copies of objects, changed by a function.
+// mapped returns copies of objects, each changed by a function.
 func mapped[T any, P interface {
 	object[T]
 	DeepCopy() *T

@@ -14,24 +14,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Options say how a Snapshot looks for devices. The zero value is what the scheduler does.
+// Options configures how a Snapshot looks for devices. The zero value matches the scheduler.
 type Options struct {
-	// Seed decides which of several nodes is taken that are as good. With 0 it is the first one by name.
+	// Seed decides between nodes that are equally good. With 0, the first one by name wins.
 	Seed uint64
-	// Objective is what nodes and devices are chosen by; nil means that the first node with the first
-	// devices is taken, which answers faster.
+	// Objective rates nodes and devices; nil takes the first node with the first devices, which is
+	// faster.
 	Objective *allocator.Objective
-	// Features are those of the API that are on; nil means all that the allocator supports.
+	// Features are the API features that are enabled; nil enables all that the allocator supports.
 	Features *structured.Features
-	// StepBudget bounds the search on one node, see allocator.Solver.
+	// StepBudget limits the search on one node, see allocator.Solver.
 	StepBudget int
-	// Resolve finds out what claims ask for that do not say so themselves, see allocator.Solver. Languages
-	// are those of expressions of older servers.
+	// Resolve finds the requests of claims that refer to parameters, see allocator.Solver.
+	// Languages holds the expression languages of older servers.
 	Resolve   func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	Languages []selector.Language
 }
 
-// Snapshot is a world to ask questions about. It is immutable and safe for concurrent use.
+// Snapshot is a state of a cluster to ask questions about. It is immutable and safe for concurrent
+// use.
 type Snapshot struct {
 	world *world
 
@@ -43,14 +44,16 @@ type Snapshot struct {
 	missing   []Missing
 
 	usage usage
-	// extra has the pools with slices that the world does not have, all of their slices; nil if there are none.
+	// extra holds the pools whose slices differ from the world's, with all their slices; nil if
+	// there are none.
 	extra *extra
-	// taken is what more is taken on nodes than in the world.
+	// taken holds what is taken on nodes beyond the world's state.
 	taken  map[string]room
 	solver *allocator.Solver
 }
 
-// New makes a snapshot of objects. It takes as long as the cluster is large; all other questions do not.
+// New makes a snapshot of objects. Its cost grows with the cluster; that of derived snapshots does
+// not.
 func New(objects Objects, options Options) *Snapshot {
 	features := allocator.Supported
 	if options.Features != nil {
@@ -74,19 +77,19 @@ func New(objects Objects, options Options) *Snapshot {
 	return s
 }
 
-// Nodes returns the nodes by name.
+// Nodes returns the nodes, sorted by name.
 func (s *Snapshot) Nodes() []*v1.Node { return slices.Collect(s.nodes.all()) }
 
 // Node returns a node, nil if there is none.
 func (s *Snapshot) Node(name string) *v1.Node { return s.nodes.get(name) }
 
-// Pods returns the pods by namespace and name.
+// Pods returns the pods, sorted by namespace/name.
 func (s *Snapshot) Pods() []*v1.Pod { return slices.Collect(s.pods.all()) }
 
 // Pod returns a pod, nil if there is none.
 func (s *Snapshot) Pod(namespace, name string) *v1.Pod { return s.pods.get(namespace + "/" + name) }
 
-// Claims returns the claims by namespace and name.
+// Claims returns the claims, sorted by namespace/name.
 func (s *Snapshot) Claims() []*resourceapi.ResourceClaim { return slices.Collect(s.claims.all()) }
 
 // Claim returns a claim, nil if there is none.
@@ -99,19 +102,19 @@ func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTe
 	return s.templates.get(namespace + "/" + name)
 }
 
-// Classes returns the device classes by name.
+// Classes returns the device classes, sorted by name.
 func (s *Snapshot) Classes() []*resourceapi.DeviceClass { return slices.Collect(s.classes.all()) }
 
-// Missing are the kinds of objects that could not be read.
+// Missing returns the kinds of objects that could not be read.
 func (s *Snapshot) Missing() []Missing { return s.missing }
 
-// Usage returns what is used of pools.
+// Usage returns the usage of pools.
 func (s *Snapshot) Usage() ledger.View { return &s.usage }
 
-// Evaluator evaluates expressions over the snapshot's pools.
+// Evaluator returns the evaluator of expressions over the snapshot's pools.
 func (s *Snapshot) Evaluator() *selector.Evaluator { return s.solver.Evaluator }
 
-// Pools returns all pools with all their devices, wherever these are, by driver and name.
+// Pools returns all pools with their devices for all nodes, sorted by driver and name.
 func (s *Snapshot) Pools() []*inventory.NodePool {
 	var all []*inventory.NodePool
 	for _, id := range s.world.poolIDs {
@@ -133,8 +136,8 @@ func (s *Snapshot) Pools() []*inventory.NodePool {
 	return all
 }
 
-// PoolsOn returns the pools that a node sees, in the order in which their devices are tried. Only the
-// devices in Reachable are for the node.
+// PoolsOn returns the pools that a node sees, in the order in which their devices are tried. Only
+// the devices in Reachable are for the node.
 func (s *Snapshot) PoolsOn(node *v1.Node) []*inventory.NodePool {
 	pools, _ := s.poolsOn(node)
 	return pools

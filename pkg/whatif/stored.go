@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Objects that come from a server have a UID, by which is told apart who holds what. Those from files have none.
+// Objects from a server have a UID, which identifies consumers and holders of devices. Objects from
+// files have none.
 
 // stored returns a pod as a server would store it.
 func stored(pod *v1.Pod) *v1.Pod {
@@ -17,7 +18,7 @@ func stored(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// storedClaims gives claims a UID that have none.
+// storedClaims gives claims without a UID one.
 func storedClaims(all []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	result := make([]*resourceapi.ResourceClaim, len(all))
 	for i, claim := range all {

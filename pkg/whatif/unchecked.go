@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// unchecked says what a pod asks for that is not looked at.
+// unchecked lists what a pod asks for that is not checked.
 func unchecked(pod *v1.Pod) []string {
 	var all []string
 	add := func(asked bool, what string) {
@@ -29,12 +29,12 @@ func usesHostPorts(container v1.Container) bool {
 	return slices.ContainsFunc(container.Ports, func(p v1.ContainerPort) bool { return p.HostPort != 0 })
 }
 
-// isBoundLater reports whether nodes may not reach a volume.
+// isBoundLater reports whether some nodes may not reach a volume.
 func isBoundLater(volume v1.Volume) bool {
 	return volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil
 }
 
-// appendMissing adds what is not there yet.
+// appendMissing appends the strings that are not in the list yet.
 func appendMissing(all, more []string) []string {
 	for _, one := range more {
 		if !slices.Contains(all, one) {

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// unpackedAtMost bounds a dump, and what it may unpack to: one of 10,000 nodes takes 300 MB.
+// unpackedAtMost limits the size of a dump, packed and unpacked: one of 10,000 nodes takes 300 MB.
 const unpackedAtMost = 1 << 30
 
-// unpacked returns what was gzipped, and all else as it is.
+// unpacked returns gzipped data unpacked, and other data unchanged.
 func unpacked(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		return data, nil
@@ -26,7 +26,7 @@ func unpacked(data []byte) ([]byte, error) {
 	return all, nil
 }
 
-// bounded reads all, unless that is too much.
+// bounded reads all data, and fails if there is too much.
 func bounded(r io.Reader) ([]byte, error) {
 	all, err := io.ReadAll(io.LimitReader(r, unpackedAtMost+1))
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// Resources as they are named in Missing.
+// Names of resources in Missing.
 const (
 	resourceNodes     = "nodes"
 	resourcePods      = "pods"
@@ -20,11 +20,12 @@ const (
 	resourceTemplates = "resourceclaimtemplates.resource.k8s.io"
 )
 
-// Unread is the error of a question that rests on objects which could not be read: the answer is neither yes nor no.
+// Unread is the error of a question that depends on objects that could not be read: the answer is
+// neither yes nor no.
 type Unread struct {
-	// What is not known, as in "whether device class a exists".
+	// What names the unknown fact, as in "whether device class a exists".
 	What string
-	// Missing are the objects.
+	// Missing describes the objects.
 	Missing Missing
 }
 
@@ -41,14 +42,14 @@ func (m *Missing) Said() string {
 	return shortName(m.Resource) + " could not be read (" + m.Why + ")"
 }
 
-// shortName is a resource without its group.
+// shortName returns a resource without its group.
 func shortName(resource string) string {
 	name, _, _ := strings.Cut(resource, ".")
 	return name
 }
 
-// unread returns why objects of a resource in a namespace are not known, nil if all of them are. It is "" for those
-// without a namespace.
+// unread returns why objects of a resource in a namespace are unknown, nil if all are known. The
+// namespace is "" for cluster-scoped resources.
 func (s *Snapshot) unread(resource, namespace string) *Missing {
 	for i := range s.missing {
 		if m := &s.missing[i]; m.Resource == resource && (m.Namespace == "" || m.Namespace != namespace) {
@@ -58,8 +59,8 @@ func (s *Snapshot) unread(resource, namespace string) *Missing {
 	return nil
 }
 
-// absent is the error for an object that was not found: that it does not exist can only be said if all of its kind
-// could be read.
+// absent returns the error for an object that was not found: no if all objects of its kind could be
+// read, otherwise an Unread.
 func (s *Snapshot) absent(resource, namespace, what string, no error) error {
 	if missing := s.unread(resource, namespace); missing != nil {
 		return &Unread{What: "whether " + what + " exists", Missing: *missing}
@@ -67,19 +68,19 @@ func (s *Snapshot) absent(resource, namespace, what string, no error) error {
 	return no
 }
 
-// Absent returns whether an object that was not found exists: nil if it does not, an Unread if that is not known.
-// The resource is named as in Missing.
+// Absent returns nil if an object that was not found does not exist, and an Unread if that is
+// unknown. The resource is named as in Missing.
 func (s *Snapshot) Absent(resource, namespace, what string) error {
 	return s.absent(resource, namespace, what, nil)
 }
 
-// IsUnread reports whether an error says that something is not known.
+// IsUnread reports whether an error is an Unread.
 func IsUnread(err error) bool {
 	var unread *Unread
 	return errors.As(err, &unread)
 }
 
-// notKnown is why it cannot be told at all what keeps a pod from nodes, nil if it can.
+// notKnown returns why no question about nodes can be answered for the pod, nil if it can.
 func (s *Snapshot) notKnown(q *question) *Unread {
 	var unread *Unread
 	switch {
@@ -100,7 +101,7 @@ func (s *Snapshot) notKnown(q *question) *Unread {
 	return nil
 }
 
-// unreadClasses is the error for extended resources while classes cannot be read.
+// unreadClasses returns the error for extended resources if classes could not be read.
 func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
 	missing := s.unread(resourceClasses, "")
 	if missing == nil || len(resources) == 0 {
@@ -109,7 +110,8 @@ func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
 	return &Unread{What: fmt.Sprintf("whether a device class stands for %s", resources[0].Name), Missing: *missing}
 }
 
-// doubted lists objects that could not be read and may change the answer: a device that looks free may be taken.
+// doubted lists objects that could not be read and may change the answer: a device that looks free
+// may be in use.
 func (s *Snapshot) doubted() []string {
 	var all []string
 	for i := range s.missing {

@@ -7,8 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// usage is what is used of pools: what the ledger says, but for those pools where something changed. It
-// implements ledger.ByPool.
+// usage is the usage of pools: the ledger's, except for changed pools. It implements ledger.ByPool.
 type usage struct {
 	ledger  *ledger.Ledger
 	changed map[inventory.PoolID]*ledger.PoolUsage
@@ -30,8 +29,8 @@ func (u *usage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	return ledger.Of(u.ledger, pool)
 }
 
-// with returns the usage without what some claims hold and with what others are to have. It costs as much as
-// there is to change, in this step and before.
+// with returns the usage without the uses in gone and with those in held. The cost depends on the
+// number of changes so far.
 func (u *usage) with(gone, held []ledger.Use) usage {
 	view := ledger.WhatIf(u, gone, held)
 	changed := maps.Clone(u.changed)

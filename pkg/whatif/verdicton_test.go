@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// VerdictOn says what FitOn says.
+// VerdictOn returns the same verdict as FitOn.
 func TestVerdictOn(t *testing.T) {
 	o := cluster(3, 2)
 	holding(&o, "holder", "node-0001", "gpu-0")

@@ -11,9 +11,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Victims returns pods of lower priority whose end would make room for a pod on a node, none that is not needed, and
-// whether there are such pods. The more important ones are spared first, as preemption does it; PodDisruptionBudgets
-// are not looked at. Pods on other nodes are among them if they hold devices that the node reaches.
+// Victims returns pods of lower priority to evict so that a pod fits on a node, and whether
+// evicting them suffices. No victim is unnecessary. Like preemption, it spares the more important
+// pods first; it ignores PodDisruptionBudgets. Pods on other nodes are included if they hold
+// devices that the node reaches.
 func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1.Pod, bool, error) {
 	pod = stored(pod)
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == v1.PreemptNever {
@@ -27,7 +28,7 @@ func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1
 	if fits, err := s.fitsWithout(ctx, pod, node, gone); err != nil || !fits {
 		return nil, false, err
 	}
-	// The most important one is spared first.
+	// Spare the most important pod first.
 	slices.SortStableFunc(lower, func(a, b *v1.Pod) int {
 		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(Key(a), Key(b)))
 	})
@@ -49,9 +50,9 @@ func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1
 	return victims, true, nil
 }
 
-// mostSpared returns how many of the candidates can be spared, in their order, until one cannot. Thousands of pods may
-// hold devices that all nodes reach, and only a few of them have to go: that many are halved, and not asked about each
-// by itself.
+// mostSpared returns how many of the candidates, in their order, can be spared until one cannot.
+// Thousands of pods may hold devices that all nodes reach, but only a few must go. So it uses a
+// binary search instead of checking each pod.
 func (s *Snapshot) mostSpared(ctx context.Context, pod *v1.Pod, node string, gone map[string]bool, candidates []*v1.Pod) (int, error) {
 	var failed error
 	spared := sort.Search(len(candidates), func(i int) bool {
@@ -72,7 +73,8 @@ func (s *Snapshot) mostSpared(ctx context.Context, pod *v1.Pod, node string, gon
 	return spared, failed
 }
 
-// lowerOn returns the pods of lower priority on a node, and those with devices in pools that the node sees.
+// lowerOn returns the pods of lower priority that are on a node or hold devices in pools that the
+// node sees.
 func (s *Snapshot) lowerOn(pod *v1.Pod, node string) []*v1.Pod {
 	seen := make(map[*resourceapi.ResourceClaim]bool)
 	if n := s.nodes.get(node); n != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// world is what all snapshots have in common that were derived from one. It only changes by what is
-// remembered.
+// world is the state that all derived snapshots share. Only its caches change.
 type world struct {
 	options  Options
 	features structured.Features
@@ -28,14 +27,15 @@ type world struct {
 	slices  []*resourceapi.ResourceSlice
 	rules   []*resourceapi.DeviceTaintRule
 	byPool  func() map[inventory.PoolID][]*resourceapi.ResourceSlice
-	// poolByName has the pools of slices by name.
+	// poolByName maps the names of slices to their pools.
 	poolByName func() map[string]inventory.PoolID
 
 	ledger *ledger.Ledger
 
-	// places are the nodes in the order in which they are tried, and index says where a node is.
+	// places holds the nodes in the order in which they are tried, and index maps a node to its
+	// place.
 	places []place
-	// elsewhere is what pods take of nodes that the world does not have.
+	// elsewhere holds the resources that pods take of nodes that the world does not have.
 	elsewhere map[string]room
 	index     map[string]int
 	memory    memory
@@ -44,11 +44,11 @@ type world struct {
 // place is a node of the world.
 type place struct {
 	node *v1.Node
-	// free is what its pods leave.
+	// free holds the resources that the node's pods leave.
 	free room
-	// pools are those that it sees, once somebody has asked.
+	// pools caches the pools that the node sees.
 	pools atomic.Pointer[[]*inventory.NodePool]
-	// most is for Snapshot.mostAt.
+	// most caches Snapshot.mostAt.
 	most atomic.Int32
 }
 
@@ -58,7 +58,7 @@ func newWorld(objects Objects, options Options, features structured.Features, s 
 		ledger: ledger.New(), index: make(map[string]int),
 	}
 	w.store = newStore(w.slices, w.rules, features)
-	w.ledger.Follow(w.store) // What a device in use draws that is not published any more, nobody knows here.
+	w.ledger.Follow(w.store) // The former consumption of withdrawn devices is unknown here.
 	w.byPool = sync.OnceValue(w.slicesByPool)
 	w.poolByName = sync.OnceValue(func() map[string]inventory.PoolID {
 		pools := make(map[string]inventory.PoolID, len(w.slices))
@@ -86,7 +86,7 @@ func newStore(published []*resourceapi.ResourceSlice, rules []*resourceapi.Devic
 	return store
 }
 
-// addPlaces orders the nodes by the seed, and counts what is free on them.
+// addPlaces sorts the nodes, and computes the free resources on them.
 func (w *world) addPlaces(s *Snapshot) {
 	taken := make(map[string][]*v1.Pod)
 	for pod := range s.pods.all() {
@@ -123,7 +123,7 @@ func (w *world) placeOf(node string) int {
 	return -1
 }
 
-// isOnNode reports whether a pod takes something of its node.
+// isOnNode reports whether a pod takes resources of its node.
 func isOnNode(pod *v1.Pod) bool {
 	return pod.Spec.NodeName != "" && !hasEnded(pod)
 }
@@ -132,8 +132,8 @@ func hasEnded(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
-// order is that in which nodes are tried: by name, or with a seed in one that depends on nothing but the seed and the
-// names.
+// order compares nodes in the order in which they are tried: by name, or with a seed in an order
+// that depends only on the seed and the names.
 func (w *world) order(a, b *v1.Node) int {
 	if seed := w.options.Seed; seed != 0 {
 		return cmp.Or(cmp.Compare(rank(a.Name, seed), rank(b.Name, seed)), cmp.Compare(a.Name, b.Name))

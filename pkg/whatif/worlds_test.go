@@ -137,8 +137,9 @@ func TestGaveUp(t *testing.T) {
 	assert.Contains(t, answer.Doubts[0], "gave up on 1 nodes")
 }
 
-// impossible has devices of which 16 would have to draw an odd amount from a counter, and all of them draw even ones:
-// there are more combinations than anybody could try.
+// impossible returns slices for a request for 16 devices. Together the devices would have to
+// consume an odd amount of a counter, but each consumes an even amount: there are more combinations
+// than a search could try.
 func impossible() []*resourceapi.ResourceSlice {
 	const heaviest, total = 1 << 20, 16*64 + 1
 	slice := builder.Slice("devices").InPool("p", 1, 2).OnNode("n")

@@ -15,7 +15,7 @@ func checkCompatibility(r *report, s *snapshot) {
 	}
 	common := map[counterSet]sets.Set[string]{}
 	reported := map[counterSet]bool{}
-	for _, id := range sortedDevices(s.holdings()) {
+	for _, id := range sortedDevices(s.heldBy) {
 		device, published := s.device(id)
 		if !published {
 			continue

@@ -29,9 +29,9 @@ func (h holding) String() string {
 }
 
 // holdings returns who holds which device, in the order of the claims.
-func (s *snapshot) holdings() map[deviceID][]holding {
+func holdings(claims []*resourceapi.ResourceClaim) map[deviceID][]holding {
 	held := map[deviceID][]holding{}
-	for _, claim := range s.claims {
+	for _, claim := range claims {
 		for i := range Results(claim) {
 			result := &Results(claim)[i]
 			if ptr.Deref(result.AdminAccess, false) {
@@ -51,7 +51,7 @@ func sortedDevices(held map[deviceID][]holding) []deviceID {
 // checkHolders: an exclusively allocated device has at most one holder, and holders of
 // a shared device have different shares.
 func checkHolders(r *report, s *snapshot) {
-	held := s.holdings()
+	held := s.heldBy
 	for _, id := range sortedDevices(held) {
 		holders := held[id]
 		if len(holders) < 2 {
@@ -68,6 +68,11 @@ func checkHolders(r *report, s *snapshot) {
 			r.violation(DeviceHeldTwice, "device "+id.String(), "each holder must have a share of its own, but there are: %s", list(holders))
 		}
 	}
+}
+
+// isHeldTwice reports whether one of several holders has the device for itself.
+func isHeldTwice(holders []holding) bool {
+	return len(holders) > 1 && slices.ContainsFunc(holders, func(h holding) bool { return h.result.ShareID == nil })
 }
 
 func distinctShares(holders []holding) bool {
@@ -92,7 +97,7 @@ func list(holders []holding) string {
 // checkCapacity: what the shares of a device consume is not more than it has
 // (KEP-5075).
 func checkCapacity(r *report, s *snapshot) {
-	held := s.holdings()
+	held := s.heldBy
 	for _, id := range sortedDevices(held) {
 		object := "device " + id.String()
 		consumed := map[resourceapi.QualifiedName]resource.Quantity{}
@@ -127,7 +132,7 @@ func checkCapacity(r *report, s *snapshot) {
 // counter than there is (KEP-4815). The counters may be in other slices of the pool
 // than the devices, and a device counts once however many shares of it are in use.
 func checkCounters(r *report, s *snapshot) {
-	held := s.holdings()
+	held := s.heldBy
 	inUse := map[poolID][]deviceID{}
 	for _, id := range sortedDevices(held) {
 		inUse[id.pool] = append(inUse[id.pool], id)

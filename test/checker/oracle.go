@@ -89,7 +89,7 @@ func (s *snapshot) allocated() structured.AllocatedState {
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
 	}
-	for id, holders := range s.holdings() {
+	for id, holders := range s.heldBy {
 		device := structured.MakeDeviceID(id.pool.driver, id.pool.name, id.name)
 		for _, h := range holders {
 			if h.result.ShareID == nil {

@@ -19,6 +19,7 @@ import (
 type snapshot struct {
 	claims     []*resourceapi.ResourceClaim // sorted by namespace and name
 	claimNamed map[types.NamespacedName]*resourceapi.ResourceClaim
+	heldBy     map[deviceID][]holding
 	pods       []*corev1.Pod // sorted by namespace and name
 	podNamed   map[types.NamespacedName]*corev1.Pod
 	nodeNamed  map[string]*corev1.Node
@@ -59,6 +60,7 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 	for _, claim := range s.claims {
 		s.claimNamed[nameOf(claim)] = claim
 	}
+	s.heldBy = holdings(s.claims)
 	for _, pod := range s.pods {
 		s.podNamed[nameOf(pod)] = pod
 	}

@@ -21,8 +21,9 @@ var groupLabels = []string{"scheduling.x-k8s.io/pod-group", "pod-group.schedulin
 
 // checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now. Not judged
 // are pods that wait for something else than a node: for claims, the end of a gate, the other pods of their gang, devices
-// with binding conditions, pods that are ending for somebody who was nominated. Nor are those for which filters decide that
-// are not repeated here: volumes, host ports, affinity between pods, topology spread.
+// with binding conditions, the end of another claim that holds the same device, pods that are ending for somebody who was
+// nominated. Nor are those for which filters decide that are not repeated here: volumes, host ports, affinity between pods,
+// topology spread.
 func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes.Interface) error {
 	var o *oracle
 	for _, pod := range s.pods {
@@ -80,7 +81,7 @@ func awaitsNode(pod *corev1.Pod) bool {
 }
 
 // claimsFor returns the claims of the pod, each once. It is not ready if one is missing, is going, belongs to somebody else,
-// has no room for another consumer, or has to wait for its devices.
+// has no room for another consumer, has to wait for its devices, or has one that another claim holds: nobody joins that.
 func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceClaim, ready bool) {
 	seen := map[string]bool{}
 	for _, ref := range claimRefs(pod) {
@@ -95,7 +96,7 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 			}
 		}
 		for i := range Results(claim) {
-			if len(Results(claim)[i].BindingConditions) > 0 {
+			if result := &Results(claim)[i]; len(result.BindingConditions) > 0 || isHeldTwice(s.heldBy[deviceOf(result)]) {
 				return nil, false
 			}
 		}

@@ -1,18 +1,79 @@
 package simulation
 
 import (
-	"sync/atomic"
+	"fmt"
+	"maps"
+	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt, of which client-go sends few.
+const (
+	// spin is how many attempts there may be of pods without gangs in the last minute of a whole quiet, and how many requests besides
+	// those that come at intervals and those about Events, of which client-go ends series minutes later.
+	spin = 30
+	// spinOfOne is how many there may be of one pod. Upstream tries PodGroups again after each back-off, of ten seconds at most, whether
+	// anything happens or not (AddAttemptedPodGroupIfNeeded of the scheduling queue), and what ends with an error as well. So does
+	// package conductor while a PodGroup of scheduler-plugins is missing, to tell the right reason.
+	spinOfOne = 8
+)
+
+// attempts counts how often pods could not be scheduled.
+type attempts struct {
+	mutex sync.Mutex
+	// alone counts those of pods without gangs, of counts those of each pod.
+	alone int
+	of    map[string]int
+}
+
+func (a *attempts) count(pod *v1.Pod) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.of == nil {
+		a.of = map[string]int{}
+	}
+	a.of[pod.Name]++
+	if pod.Spec.SchedulingGroup == nil && coscheduling.NameOf(pod) == "" {
+		a.alone++
+	}
+}
+
+// now is what was counted so far.
+func (a *attempts) now() (alone int, of map[string]int) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.alone, maps.Clone(a.of)
+}
+
+// since returns what is too much for a minute in which nothing happens, with what was counted at its beginning.
+func (a *attempts) since(alone int, of map[string]int) (spins []string) {
+	aloneNow, ofNow := a.now()
+	if n := aloneNow - alone; n > spin {
+		spins = append(spins, fmt.Sprintf("%d attempts to schedule pods without gangs in a minute in which nothing happens", n))
+	}
+	most, which := spinOfOne, ""
+	for pod, n := range ofNow {
+		if n -= of[pod]; n > most {
+			most, which = n, pod
+		}
+	}
+	if which != "" {
+		spins = append(spins, fmt.Sprintf("%d attempts to schedule pod %s in a minute in which nothing happens", most, which))
+	}
+	return spins
+}
+
+// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt. It sends none, since nobody
+// reads them.
 type countingBroadcaster struct {
 	//nolint:staticcheck // SA1019: kube-scheduler still uses it.
 	events.EventBroadcasterAdapter
-	attempts *atomic.Int64
+	attempts *attempts
 }
 
 // NewRecorder implements events.EventBroadcasterAdapter.
@@ -22,15 +83,14 @@ func (b countingBroadcaster) NewRecorder(name string) events.EventRecorderLogger
 
 type countingRecorder struct {
 	events.EventRecorderLogger
-	attempts *atomic.Int64
+	attempts *attempts
 }
 
 // Eventf implements events.EventRecorder.
-func (r countingRecorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	if reason == "FailedScheduling" {
-		r.attempts.Add(1)
+func (r countingRecorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	if pod, ok := regarding.(*v1.Pod); ok && reason == "FailedScheduling" {
+		r.attempts.count(pod)
 	}
-	r.EventRecorderLogger.Eventf(regarding, related, kind, reason, action, note, args...)
 }
 
 // WithLogger implements events.EventRecorderLogger.

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -35,7 +34,7 @@ func (o *object) typed(r Resource) runtime.Object {
 		if err != nil {
 			return nil
 		}
-		if err := json.Unmarshal(o.raw, into); err != nil {
+		if err := asTyped(o.fields, into); err != nil {
 			panic(err)
 		}
 		o.decoded = into
@@ -43,15 +42,20 @@ func (o *object) typed(r Resource) runtime.Object {
 	return o.decoded
 }
 
+// asTyped takes over fields into an object of a Go type.
+func asTyped(fields map[string]any, into runtime.Object) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into)
+}
+
 // bytes returns an object as it goes over the wire, encoded once however many there are who get it.
 func (o *object) bytes(r Resource, binarily bool) (raw []byte, isBinary bool) {
 	if !binarily {
-		return o.raw, false
+		return o.json(), false
 	}
 	if o.encoded == nil {
 		decoded := o.typed(r)
 		if decoded == nil {
-			return o.raw, false
+			return o.json(), false
 		}
 		o.encoded = encodeBinary(decoded)
 	}
@@ -107,24 +111,35 @@ func (s *Server) listed(c *collection, list []*object, binarily bool) (raw []byt
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(o.raw)
+		b.Write(o.json())
 	}
 	b.WriteString("]}")
 	return b.Bytes(), false
 }
 
-// eventLine is an event of a watch as it goes over the wire.
+// eventLine is an event of a watch as it goes over the wire, encoded once however many watches bring it.
 func eventLine(kind string, o *object, r Resource, binarily bool) []byte {
+	key := lineKind{kind, binarily}
+	line := o.lines[key]
+	if line != nil {
+		return line
+	}
 	raw, isBinary := o.bytes(r, binarily)
 	if isBinary {
-		return framed(kind, raw)
+		line = framed(kind, raw)
+	} else {
+		line = make([]byte, 0, len(raw)+40)
+		line = append(line, `{"type":"`...)
+		line = append(line, kind...)
+		line = append(line, `","object":`...)
+		line = append(line, raw...)
+		line = append(line, "}\n"...)
 	}
-	line := make([]byte, 0, len(raw)+40)
-	line = append(line, `{"type":"`...)
-	line = append(line, kind...)
-	line = append(line, `","object":`...)
-	line = append(line, raw...)
-	return append(line, "}\n"...)
+	if o.lines == nil {
+		o.lines = map[lineKind][]byte{}
+	}
+	o.lines[key] = line
+	return line
 }
 
 func framed(kind string, raw []byte) []byte {

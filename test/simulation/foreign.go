@@ -30,10 +30,13 @@ const (
 type foreignScheduler struct {
 	world  *World
 	client kubernetes.Interface
-	nodes  []v1.Node
-	claims []resourceapi.ResourceClaim
-	slices []*resourceapi.ResourceSlice
-	class  foreignClasses
+	// seen are the versions of what it has looked at, tried those with which it has tried its pods the last time.
+	seen, tried [4]int64
+	pods        int64
+	nodes       []v1.Node
+	claims      []resourceapi.ResourceClaim
+	slices      []*resourceapi.ResourceSlice
+	class       foreignClasses
 }
 
 // foreignClasses implements structured.DeviceClassLister.
@@ -63,8 +66,13 @@ func (w *World) Foreign() {
 	})
 }
 
-// look lists what there is.
+// look lists what there is, unless nothing has changed since it did.
 func (f *foreignScheduler) look(ctx context.Context) {
+	seen := [4]int64(f.world.server.versions("/v1/nodes", "resource.k8s.io/v1/resourceclaims", "resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1/deviceclasses"))
+	if seen == f.seen {
+		return
+	}
+	f.seen = seen
 	all := metav1.ListOptions{}
 	f.nodes, f.claims, f.slices, f.class = nil, nil, nil, nil
 	if list, err := f.client.CoreV1().Nodes().List(ctx, all); err == nil {
@@ -85,8 +93,13 @@ func (f *foreignScheduler) look(ctx context.Context) {
 	}
 }
 
-// schedule tries each of its pods once.
+// schedule tries each of its pods once, unless nothing has changed since it did.
 func (f *foreignScheduler) schedule(ctx context.Context) {
+	version := f.world.server.versions("/v1/pods")[0]
+	if version == f.pods && f.seen == f.tried {
+		return
+	}
+	f.pods, f.tried = version, f.seen
 	pods, err := f.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return

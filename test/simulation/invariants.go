@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -183,11 +182,12 @@ func isAdmin(r resourceapi.DeviceRequestAllocationResult) bool {
 }
 
 func resultsOf(o *object) []resourceapi.DeviceRequestAllocationResult {
-	var claim resourceapi.ResourceClaim
-	if err := json.Unmarshal(o.raw, &claim); err != nil {
-		panic(err)
-	}
-	return claim.Status.Allocation.Devices.Results
+	return claimOfObject(o).Status.Allocation.Devices.Results
+}
+
+// claimOfObject is a stored claim, not to be changed.
+func claimOfObject(o *object) *resourceapi.ResourceClaim {
+	return o.typed(Resource{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"}).(*resourceapi.ResourceClaim)
 }
 
 // checkHolders: of several claims with the same device, one has pods on nodes. Two schedulers may both allocate it, but one of
@@ -222,24 +222,18 @@ func (w *World) hasBound(claim *object) bool {
 
 // checkBinding: each claim of a pod is allocated and reserved for it when it is bound.
 func (w *World) checkBinding(now *object) {
-	var pod v1.Pod
-	if err := json.Unmarshal(now.raw, &pod); err != nil {
-		panic(err)
-	}
+	pod := now.typed(Resource{Version: "v1", Kind: "Pod"}).(*v1.Pod)
 	w.note("pod %s is bound to %s", pod.Name, pod.Spec.NodeName)
 	claims := w.server.store.collections["resource.k8s.io/v1/resourceclaims"]
-	for name := range resourceclaim.PodClaims(&pod) {
+	for name := range resourceclaim.PodClaims(pod) {
 		o := claims.objects[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
 		if o == nil {
 			w.fail("pod %s is bound without its claim %s", pod.Name, name)
 			continue
 		}
-		var claim resourceapi.ResourceClaim
-		if err := json.Unmarshal(o.raw, &claim); err != nil {
-			panic(err)
-		}
+		claim := claimOfObject(o)
 		if claim.Status.Allocation != nil {
-			w.checkHolders(&pod, o)
+			w.checkHolders(pod, o)
 		}
 		reserved := false
 		for _, consumer := range claim.Status.ReservedFor {

@@ -19,6 +19,6 @@ func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	tellPanics()
 	klog.SetLogger(logr.Discard())
-	debug.SetGCPercent(400) // Histories are short, and memory is there.
+	debug.SetGCPercent(1000) // Histories are short, and memory is there.
 	os.Exit(m.Run())
 }

@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
@@ -46,6 +49,80 @@ func (s *script) pod(after time.Duration, name string, devices int64, cpu string
 	})
 }
 
+// joins creates a pod that uses a claim which others use.
+func (s *script) joins(after time.Duration, name, claim string, priority int32) *script {
+	return s.add(after, fmt.Sprintf("pod %s joins claim %s with priority %d", name, claim, priority), func(w *World) {
+		pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(claim)...), func(p *v1.Pod) {
+			p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
+		})
+		ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
+	})
+}
+
+// foreign has a pod of the foreign scheduler run with a device, whoever has that already.
+func (s *script) foreign(after time.Duration, name, device string) *script {
+	return s.add(after, fmt.Sprintf("the foreign scheduler allocates %s to claim %s and binds a pod of that name", device, name), func(w *World) {
+		client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
+		pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+			p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
+		})
+		pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
+		w.must(err)
+		claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
+		status := claim.Status
+		status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+		claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
+		w.must(err)
+		claim.Status = status
+		_, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{})
+		w.must(err)
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
+		w.must(client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{}))
+	})
+}
+
+// gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device.
+func (s *script) gang(after time.Duration, name string, pods int32, priority int32) *script {
+	return s.add(after, fmt.Sprintf("PodGroup %s of %d pods with priority %d", name, pods, priority), func(w *World) {
+		w.createTemplate("one")
+		w.createLabeledGroup(name, pods)
+		for i := range pods {
+			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
+			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
+			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
+			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
+			p.create(w)
+		}
+	})
+}
+
+// weather has the schedulers' connections be so from then on.
+func (s *script) weather(after time.Duration, weather Weather) *script {
+	return s.add(after, fmt.Sprintf("weather %+v", weather), func(w *World) {
+		for _, r := range w.replicas {
+			r.connection.Set(weather)
+		}
+	})
+}
+
+// runs has the history fail if a pod is not on a node by then.
+func (s *script) runs(after time.Duration, name string) *script {
+	return s.add(after, "pod "+name+" is to run by now", func(w *World) {
+		pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
+		w.must(err)
+		if pod.Spec.NodeName == "" {
+			w.fail("pod %s does not run", name)
+		}
+	})
+}
+
+// must has the history fail with the error, if there is one.
+func (w *World) must(err error) {
+	if err != nil {
+		w.fail("a step of the history: %v", err)
+	}
+}
+
 // TestRegressions lives through histories in which something was wrong once.
 func TestRegressions(t *testing.T) {
 	for name, history := range map[string]*script{
@@ -54,6 +131,16 @@ func TestRegressions(t *testing.T) {
 			pod(10*time.Second, "preemptor", 2, "12", 100).
 			add(time.Second, "delete the claim of the preemptor", func(w *World) { w.deleteClaim("preemptor") }).
 			pod(time.Minute, "other", 1, "12", 0),
+		// Seed 100120: each conflict had the pod tried again at once, 3,000 times a second.
+		"a pod joins a claim that has lost and is in use": new(script).node(2).foreign(10*time.Second, "first", "dev-0").
+			foreign(time.Second, "second", "dev-0").joins(10*time.Second, "joins", "second", 0),
+		"a pod joins a claim that has lost until the other one ends": new(script).node(2).foreign(10*time.Second, "first", "dev-0").
+			foreign(time.Second, "second", "dev-0").joins(10*time.Second, "joins", "second", 0).
+			add(time.Minute, "delete pod first", func(w *World) { w.deletePod("first") }),
+		// Seed 30039 of an early generator: a gang waited without end for the end of pods that nobody had evicted.
+		"the server refuses to evict a pod for a gang": new(script).node(2).pod(10*time.Second, "victim", 2, "1", 0).
+			weather(10*time.Second, Weather{Refused: 1}).gang(0, "gang", 2, 100).weather(5*time.Second, Calm).
+			runs(2*time.Minute, "gang-0"),
 		// What faults/nomination-kept.patch puts back: PreFilter turns the preemptor away, because the class is gone.
 		"the class of a preemptor is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 1, "12", 0).
 			pod(10*time.Second, "preemptor", 2, "12", 100).
@@ -71,7 +158,7 @@ func TestRegressions(t *testing.T) {
 			}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &History{seed: 1, replicas: 1, steps: history.steps}
+			h := &History{seed: long, replicas: 1, steps: history.steps}
 			w := Live(t, h, nil)
 			if *trace {
 				t.Logf("\n%s", w.Transcript())

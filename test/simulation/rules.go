@@ -21,11 +21,15 @@ func validate(c *collection, was *object, next map[string]any, subresource strin
 	if c.resource.Name != "resourceclaims" {
 		return nil
 	}
+	wanted := &resourceapi.ResourceClaim{}
+	if err := asTyped(next, wanted); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
 	before, after := &internal.ResourceClaim{}, &internal.ResourceClaim{}
-	if err := intoInternal(was.raw, before); err != nil {
+	if err := intoInternal(was.typed(c.resource).(*resourceapi.ResourceClaim), before); err != nil {
 		return err
 	}
-	if err := intoInternal(encode(next), after); err != nil {
+	if err := intoInternal(wanted, after); err != nil {
 		return err
 	}
 	after.ResourceVersion = before.ResourceVersion
@@ -41,12 +45,9 @@ func validate(c *collection, was *object, next map[string]any, subresource strin
 	return apierrors.NewInvalid(schema.GroupKind{Group: c.resource.Group, Kind: c.resource.Kind}, before.Name, problems)
 }
 
-func intoInternal(raw []byte, into *internal.ResourceClaim) error {
-	var external resourceapi.ResourceClaim
-	if err := json.Unmarshal(raw, &external); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	return conversion.Convert_v1_ResourceClaim_To_resource_ResourceClaim(&external, into, nil)
+// intoInternal converts a claim, whose memory both have in common then.
+func intoInternal(claim *resourceapi.ResourceClaim, into *internal.ResourceClaim) error {
+	return conversion.Convert_v1_ResourceClaim_To_resource_ResourceClaim(claim, into, nil)
 }
 
 // protection is the finalizer of claims that are in use.

@@ -16,9 +16,6 @@ const (
 	look = 5 * time.Second
 	// long is of how many histories one has the whole quiet, in which spins are seen.
 	long = 10
-	// spin is how many attempts there may be in the last minute of a whole quiet, and how many requests besides those that come at
-	// intervals and those about Events, of which client-go ends series minutes later.
-	spin = 30
 )
 
 // Run lives a history through, and returns its world after the end. It is to be called in a bubble.
@@ -61,10 +58,11 @@ func (h *History) Run(prepare func(*World)) *World {
 // endure waits for the whole quiet, and checks that only little is asked of the server at its end.
 func (w *World) endure() {
 	_ = pause(w.ctx, patience-time.Minute)
-	before, attempts := w.server.count(), w.attempts.Load()
+	before := w.server.count()
+	alone, of := w.attempts.now()
 	_ = pause(w.ctx, time.Minute)
-	if n := w.attempts.Load() - attempts; n > spin {
-		w.fail("%d attempts to schedule pods in a minute in which nothing happens", n)
+	for _, s := range w.attempts.since(alone, of) {
+		w.fail("%s", s)
 	}
 	if n, kinds := w.server.since(before); n > spin {
 		w.fail("%d requests in a minute in which nothing happens: %s", n, strings.Join(kinds, "; "))

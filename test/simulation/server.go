@@ -272,6 +272,19 @@ func (s *Server) list(req *request) (answer, error) {
 // versionNow is that of the store.
 func (s *Server) versionNow() string { return strconv.FormatInt(s.store.version, 10) }
 
+// versions returns when each of some collections has changed the last time.
+func (s *Server) versions(names ...string) []int64 {
+	s.store.mutex.Lock()
+	defer s.store.mutex.Unlock()
+	all := make([]int64, len(names))
+	for i, name := range names {
+		if history := s.store.collections[name].history; len(history) > 0 {
+			all[i] = history[len(history)-1].version
+		}
+	}
+	return all
+}
+
 // watch begins one. With sendInitialEvents it brings everything first, and then a bookmark.
 func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Response {
 	test, err := selects(req)

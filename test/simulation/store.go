@@ -15,13 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is one version of an object: what it holds, and its JSON. Neither is changed after it was stored.
+// object is one version of an object. It is not changed after it was stored.
 type object struct {
 	fields map[string]any
-	raw    []byte
-	// decoded and encoded are made when somebody wants them.
+	// The same in other forms is made when somebody wants it: as JSON, as its Go type, as bytes of that, and as what watches bring.
+	raw     []byte
 	decoded runtime.Object
 	encoded []byte
+	lines   map[lineKind][]byte
+}
+
+// lineKind is which event a line of a watch is, and how it is encoded.
+type lineKind struct {
+	event  string
+	binary bool
+}
+
+// json returns the object as JSON. The store's mutex is held.
+func (o *object) json() []byte {
+	if o.raw == nil {
+		o.raw = encode(o.fields)
+	}
+	return o.raw
 }
 
 func (o *object) metadata() map[string]any {
@@ -85,7 +100,7 @@ func newStore(resources []Resource) *store {
 func (s *store) put(c *collection, key types.NamespacedName, was *object, fields map[string]any) *object {
 	s.version++
 	fields["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(s.version, 10)
-	now := &object{fields: fields, raw: encode(fields)}
+	now := &object{fields: fields}
 	kind := "MODIFIED"
 	if was == nil {
 		kind, c.order = "ADDED", nil
@@ -101,7 +116,7 @@ func (s *store) remove(c *collection, key types.NamespacedName, was *object) *ob
 	metadata := maps.Clone(was.metadata())
 	metadata["resourceVersion"] = strconv.FormatInt(s.version, 10)
 	fields["metadata"] = metadata
-	last := &object{fields: fields, raw: encode(fields)}
+	last := &object{fields: fields}
 	delete(c.objects, key)
 	c.order = nil
 	s.tell(c, event{s.version, "DELETED", was, last})

@@ -2,8 +2,8 @@ package simulation
 
 import (
 	"bytes"
-	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +53,9 @@ func (w *watch) offer(e event) {
 // bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
 func (w *watch) bookmark(version int64) {
 	r := w.c.resource
-	b := &object{raw: fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}`,
-		r.Kind, groupVersion(r.Group, r.Version), version, metav1.InitialEventsAnnotationKey)}
+	b := &object{fields: map[string]any{"kind": r.Kind, "apiVersion": groupVersion(r.Group, r.Version), "metadata": map[string]any{
+		"resourceVersion": strconv.FormatInt(version, 10), "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
+	}}}
 	w.queue(eventLine("BOOKMARK", b, r, w.binary))
 }
 

@@ -40,7 +40,7 @@ type World struct {
 	pods chan struct{}
 
 	// attempts counts how often a pod could not be scheduled.
-	attempts atomic.Int64
+	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.
 	contested atomic.Bool
 	// overlaps is set once a write of a process has arrived after its end: what it allocates, its successor may have allocated.

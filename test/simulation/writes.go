@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -70,14 +70,8 @@ func (s *Server) bind(req *request) (answer, error) {
 	return answer{raw: encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success", Code: 201})}, nil
 }
 
-// copied returns a copy of the fields to be changed: deep, by way of the JSON.
-func copied(o *object) map[string]any {
-	content, err := decode(o.raw)
-	if err != nil {
-		panic(err)
-	}
-	return content
-}
+// copied returns a deep copy of the fields, to be changed.
+func copied(o *object) map[string]any { return runtime.DeepCopyJSON(o.fields) }
 
 func decode(raw []byte) (map[string]any, error) {
 	content := map[string]any{}
@@ -146,25 +140,47 @@ func (s *Server) wanted(req *request, o *object) (map[string]any, error) {
 	if req.verb == "update" {
 		return decode(req.body)
 	}
-	var raw []byte
-	var err error
+	patch := map[string]any{}
+	if err := json.Unmarshal(req.body, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	wanted := copied(o)
 	switch types.PatchType(req.contentType) {
 	case types.MergePatchType:
-		raw, err = jsonpatch.MergePatch(o.raw, req.body)
+		merge(wanted, patch)
 	case types.StrategicMergePatchType, types.ApplyYAMLPatchType:
 		r := req.collection.resource
 		typed, failed := scheme.Scheme.New(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
 		if failed != nil {
 			return nil, apierrors.NewBadRequest(failed.Error())
 		}
-		raw, err = strategicpatch.StrategicMergePatch(o.raw, req.body, typed)
+		if wanted, failed = strategicpatch.StrategicMergeMapPatch(wanted, patch, typed); failed != nil {
+			return nil, apierrors.NewBadRequest(failed.Error())
+		}
 	default:
 		return nil, apierrors.NewBadRequest("patch type " + req.contentType + " is not simulated")
 	}
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	return wanted, nil
+}
+
+// merge applies a JSON merge patch (RFC 7386).
+func merge(into, patch map[string]any) {
+	for name, value := range patch {
+		next, isMap := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, name)
+		case isMap:
+			below, ok := into[name].(map[string]any)
+			if !ok {
+				below = map[string]any{}
+				into[name] = below
+			}
+			merge(below, next)
+		default:
+			into[name] = value
+		}
 	}
-	return decode(raw)
 }
 
 func (s *Server) delete(req *request) (answer, error) {

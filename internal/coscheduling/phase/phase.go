@@ -1,11 +1,11 @@
-// Package phase says what the status of a PodGroup of scheduler-plugins is to be, from the group and its pods. The
-// phases are those that the PodGroup controller of scheduler-plugins writes, one step at a time, so that who watches
-// them sees the same sequence:
+// Package phase computes the status of a PodGroup of scheduler-plugins from the group and its pods. The phases are
+// those of the PodGroup controller of scheduler-plugins, written one step at a time, so that watchers see the same
+// sequence:
 //
 //	"" → Pending → Scheduling ⇄ Running → Finished
 //	        ↖__________↲__________↲  ↘ Failed
 //
-// It asks no server and no clock.
+// The package uses no server and no clock.
 package phase
 
 import (
@@ -22,18 +22,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// Next returns the status that a PodGroup is to have next; the one that it has if there is nothing to change. One change
-// of phase may make another one possible: whoever writes the status asks again with what was written. Of the pods,
-// those count that belong to the group. None of what is given is modified.
+// Next returns the next status of a PodGroup, or the current one if there is nothing to change. One change of phase may
+// make another one possible: the caller must write the status and call Next again. Only pods that belong to the group
+// count. Next does not modify its arguments.
 //
 // There are four differences from scheduler-plugins (v0.34):
-//   - Its controller also counts pods of other namespaces that have the same value of the label: one tenant's
-//     pods could declare another one's group Running or Failed. That is a mistake, as groups have a namespace.
-//   - It leaves the counts as they are while a group is Pending, so that they may be of pods that are long gone.
-//   - A group without minMember is Finished there before its first pod is made. Here it has a minMember of 1, the
-//     least that the field may be.
-//   - It stops for a group whose scheduleStartTime is two days after its creation, which does not happen there as
-//     nothing sets that field. Here it is set, to when the group last got to Scheduling, and a group may wait for long.
+//   - Its controller also counts pods of other namespaces with the same label value: one tenant's
+//     pods could make another tenant's group Running or Failed. That is a mistake, as groups have a namespace.
+//   - It does not update the counts while a group is Pending, so they may include pods that are long gone.
+//   - There, a group without minMember is Finished before its first pod is created. Here it has a minMember of 1, the
+//     smallest valid value.
+//   - It ignores a group whose scheduleStartTime is two days after its creation; nothing there sets that field. Here
+//     it is set to the time of the last change to Scheduling, and a group may wait for long.
 func Next(group *v1alpha1.PodGroup, pods []*v1.Pod, now time.Time) v1alpha1.PodGroupStatus {
 	next := group.Status
 	if isFinal(next.Phase) {
@@ -43,7 +43,7 @@ func Next(group *v1alpha1.PodGroup, pods []*v1.Pod, now time.Time) v1alpha1.PodG
 	next.Running, next.Succeeded, next.Failed = count(pods, v1.PodRunning), count(pods, v1.PodSucceeded), count(pods, v1.PodFailed)
 	next.Phase = phaseAfter(group, int32(len(pods)), &next)
 	if next.Phase == v1alpha1.PodGroupScheduling && group.Status.Phase != v1alpha1.PodGroupScheduling {
-		next.ScheduleStartTime = metav1.NewTime(now.Truncate(time.Second)) // The API knows no fractions.
+		next.ScheduleStartTime = metav1.NewTime(now.Truncate(time.Second)) // The API stores whole seconds.
 		if group.Status.Phase == v1alpha1.PodGroupPending {
 			next.OccupiedBy = cmp.Or(owners(pods), next.OccupiedBy)
 		}
@@ -55,7 +55,7 @@ func isFinal(phase v1alpha1.PodGroupPhase) bool {
 	return phase == v1alpha1.PodGroupFinished || phase == v1alpha1.PodGroupFailed
 }
 
-// phaseAfter returns the phase after that of the group, with that many pods and the counts of a status.
+// phaseAfter returns the phase that follows the group's current phase, for a number of pods and the given counts.
 func phaseAfter(group *v1alpha1.PodGroup, pods int32, counts *v1alpha1.PodGroupStatus) v1alpha1.PodGroupPhase {
 	needed := max(group.Spec.MinMember, 1)
 	started := counts.Running + counts.Succeeded
@@ -75,7 +75,7 @@ func phaseAfter(group *v1alpha1.PodGroup, pods int32, counts *v1alpha1.PodGroupS
 	}
 }
 
-// members returns the pods that belong to a group, by their names.
+// members returns the pods that belong to a group, sorted by name.
 func members(group *v1alpha1.PodGroup, pods []*v1.Pod) []*v1.Pod {
 	var result []*v1.Pod
 	for _, pod := range pods {
@@ -97,8 +97,8 @@ func count(pods []*v1.Pod, phase v1.PodPhase) int32 {
 	return n
 }
 
-// owners returns the owners of the first pod that has any, as sorted namespace/name with commas between; "" if no pod has.
-// scheduler-plugins writes these, although the field's description says UIDs.
+// owners returns the owners of the first pod that has any, as a sorted list of "namespace/name" separated by commas; ""
+// if no pod has owners. scheduler-plugins writes names, although the field's description says UIDs.
 func owners(pods []*v1.Pod) string {
 	for _, pod := range pods {
 		if len(pod.OwnerReferences) == 0 {

@@ -25,13 +25,13 @@ const (
 
 var now = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-// group needs that many pods and is in that phase.
+// group returns a group with a minMember and a phase.
 func group(needed int32, phase v1alpha1.PodGroupPhase) *v1alpha1.PodGroup {
 	return &v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train"},
 		Spec: v1alpha1.PodGroupSpec{MinMember: needed}, Status: v1alpha1.PodGroupStatus{Phase: phase}}
 }
 
-// pods are members of that group in those phases.
+// pods returns members of that group with the given phases.
 func pods(phases ...v1.PodPhase) []*v1.Pod {
 	var result []*v1.Pod
 	for i, phase := range phases {
@@ -106,7 +106,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Pods of others do not count, whatever they call themselves.
+// Pods of other groups do not count, whatever their names and labels.
 func TestOnlyMembersCount(t *testing.T) {
 	t.Parallel()
 	others := pods(failed, running, running)
@@ -177,7 +177,7 @@ func TestScheduleStartTime(t *testing.T) {
 	}
 }
 
-// Asked again with what it has said, it comes to rest.
+// Repeated calls with the result reach a fixed point.
 func TestComesToRest(t *testing.T) {
 	t.Parallel()
 	phases := []v1.PodPhase{pending, running, succeeded, failed}

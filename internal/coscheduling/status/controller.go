@@ -1,10 +1,10 @@
 // Package status writes the status of PodGroups of scheduler-plugins, as the controller of that project does: of all
-// groups in the cluster, whoever schedules their pods. It runs in the scheduler's process, in the one that leads.
+// groups in the cluster, whichever scheduler their pods use. It runs in the process of the leading scheduler.
 //
-// If two schedulers of ours run that do not share an election, both write. They come to the same results, and as
-// each write is for the version of the group that it was made from, none undoes the other's. Beside scheduler-plugins'
-// own controller it should not run: where that counts differently (package phase has the list), the two would take
-// turns.
+// If two Quartermaster schedulers do not share an election, both write. They compute the same results, and each write
+// applies only to the version of the group that it was computed from, so neither undoes the other's writes. It should
+// not run beside scheduler-plugins' own controller: where that counts differently (see the list in package phase), the
+// two would overwrite each other.
 package status
 
 import (
@@ -23,29 +23,29 @@ import (
 )
 
 const (
-	// settle is how long more pods of a group are waited for that change as well: a gang's pods start together.
+	// settle is the wait for changes of more pods of a group: a gang's pods start together.
 	settle = 200 * time.Millisecond
-	// askAgain is how often a process that does not lead asks whether it does by now.
+	// askAgain is the interval at which a process that does not lead checks whether it leads.
 	askAgain = time.Second
-	// firstRetry and lastRetry are the pauses after writes that failed; the pause doubles each time.
+	// firstRetry and lastRetry limit the pause after a failed write; it doubles each time.
 	firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
 )
 
-// Controller writes the status of PodGroups. Its methods are safe for concurrent use.
+// A Controller writes the status of PodGroups. Its methods are safe for concurrent use.
 type Controller struct {
 	groups *coscheduling.Groups
 	client dynamic.NamespaceableResourceInterface
 	leads  func() error
-	// pods are those that name a group, also those that have ended.
+	// pods holds the pods that name a group, including those that have ended.
 	pods cache.SharedIndexInformer
-	// queue has the namespace/name of groups to look at.
+	// queue holds the "namespace/name" of groups to check.
 	queue workqueue.TypedRateLimitingInterface[string]
-	// denied is set once a write was refused for want of a right. Only the worker uses it.
+	// denied is set once a write was forbidden. Only the worker uses it.
 	denied bool
 }
 
-// New returns one that writes nothing yet. client is for watching pods: a scheduler's own informer does not do, as it knows
-// no pods that have ended. writer is for the PodGroups. leads returns nil while this process may write.
+// New returns a Controller. client watches pods: the scheduler's own informer lacks pods that have ended. writer writes
+// the PodGroups. leads returns nil while this process may write.
 func New(client kubernetes.Interface, writer dynamic.Interface, groups *coscheduling.Groups, leads func() error) *Controller {
 	c := &Controller{
 		groups: groups,
@@ -54,7 +54,7 @@ func New(client kubernetes.Interface, writer dynamic.Interface, groups *coschedu
 		pods:   newPodInformer(client),
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
-	// It fails only for an informer that has been stopped.
+	// It fails only if the informer was stopped.
 	_, _ = c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.podChanged,
 		UpdateFunc: func(before, after any) {
@@ -79,8 +79,8 @@ func (c *Controller) podChanged(obj any) {
 	}
 }
 
-// Run writes until the context ends. Pods are watched from when there is a PodGroup and this process leads: most clusters
-// have none, and most processes do not lead. Run is called once.
+// Run writes until the context ends. It watches pods only once there is a PodGroup and this process leads: most
+// clusters have no PodGroups, and most processes do not lead. Run must be called only once.
 func (c *Controller) Run(ctx context.Context) {
 	defer c.queue.ShutDown()
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
@@ -102,8 +102,8 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// awaitLead returns true when this process leads, false when the context ends. What changes meanwhile stays in the queue,
-// where each group is once.
+// awaitLead returns true once this process leads, false when the context ends. Changes meanwhile stay in the queue,
+// which holds each group once.
 func (c *Controller) awaitLead(ctx context.Context) bool {
 	for c.leads() != nil {
 		select {

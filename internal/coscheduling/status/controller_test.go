@@ -36,9 +36,9 @@ type cluster struct {
 	controller *Controller
 
 	mutex sync.Mutex
-	// refuses is the error of all writes, follower that of asking who leads.
+	// refuses is the error for all writes, follower the error of leads.
 	refuses, follower error
-	// lags has the controller not hear of what was written.
+	// lags hides the writes from the controller.
 	lags bool
 	// written are the phases, and patches the bodies, of all writes that succeeded; tried counts all of them.
 	written []v1alpha1.PodGroupPhase
@@ -72,7 +72,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// patch does what a server does: it refuses what is for another version, and counts versions.
+// patch acts like a server: it rejects a patch for another version, and increments versions.
 func (c *cluster) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -119,7 +119,7 @@ func (c *cluster) store(object *unstructured.Unstructured, version string) *v1al
 	return group
 }
 
-// create makes PodGroup ml/train, which needs two pods.
+// create creates PodGroup ml/train, which needs two pods.
 func (c *cluster) create() {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
@@ -141,7 +141,7 @@ func (c *cluster) group() *v1alpha1.PodGroup {
 	return group
 }
 
-// pod makes a pod of ml/train, or has it in another phase.
+// pod creates a pod of ml/train, or changes its phase.
 func (c *cluster) pod(name string, phase v1.PodPhase, labels map[string]string) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, Labels: labels}, Status: v1.PodStatus{Phase: phase}}
 	if err := c.pods.Tracker().Add(pod); err != nil {
@@ -206,7 +206,7 @@ func TestWholeLife(t *testing.T) {
 	})
 }
 
-// A write has what differs and the version that it is for, nothing else.
+// A patch contains only the changed fields and the version that it applies to.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// What was made from an old version of the group is not written.
+// A write computed from an old version of the group is rejected.
 func TestOldKnowledge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 )
 
-// byGroup is the index of pods by the namespace/name of their PodGroup.
+// byGroup is the index of pods by "namespace/name" of their PodGroup.
 const byGroup = "podGroup"
 
-// newPodInformer returns an informer of the pods that name a PodGroup. It stores only what the status depends on.
+// newPodInformer returns an informer of the pods that name a PodGroup. It stores only the fields that the status
+// depends on.
 func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
 	source := &cache.ListWatch{
@@ -33,7 +34,7 @@ func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, client), &v1.Pod{}, 0, cache.Indexers{
 		byGroup: func(obj any) ([]string, error) { return []string{coscheduling.KeyOf(obj.(*v1.Pod))}, nil },
 	})
-	_ = informer.SetTransform(trim) // It fails only for an informer that runs.
+	_ = informer.SetTransform(trim) // It fails only if the informer runs.
 	return informer
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/phase"
 )
 
-// write takes the status of a group one step further, if there is one. The event of that write brings the next step.
+// write moves the status of a group one step further, if there is a step. The event of the write triggers the next one.
 func (c *Controller) write(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Controller) write(ctx context.Context, key string) error {
 	}
 	group, err := c.groups.Get(namespace, name)
 	if err != nil {
-		return nil // Pods may name what there is not. When it comes, it is looked at.
+		return nil // Pods may name a missing group. Its creation triggers a write.
 	}
 	pods, err := c.podsOf(key)
 	if err != nil {
@@ -41,14 +41,14 @@ func (c *Controller) write(ctx context.Context, key string) error {
 		return fmt.Errorf("write the status of PodGroup %s: %w", key, err)
 	}
 	_, err = c.client.Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "quartermaster"}, "status")
-	if err != nil && !apierrors.IsNotFound(err) { // One that is gone needs no status.
+	if err != nil && !apierrors.IsNotFound(err) { // A deleted group needs no status.
 		return fmt.Errorf("write status.phase %q of PodGroup %s: %w", next.Phase, key, err)
 	}
 	return nil
 }
 
-// mergePatch returns what makes the status of a group another one. It applies to that version of the group only: what
-// is known may be old, and a final phase must stay.
+// mergePatch returns the patch from the group's status to the next one. It applies only to that version of the group:
+// the informer may be behind, and a final phase must stay.
 func mergePatch(group *v1alpha1.PodGroup, next v1alpha1.PodGroupStatus) ([]byte, error) {
 	type object struct {
 		Status v1alpha1.PodGroupStatus `json:"status"`
@@ -73,7 +73,7 @@ func mergePatch(group *v1alpha1.PodGroup, next v1alpha1.PodGroupStatus) ([]byte,
 	return json.Marshal(patch)
 }
 
-// report logs a write that failed and is tried again.
+// report logs a failed write, which is tried again.
 func (c *Controller) report(logger klog.Logger, key string, err error) {
 	switch {
 	case apierrors.IsConflict(err):

@@ -2,10 +2,10 @@ package screen
 
 import "strings"
 
-// Fill is how a cell of a bar looks.
+// Fill is the look of a cell in a bar.
 type Fill byte
 
-// Cells of bars, in the order in which they are drawn if there are too many for one cell each.
+// Cells of bars, in the order in which they are drawn if there is not one cell for each unit.
 const (
 	Full    Fill = '#'
 	Part    Fill = '='
@@ -21,8 +21,8 @@ var fillStyles = map[Fill]Style{Full: Used, Part: Partly, Tainted: Warn, Lost: B
 // Legend explains bars.
 const Legend = "# in use   = in part   . free   x tainted   - cannot be had"
 
-// Bar draws cells. If there are more than fit, each stands for several, in the order of the legend: what there is at
-// all is seen at all.
+// Bar draws cells. If there are more than fit, each cell stands for several, in the order of the legend; every kind
+// that occurs gets at least one cell.
 func Bar(cells []Fill, width int, s Screen) Cell {
 	if len(cells) == 0 {
 		return Cell{}
@@ -48,7 +48,7 @@ func Bar(cells []Fill, width int, s Screen) Cell {
 	return Cell{Text: text.String(), Painted: painted.String()}
 }
 
-// scaled draws so many cells by how often each occurs.
+// scaled draws width cells in proportion to how often each kind occurs.
 func scaled(cells []Fill, width int) []Fill {
 	count := make(map[Fill]int)
 	for _, cell := range cells {
@@ -63,7 +63,7 @@ func scaled(cells []Fill, width int) []Fill {
 		}
 	}
 	for ; used != width; used += sign(width - used) {
-		// The one that is furthest from what it should have gives or takes one.
+		// Adjust the kind that is furthest from its exact share.
 		var best Fill
 		var off float64
 		for _, fill := range fills {

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// mark begins a colour until the Cleaner makes one of it: no text of a user can have it, since nobody knows it before.
+// mark begins a colour until the Cleaner replaces it. It is random, so that no text of a user can contain it.
 var mark = "\ue000" + rand.Text()
 
 const markEnd = "\ue001"
 
-// Clean replaces what would control a terminal, or show a text in another order than it is in: control characters, in the
-// way in which kubectl does it with the escape character (^[), and those that format Unicode. Line ends and tabs stay.
+// Clean replaces characters that would control a terminal or change the order of the text: control characters, as
+// kubectl does with the escape character (^[), and Unicode format characters. Line breaks and tabs stay.
 func Clean(text string) string {
 	if !strings.ContainsFunc(text, controls) && utf8.ValidString(text) {
 		return text
@@ -30,7 +30,7 @@ func Clean(text string) string {
 			clean.WriteByte('^')
 			clean.WriteByte(byte(r) ^ 0x40)
 		default:
-			for _, unit := range utf16.AppendRune(nil, r) { // The escapes of JSON.
+			for _, unit := range utf16.AppendRune(nil, r) { // as JSON escapes
 				fmt.Fprintf(&clean, `\u%04x`, unit)
 			}
 		}
@@ -38,7 +38,7 @@ func Clean(text string) string {
 	return clean.String()
 }
 
-// CleanLine is Clean for a text that is part of a line.
+// CleanLine works like Clean, for a text within a line.
 func CleanLine(text string) string {
 	return strings.NewReplacer("\n", "^J", "\t", "^I").Replace(Clean(text))
 }
@@ -47,13 +47,14 @@ func controls(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp))
 }
 
-// Cleaner cleans all that commands print: texts of users are in much of it. Only colours of Screen.Paint get through.
+// Cleaner cleans everything that commands print, because much of it contains users' texts. It only lets the colours
+// of Screen.Paint through.
 type Cleaner struct{ w io.Writer }
 
 // NewCleaner returns a writer that cleans what it writes.
 func NewCleaner(w io.Writer) *Cleaner { return &Cleaner{w: w} }
 
-// Write implements io.Writer. A call has whole characters and colours.
+// Write implements io.Writer. Each call must contain whole characters and colours.
 func (c *Cleaner) Write(p []byte) (int, error) {
 	text := Clean(string(p))
 	if strings.Contains(text, mark) {
@@ -70,7 +71,7 @@ func (c *Cleaner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw returns what a Cleaner writes to, for what no terminal is to show.
+// Raw returns the writer behind a Cleaner, for output that is not for a terminal.
 func Raw(w io.Writer) io.Writer {
 	if cleaner, is := w.(*Cleaner); is {
 		return cleaner.w

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// Progress shows on one line how far long work has got, and wipes it out at the end. It does nothing but on a
-// terminal.
+// Progress shows the progress of long work on one line, and erases it at the end. It only works on a terminal.
 type Progress struct {
 	w     io.Writer
 	on    bool
@@ -14,13 +13,13 @@ type Progress struct {
 	shown bool
 }
 
-// NewProgress returns progress on a writer, which usually is that for errors.
+// NewProgress returns a Progress that writes to w, usually stderr.
 func NewProgress(w io.Writer) *Progress {
 	s := Of(w)
 	return &Progress{w: Raw(w), on: s.Terminal, width: s.Width}
 }
 
-// Step replaces what is shown.
+// Step replaces the text.
 func (p *Progress) Step(format string, args ...any) {
 	if !p.on {
 		return
@@ -33,7 +32,7 @@ func (p *Progress) Step(format string, args ...any) {
 	p.shown = true
 }
 
-// Clear wipes out what is shown.
+// Clear erases the text.
 func (p *Progress) Clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

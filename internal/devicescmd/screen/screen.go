@@ -1,4 +1,4 @@
-// Package screen is how results look: tables, bars and colours, for terminals and for files.
+// Package screen formats results as tables and bars with colours, for terminals and for files.
 package screen
 
 import (
@@ -8,17 +8,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is what is printed on.
+// Screen describes the output device.
 type Screen struct {
-	// Width is how many columns there are; 0 for files, in which nothing is shortened.
+	// Width is the number of columns; 0 for files, in which nothing is shortened.
 	Width int
 	// Color is set on terminals, unless NO_COLOR is (https://no-color.org).
 	Color bool
-	// Terminal is set if somebody looks at it.
+	// Terminal is set if the output is a terminal.
 	Terminal bool
 }
 
-// Of finds out what a writer writes to.
+// Of returns the Screen of a writer.
 func Of(w io.Writer) Screen {
 	file, is := Raw(w).(*os.File)
 	if !is || !term.IsTerminal(int(file.Fd())) {
@@ -34,7 +34,7 @@ func Of(w io.Writer) Screen {
 // Style is a colour.
 type Style string
 
-// Styles by what they are for.
+// Styles by purpose.
 const (
 	Plain  Style = ""
 	Header Style = "1"
@@ -46,7 +46,7 @@ const (
 	Faint  Style = "2"
 )
 
-// Paint colours a text, once a Cleaner writes it.
+// Paint colours a text. The Cleaner turns the marks into colours when it writes the text.
 func (s Screen) Paint(style Style, text string) string {
 	if !s.Color || style == Plain || text == "" {
 		return text

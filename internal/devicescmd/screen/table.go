@@ -10,15 +10,15 @@ import (
 // Column is a column of a table.
 type Column struct {
 	Name string
-	// Right columns are numbers.
+	// Right is set for columns of numbers, which are right-aligned.
 	Right bool
 	// Shrinks is set for columns that are shortened, with "…" in the middle, if a terminal is too narrow.
 	Shrinks bool
-	// Prose is set for columns that are shortened at the end: it is not the end by which their cells are told apart.
+	// Prose is set for columns that are shortened at the end, because the ends do not distinguish their cells.
 	Prose bool
-	// Last is set for columns that only shrink when the others cannot any more.
+	// Last is set for columns that shrink only when no other column can.
 	Last bool
-	// Keep is set for columns that are there also if all of their cells are empty.
+	// Keep is set for columns that are printed even if all of their cells are empty.
 	Keep bool
 }
 
@@ -26,7 +26,7 @@ type Column struct {
 type Cell struct {
 	Text  string
 	Style Style
-	// Painted is the text with colours of its own, "" if there are none.
+	// Painted is the text with its own colours, "" if it has none.
 	Painted string
 }
 
@@ -39,16 +39,16 @@ func Text(texts ...string) []Cell {
 	return cells
 }
 
-// Table is a table. Columns in which all cells are empty are left out.
+// Table is a table. Columns whose cells are all empty are left out.
 type Table struct {
 	Columns []Column
-	// Indent is how far it is to the right.
+	// Indent is the number of spaces before each line.
 	Indent int
 	rows   [][]Cell
 }
 
-// Row appends a row. Attributes of devices may have any text: what controls a terminal is not printed, and counts as wide as
-// what stands for it.
+// Row appends a row. Attributes of devices may have any text, so control characters are replaced before the width is
+// computed.
 func (t *Table) Row(cells ...Cell) {
 	for i := range cells {
 		cells[i].Text = CleanLine(cells[i].Text)
@@ -56,12 +56,12 @@ func (t *Table) Row(cells ...Cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
 const gap = 2
 
-// minimum is how narrow a column may get.
+// minimum is the least width of a shrunk column.
 const minimum = 10
 
 // Write prints the table, with its header.
@@ -83,7 +83,7 @@ func (t *Table) Write(w io.Writer, s Screen) error {
 	return nil
 }
 
-// widths returns how wide each column wants to be; 0 for those that are left out.
+// widths returns the desired width of each column; 0 for those that are left out.
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	for _, row := range t.rows {
@@ -99,7 +99,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// shrink takes what is too much from the widest column that shrinks, again and again.
+// shrink takes the excess width from the widest column that can shrink, one character at a time.
 func (t *Table) shrink(widths []int, available int) {
 	if available == 0 {
 		return
@@ -122,8 +122,7 @@ func (t *Table) shrink(widths []int, available int) {
 	}
 }
 
-// widest returns the widest column that can shrink, of those that are the last to do so or of the others; -1 if none
-// can.
+// widest returns the widest column that can shrink, with the given value of Last; -1 if there is none.
 func (t *Table) widest(widths []int, last bool) int {
 	widest := -1
 	for i := range t.Columns {
@@ -138,7 +137,7 @@ func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) 
 	line := strings.Repeat(" ", t.Indent)
 	var painted strings.Builder
 	painted.WriteString(line)
-	pending := 0 // Spaces that are only needed if something follows.
+	pending := 0 // Spaces that are only needed if more text follows.
 	first := true
 	for i, cell := range row {
 		if widths[i] == 0 {
@@ -173,7 +172,7 @@ func (t *Table) line(text *strings.Builder, row []Cell, widths []int, s Screen) 
 	text.WriteByte('\n')
 }
 
-// cut leaves out the end of a text that is too long.
+// cut removes the end of a text that is too long.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width || width < 1 {
@@ -182,7 +181,7 @@ func cut(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// Shorten leaves out the middle of a text that is too long: names often differ at the end.
+// Shorten removes the middle of a text that is too long, because names often differ at the end.
 func Shorten(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width || width < 3 {

@@ -80,6 +80,20 @@ func (c *Conductor) Await(gang string, victims []*v1.Pod) {
 	c.awaited[gang] = victims
 }
 
+// Evicted notes that all requests for the end of what Await was given are through, and which of the pods stay: nobody waits for
+// these, and whoever is to go for the gang is found out again.
+func (c *Conductor) Evicted(gang string, stay []*v1.Pod) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.awaited[gang] = slices.DeleteFunc(slices.Clone(c.awaited[gang]), func(victim *v1.Pod) bool {
+		return slices.ContainsFunc(stay, func(pod *v1.Pod) bool { return pod.UID == victim.UID })
+	})
+	if len(c.awaited[gang]) == 0 {
+		delete(c.awaited, gang)
+	}
+	c.stir(gang, c.waitingFor(gang))
+}
+
 // Awaited returns how many of those for whose end a gang waits are still there.
 func (c *Conductor) Awaited(gang string) int {
 	c.mutex.Lock()

@@ -14,27 +14,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
-// Describer describes pods, in one cycle of kube-scheduler.
+// A Describer collects what planning has to know of pods, in one scheduling cycle.
 type Describer struct {
-	// Claims returns the claims of a pod. Its error is why the pod cannot be scheduled for the moment.
+	// Claims returns the claims of a pod. Its error says why the pod cannot be scheduled for now.
 	Claims func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
-	// Split is legacy.Mode.Divide. Its error is that of Claims.
+	// Split is legacy.Mode.Divide. Its error has the same meaning as that of Claims.
 	Split func(*v1.Pod, []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error)
-	// Check returns a claim as the pod can use it. Its error is what keeps it from that on any node.
+	// Check returns a claim as the pod can use it. Its error says why the pod can use it on no node.
 	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*usableclaim.Claim, error)
-	// Extended returns the extended resources of a pod, and LeftOver the claims that attempts to schedule it have made for
-	// these, see extendedresource.LeftOver. Recordable is that of extendedresource.Demand.
+	// Extended returns the extended resources of a pod. LeftOver returns the claims that earlier attempts made for
+	// these; see extendedresource.LeftOver. Recordable is the function for extendedresource.Demand.
 	Extended   func(*v1.Pod) []extendedresource.Resource
 	LeftOver   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	Recordable func() bool
 	Nodes      []fwk.NodeInfo
 
-	// offered has what device plugins offer, by node, and somewhere what any of them does; nil as long as nobody asked.
+	// offered holds the resources that device plugins offer, by node, and somewhere those that any node offers. Both
+	// are nil until needed.
 	offered   map[string]map[v1.ResourceName]int64
 	somewhere sets.Set[v1.ResourceName]
 }
 
-// Describe returns a pod with its claims. The error is why it cannot be scheduled for the moment.
+// Describe returns a pod with its claims. The error says why the pod cannot be scheduled for now.
 func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	m := planning.Member{Pod: trial.Pod{Pod: pod}}
 	claims, err := d.Claims(pod)
@@ -52,7 +53,7 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	m.Claims = planning.ClaimsKey(pod, claims)
 	if others != nil {
 		usable = append(usable, others)
-		m.Claims += "\n" + string(pod.UID) // Drivers say of each pod by itself where it can be.
+		m.Claims += "\n" + string(pod.UID) // Drivers decide for each pod separately where it can be.
 	}
 	if resources := d.Extended(pod); extendedresource.AnyBacked(resources) {
 		err = d.addExtended(&m, &usable, resources)
@@ -61,7 +62,7 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	return m, err
 }
 
-// add adds claims of a pod.
+// add adds a pod's claims to m: as open ones if they need devices, and to usable if they limit the nodes.
 func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resourceapi.ResourceClaim) error {
 	for _, claim := range claims {
 		checked, err := d.Check(m.Pod.Pod, claim)
@@ -82,8 +83,8 @@ func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resource
 	return nil
 }
 
-// addExtended adds what devices have to back of a pod's extended resources: with the claim that an earlier attempt has left,
-// if there is one, and else with one that is to be made.
+// addExtended adds the claim for a pod's extended resources: the claim that an earlier attempt left, or else one to be
+// made.
 func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources []extendedresource.Resource) error {
 	left, err := d.LeftOver(m.Pod.Pod)
 	if err != nil {
@@ -92,13 +93,13 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources 
 	demand := extendedresource.NewDemand(m.Pod.Pod, resources, left)
 	demand.Prepare(nil, nil, d.Recordable)
 	on := d.kinds(demand)
-	hopeless := !on.varies && demand.Found() == nil // If there is one, the gang may fit without it, and then it is removed.
+	hopeless := !on.varies && demand.Found() == nil // With a claim, the gang may fit without it, and then it is removed.
 	if full := demand.Full(); full.Unfit != nil && (hopeless || len(demand.Obsolete()) > 0) {
 		return full.Unfit
 	}
 	*usable = append(*usable, on.isFit)
 	if found := demand.Found(); found != nil {
-		// Unlike one that is to be made, it is of no use where the pod needs less.
+		// Unlike a claim to be made, it is of no use on nodes where the pod needs less.
 		m.Claims += "\nexists" + planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{found})
 		return d.add(m, usable, []*resourceapi.ResourceClaim{found})
 	}
@@ -107,10 +108,10 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources 
 	return nil
 }
 
-// usableOn are conditions for nodes, all of which have to hold.
+// usableOn is a list of conditions for nodes; all of them must hold.
 type usableOn []func(*v1.Node) bool
 
-// all returns the conditions as one, nil if there is none.
+// all returns the conjunction of the conditions, nil if there are none.
 func (u usableOn) all() func(*v1.Node) bool {
 	if len(u) == 0 {
 		return nil

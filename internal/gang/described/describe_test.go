@@ -20,13 +20,13 @@ import (
 
 const gpu = "example.com/gpu"
 
-// cluster is what pods are described in.
+// cluster is the input of the describer.
 type cluster struct {
 	nodes  []*v1.Node
 	left   []*resourceapi.ResourceClaim
 	claims []*resourceapi.ResourceClaim
 	tooOld bool
-	// ofDriver is the node where the driver of the first claim can allocate that, "" if it is not allocated by its driver.
+	// ofDriver is the node where the driver can allocate the first claim, "" if the driver does not allocate it.
 	ofDriver string
 }
 
@@ -60,7 +60,7 @@ func (c *cluster) describer() *described.Describer {
 	return d
 }
 
-// offering is a node where a device plugin offers GPUs.
+// offering returns a node where a device plugin offers GPUs.
 func offering(name string) *v1.Node {
 	node := builder.Node(name)
 	node.Status.Allocatable = builder.Resources(gpu, "4", "cpu", "8", "pods", "10")
@@ -111,7 +111,8 @@ func TestMadeDependsOnNode(t *testing.T) {
 	require.Nil(t, nothing.Usable, "all nodes")
 }
 
-// TestLeftOver: what an earlier attempt has made is gone on with where it is what the pod needs, and is in the way otherwise.
+// TestLeftOver: a claim of an earlier attempt is used where it is the right one for the pod, and is in the way
+// otherwise.
 func TestLeftOver(t *testing.T) {
 	t.Parallel()
 	bare, offers := builder.Node("bare"), offering("offers")
@@ -163,7 +164,7 @@ func TestLeftOver(t *testing.T) {
 	require.ErrorContains(t, err, "has to be deleted first")
 }
 
-// TestNotDescribed: a pod that no node can have is not planned for.
+// TestNotDescribed: a pod that fits no node is not planned.
 func TestNotDescribed(t *testing.T) {
 	t.Parallel()
 	old := &cluster{nodes: []*v1.Node{builder.Node("bare")}, tooOld: true}
@@ -181,7 +182,8 @@ func TestNotDescribed(t *testing.T) {
 	require.EqualError(t, err, "claim missing")
 }
 
-// TestClaimsOfDrivers: what controllers of drivers allocate needs no devices, and nodes that they have not refused.
+// TestClaimsOfDrivers: claims that drivers' controllers allocate need no devices, but nodes that the controllers have
+// not refused.
 func TestClaimsOfDrivers(t *testing.T) {
 	t.Parallel()
 	claim := func(name string) *resourceapi.ResourceClaim {

@@ -10,11 +10,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// kinds are the nodes as a demand for extended resources sees them.
+// kinds tells nodes apart by the extended resources that device plugins offer there.
 type kinds struct {
 	demand  *extendedresource.Demand
 	offered map[string]map[v1.ResourceName]int64
-	// varies is set if a device plugin offers any of the resources that devices can back, on some node.
+	// varies is set if a device plugin on any node offers one of the resources that devices can back.
 	varies bool
 }
 
@@ -37,14 +37,14 @@ func (d *Describer) kinds(demand *extendedresource.Demand) *kinds {
 	return &kinds{demand: demand, offered: d.offered, varies: varies}
 }
 
-// isFit reports whether the pod may be on a node. That a resource is not to be had there which no devices can back is
-// NodeResourcesFit's to say.
+// isFit reports whether the pod may be on a node. It does not check resources that no devices can back;
+// NodeResourcesFit does.
 func (k *kinds) isFit(node *v1.Node) bool {
 	variant, _, err := k.demand.On(k.offered[node.Name])
 	return err != nil || variant.Unfit == nil
 }
 
-// claim is that of trial.Made.
+// claim implements trial.Made.On.
 func (k *kinds) claim(node *v1.Node) (*resourceapi.ResourceClaim, string) {
 	variant, kind, err := k.demand.On(k.offered[node.Name])
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Room is how many pods of a gang a domain can take, beside nothing else of the gang.
+// Room is the number of pods of a gang that a domain can take, without other pods of the gang in it.
 type Room struct {
 	Name string
 	Pods int
@@ -13,17 +13,15 @@ type Room struct {
 
 // Choose returns the domains to use for a number of pods, as indices into rooms.
 //
-// If they have to be in one domain, these are the domains to try, one after the other until one does:
-// all that have room for the pods, those with the least left over first, so that larger holes stay
-// whole for larger gangs.
+// If the pods must share one domain, these are the domains to try, one after the other until the gang fits: all with
+// room for the pods, those with the least room first, so that larger gaps stay whole for larger gangs.
 //
 // Otherwise these are the domains to fill one after the other: as few as possible. While no single
-// domain has room for the pods that are left, the largest is next; then the one in which they leave the
-// least over. If all domains together do not suffice, these are all that have any room, the largest
-// first. Where domains have nodes in common, what is left of the others is less than rooms say: choose
-// again after each.
+// domain has room for the remaining pods, the largest is next; then the smallest that suffices. If all
+// domains together do not suffice, these are all domains with any room, the largest first. If domains
+// share nodes, filling one reduces the room of others: call Choose again after each.
 //
-// Ties are decided by the name. Domains without room are left out.
+// Ties are decided by name. Domains without room are left out.
 func Choose(rooms []Room, pods int, required bool) []int {
 	var candidates []int
 	for i := range rooms {
@@ -40,19 +38,19 @@ func Choose(rooms []Room, pods int, required bool) []int {
 	return fill(rooms, candidates, pods)
 }
 
-// firstWith returns the position, among candidates by ascending room, of the first that has room for
-// some pods; their number if none has.
+// firstWith returns the position of the first candidate with room for the pods, or the number of
+// candidates if there is none. Candidates must be sorted by ascending room.
 func firstWith(rooms []Room, candidates []int, pods int) int {
 	first, _ := slices.BinarySearchFunc(candidates, pods, func(i, pods int) int { return cmp.Compare(rooms[i].Pods, pods) })
 	return first
 }
 
-// fill returns the domains to fill, of candidates by ascending room, which it changes.
+// fill returns the domains to fill. Candidates must be sorted by ascending room; fill changes the slice.
 func fill(rooms []Room, candidates []int, pods int) (chosen []int) {
 	for left := pods; left > 0 && len(candidates) > 0; {
 		next := firstWith(rooms, candidates, left)
 		if next == len(candidates) {
-			// None suffices: the largest, which is the first of those that are as large as the last.
+			// None suffices: take the first of the largest ones.
 			next = firstWith(rooms, candidates, rooms[candidates[next-1]].Pods)
 		}
 		chosen = append(chosen, candidates[next])

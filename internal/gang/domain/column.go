@@ -13,14 +13,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// column has, for an attribute, the domains that the devices of a pool are in. It is immutable.
+// A column holds the domains of a pool's devices by one attribute. It is immutable.
 type column struct {
 	attribute string
-	// names are the domains, sorted, each once.
+	// names are the distinct domains, sorted.
 	names []string
-	// having are, by index into names, the devices in that domain.
+	// having holds the devices in each domain, in the order of names.
 	having []bitset.Set
-	// published are the devices that are in any domain.
+	// published holds the devices that are in any domain.
 	published bitset.Set
 }
 
@@ -32,16 +32,16 @@ func (c *column) of(name string) bitset.Set {
 	return nil
 }
 
-// rememberedColumns is how many attributes are remembered for devices that look alike. The names come
-// from annotations, so that without a bound users could fill the memory with made-up ones.
+// rememberedColumns limits the attributes cached per pool content. The attributes come from
+// annotations: without a limit users could fill the memory.
 const rememberedColumns = 4
 
-// columns are those that were asked for lately, the newest first.
+// columns holds the columns used lately, the newest first.
 type columns struct {
 	recent atomic.Pointer[[]*column]
 }
 
-// columnsKey is where columns are kept with what devices look like.
+// columnsKey is the key of columns in the pool content's cache.
 type columnsKey struct{}
 
 // columnOf returns the column of an attribute for the devices of a pool, reachable or not.
@@ -58,7 +58,7 @@ func columnOf(name string, pool *inventory.NodePool) *column {
 	}
 	c := newColumn(name, pool)
 	list := append([]*column{c}, recent[:min(len(recent), rememberedColumns-1)]...)
-	known.recent.Store(&list) // If somebody else stores at the same time, one of both is derived again.
+	known.recent.Store(&list) // If two calls store at the same time, one column is derived again later.
 	return c
 }
 
@@ -85,8 +85,8 @@ func newColumn(name string, pool *inventory.NodePool) *column {
 	return c
 }
 
-// namesOf returns the domains that a device is in by an attribute: one, or one for each value of a list
-// (DRAListTypeAttributes). There are none if it does not have the attribute, or if the type is not known.
+// namesOf returns the domains of a device by an attribute: one, or one for each value of a list
+// (DRAListTypeAttributes). There are none if the device lacks the attribute, or if the type of its value is unknown.
 func namesOf(name *attribute.Name, device *inventory.Device) (names []string) {
 	found := name.Lookup(device)
 	if found == nil {
@@ -102,12 +102,11 @@ func namesOf(name *attribute.Name, device *inventory.Device) (names []string) {
 	return names
 }
 
-// otherType matches texts that an int, a bool or a semantic version has as well, and those in quotes.
+// otherType matches texts that look like an int, a bool or a semantic version, and quoted texts.
 var otherType = regexp.MustCompile(`^(-?[0-9]+|true|false|[0-9]+\.[0-9]+\.[0-9]+([-+].*)?|".*)$`)
 
-// nameOfText is the name of the domain of a string. Values of different types are different domains,
-// because matchAttribute does not take them for the same: a string that reads like a value of another
-// type is put in quotes.
+// nameOfText returns the domain name of a string value. Values of different types are different domains, as
+// matchAttribute treats them as different. So a string that looks like a value of another type is quoted.
 func nameOfText(text string) string {
 	if otherType.MatchString(text) {
 		return strconv.Quote(text)

@@ -1,11 +1,10 @@
-// Package domain has the domains that the nodes of a gang are to have in common: a rack, say, that a
-// label of the nodes names, or a clique of devices that are linked with each other, which an attribute
-// of the devices names.
+// Package domain handles the domains that the nodes of a gang must or should share: for example a
+// rack, given by a node label, or a clique of linked devices, given by a device attribute.
 //
-//   - Of reads what a PodGroup wishes, from its annotations.
+//   - Of reads the wish from the annotations of a PodGroup.
 //   - Split sorts nodes by domain.
-//   - Blocked has the devices of a node that belong to other domains.
-//   - Choose says which domains to try, or to fill, and in which order.
+//   - Blocked returns the devices of a node that belong to other domains.
+//   - Choose selects the domains to try, or to fill, and their order.
 //
-// The package is pure: the same input gives the same answer, and it knows no clients and no clocks.
+// The package has no side effects, and uses no clients and no clocks.
 package domain

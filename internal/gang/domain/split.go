@@ -12,19 +12,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Domain is some of the nodes that were asked about.
+// A Domain is a subset of the nodes given to Split.
 type Domain struct {
-	// Name is the value of the label or of the attribute. Strings are in quotes if a value of another
-	// type looks like that.
+	// Name is the value of the label or of the attribute. A string is quoted if it looks like a value of another type.
 	Name string
-	// Nodes are indices, ascending, each once. There is at least one.
+	// Nodes are indices into the nodes, ascending and distinct. There is at least one.
 	Nodes []int
 }
 
-// Split returns the domains of nodes, sorted by name. A node without the label, or without a device
-// that has the attribute, is in none; one whose devices have several values is in several. Whether
-// devices are free does not matter, only whether the node reaches them and their pool is complete.
-// pools returns the pools that a node sees; it is not called for labels.
+// Split returns the domains of nodes, sorted by name. A node is in no domain without the label, or
+// without a device that has the attribute; it is in several if its devices have several values.
+// Devices count even if they are in use; the node must reach them, and their pool must be complete.
+// pools returns the pools of a node; it is not called for labels.
 func Split(key Key, nodes []*v1.Node, pools func(*v1.Node) []*inventory.NodePool) []Domain {
 	byName := make(map[string]*Domain)
 	add := func(name string, node int) {
@@ -33,7 +32,7 @@ func Split(key Key, nodes []*v1.Node, pools func(*v1.Node) []*inventory.NodePool
 			d = &Domain{Name: name}
 			byName[name] = d
 		}
-		// The nodes come in their order, so if it is there, it is the last one.
+		// Nodes come in order, so a node that is there already is the last one.
 		if n := len(d.Nodes); n == 0 || d.Nodes[n-1] != node {
 			d.Nodes = append(d.Nodes, node)
 		}
@@ -58,7 +57,7 @@ func Split(key Key, nodes []*v1.Node, pools func(*v1.Node) []*inventory.NodePool
 	return result
 }
 
-// eachDomain calls a function with each domain of the devices that a node reaches in a pool.
+// eachDomain calls do with each domain of the devices that a node reaches in a pool.
 func eachDomain(attribute string, pool *inventory.NodePool, do func(name string)) {
 	if pool.State != inventory.Complete {
 		return
@@ -71,10 +70,9 @@ func eachDomain(attribute string, pool *inventory.NodePool, do func(name string)
 	}
 }
 
-// Blocked returns which devices of a node must not be allocated for a gang that is in a domain: those
-// that have the attribute, but not with the domain's value. Devices without the attribute are of no
-// concern. pools are those that the node sees. The result has, by pool, the names of devices in the
-// order of the pool; it is nil if there are none, as always for labels.
+// Blocked returns the devices of a node that a gang in a domain must not get: those that have the attribute, but not
+// with the domain's value. Devices without the attribute are not blocked. pools are the pools of the node. The result
+// lists device names by pool, in the order of the pool; it is nil if there are none, and always for labels.
 func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.PoolID][]string {
 	var blocked map[inventory.PoolID][]string
 	for _, pool := range pools {
@@ -92,8 +90,7 @@ func Blocked(key Key, domain string, pools []*inventory.NodePool) map[inventory.
 	return blocked
 }
 
-// Within returns the pools as the node would see them if it did not reach the devices that are Blocked.
-// They are the same pools, in the same list if nothing is blocked.
+// Within returns the node's pools without the devices that are Blocked. If nothing is blocked, it returns pools itself.
 func Within(key Key, domain string, pools []*inventory.NodePool) []*inventory.NodePool {
 	result, own := pools, false
 	for i, pool := range pools {
@@ -112,7 +109,7 @@ func Within(key Key, domain string, pools []*inventory.NodePool) []*inventory.No
 	return result
 }
 
-// outside returns the devices that a node reaches in a pool and that are Blocked, by position; nil for labels.
+// outside returns the positions of the devices in a pool that the node reaches and that are Blocked; nil for labels.
 func outside(key Key, domain string, pool *inventory.NodePool) bitset.Set {
 	if key.Attribute == "" || pool.State != inventory.Complete {
 		return nil
@@ -126,8 +123,7 @@ func outside(key Key, domain string, pool *inventory.NodePool) bitset.Set {
 	return others
 }
 
-// Names returns the domains that a device is in, none for labels. It is for few devices: nothing is
-// remembered.
+// Names returns the domains of a device, none for labels. It caches nothing, so use it for few devices only.
 func Names(key Key, device *inventory.Device) []string {
 	if key.Attribute == "" {
 		return nil
@@ -136,8 +132,8 @@ func Names(key Key, device *inventory.Device) []string {
 	return namesOf(&of, device)
 }
 
-// Members returns the devices of a pool that are in a domain by an attribute, reachable or not, by
-// position; nil if there are none. The set is shared and must not be changed.
+// Members returns the positions of a pool's devices in a domain, reachable or not; nil if there are
+// none, and always for labels. The set is shared and must not be changed.
 func Members(key Key, domain string, pool *inventory.NodePool) bitset.Set {
 	if key.Attribute == "" || pool.State != inventory.Complete {
 		return nil

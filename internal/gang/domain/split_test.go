@@ -41,7 +41,7 @@ func TestSplitByLabel(t *testing.T) {
 	require.Nil(t, Blocked(Key{Label: "rack"}, "a", store(builder.NodeSlice("n0", builder.Device("gpu").Attr("clique", "b"))).OnNode(list[0])))
 }
 
-// Each case has what Split says of nodes n0 to n2, and what Blocked says of n0 for domain "a".
+// Each case has the results of Split for nodes n0 to n2, and of Blocked for n0 and domain "a".
 func TestByAttribute(t *testing.T) {
 	t.Parallel()
 	gpu := func(name string, value any) *builder.DeviceBuilder { return builder.Device(name).Attr("clique", value) }
@@ -132,7 +132,7 @@ func TestByAttribute(t *testing.T) {
 	}
 }
 
-// requireWithin checks that some devices of a node are out of reach, and none else.
+// requireWithin checks that exactly the given devices of a node are out of reach.
 func requireWithin(t *testing.T, blocked map[inventory.PoolID][]string, before, after []*inventory.NodePool) {
 	t.Helper()
 	require.Len(t, after, len(before))
@@ -171,7 +171,7 @@ func TestOneDeviceAndOnePool(t *testing.T) {
 	require.Nil(t, Members(key, "a", part))
 }
 
-// What is remembered of made-up names is bounded, and nodes whose devices look alike share it.
+// The cache of attribute names is bounded, and nodes with the same devices share it.
 func TestColumnsAreShared(t *testing.T) {
 	t.Parallel()
 	s := store(builder.NodeSlice("n0", builder.Device("g0").Attr("clique", "a")), builder.NodeSlice("n1", builder.Device("g0").Attr("clique", "a")))

@@ -10,33 +10,33 @@ import (
 )
 
 // Annotations of a PodGroup, of scheduling.x-k8s.io/v1alpha1 or of scheduling.k8s.io. The value is a
-// Key as String writes it.
+// Key in the format of Key.String.
 const (
-	// RequiredAnnotation: all pods of the group run in one domain, or none does.
+	// RequiredAnnotation requires one domain for all pods of the group; without one, no pod runs.
 	RequiredAnnotation = "quartermaster-dra.github.io/required-domain"
-	// PreferredAnnotation: the pods of the group run in as few domains as possible.
+	// PreferredAnnotation requests as few domains as possible for the pods of the group.
 	PreferredAnnotation = "quartermaster-dra.github.io/preferred-domain"
 )
 
-// What the values of annotations begin with.
+// Prefixes of annotation values.
 const (
 	labelPrefix     = "label="
 	attributePrefix = "attribute="
 )
 
-// Key says what nodes of one domain have in common. Exactly one field is set; the zero Key is none.
+// A Key names the label or attribute that defines domains. At most one field is set; the zero Key defines none.
 type Key struct {
 	// Label is the key of a node label.
 	Label string
-	// Attribute is a device attribute, qualified with a domain as in matchAttribute (KEP-4381): that
-	// of the driver for attributes that it publishes without one.
+	// Attribute is a device attribute, qualified with a domain as in matchAttribute (KEP-4381). If
+	// the driver publishes it without a domain, the domain is the driver's name.
 	Attribute string
 }
 
-// IsZero reports whether nothing is to be in common.
+// IsZero reports whether the Key defines no domains.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// String is the key as an annotation has it, "" if it is zero.
+// String returns the Key as an annotation value, "" if it is zero.
 func (k Key) String() string {
 	switch {
 	case k.Label != "":
@@ -47,15 +47,15 @@ func (k Key) String() string {
 	return ""
 }
 
-// Wish is what a PodGroup wants of the nodes of its pods. The zero Wish is nothing.
+// A Wish is the domain requirement or preference of a PodGroup. The zero Wish is neither.
 type Wish struct {
 	Key Key
-	// Required is true if the pods wait as long as no single domain has room for all of them.
+	// Required is true if the pods must wait while no single domain has room for all of them.
 	Required bool
 }
 
-// Of returns what the annotations of a PodGroup ask for. It is an error if they ask for both, or if
-// a value is not a Key.
+// Of returns the Wish in the annotations of a PodGroup. It returns an error if both annotations are
+// set, or if a value is no valid Key.
 func Of(annotations map[string]string) (Wish, error) {
 	required, isRequired := annotations[RequiredAnnotation]
 	preferred, isPreferred := annotations[PreferredAnnotation]
@@ -89,7 +89,7 @@ func parse(annotation, value string) (Key, error) {
 	return key, nil
 }
 
-// problemOfLabel says why a key of a label is none, "" if it is one.
+// problemOfLabel returns why a label key is invalid, "" if it is valid.
 func problemOfLabel(label string) string {
 	if problems := validation.IsQualifiedName(label); len(problems) > 0 {
 		return fmt.Sprintf("%q is no key of a label (%s)", label, problems[0])
@@ -97,7 +97,7 @@ func problemOfLabel(label string) string {
 	return ""
 }
 
-// problemOfAttribute says why a FullyQualifiedName is none, "" if it is one.
+// problemOfAttribute returns why a FullyQualifiedName is invalid, "" if it is valid.
 func problemOfAttribute(attribute string) string {
 	domain, id, found := strings.Cut(attribute, "/")
 	switch {

@@ -6,15 +6,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// MostPlans is a Budget that bounds how long it takes. With many victims, some may go that need not have.
+// MostPlans is a Budget that limits the time. With many victims, it may leave some that need not go.
 const MostPlans = 48
 
-// Unit is one or more pods that are evicted together.
+// A Unit is one or more pods that are evicted together.
 type Unit struct {
 	Pods     []*v1.Pod
 	Priority int32
-	// Gang is "namespace/name" of the gang that the pods are of, "" if they are of none; Core is set for the unit without which
-	// the gang cannot run. The gang's other units are pods beyond that.
+	// Gang is "namespace/name" of the pods' gang, "" if they have none. Core is set for the unit without which the gang
+	// cannot run. The gang's other units are pods that it can lose.
 	Gang string
 	Core bool
 }
@@ -27,25 +27,26 @@ func PodsOf(units []*Unit) (pods []*v1.Pod) {
 	return pods
 }
 
-// Question is what is asked to choose victims. A Plan is how the gang would be placed.
+// A Question is the input of Choose. A Plan is a placement of the gang.
 type Question[Plan any] struct {
-	// Units are those that may be evicted, the most important first.
+	// Units are the candidates for eviction, the most important first.
 	Units []*Unit
-	// Fits returns a plan for the gang if some units were gone, and whether there is one. It is asked at most Budget times.
+	// Fits returns a plan for the gang once some units are gone, and whether there is one. Fits and Within are called
+	// at most Budget times together.
 	Fits func(gone []*Unit) (Plan, bool)
-	// Within is Fits for the part of the cluster that a plan makes use of.
+	// Within does the same as Fits in the part of the cluster that a plan uses.
 	Within func(plan Plan, gone []*Unit) (Plan, bool)
-	// InTheWay reports whether a unit has something that a plan makes use of.
+	// InTheWay reports whether a unit holds anything that a plan uses.
 	InTheWay func(Plan, *Unit) bool
 	Budget   int
 }
 
-// Choose returns the units that have to go, and a plan without them. It reports false if the gang does not fit even if all
-// were gone, or if that could not be found out.
+// Choose returns the units that have to go, and a plan without them. It returns false if the gang does not fit even if
+// all units were gone, or if that could not be found out.
 //
-// First it finds the priority up to which units have to go, and whether gangs of that priority have to go as a whole. Of those
-// it takes the ones that are in the way of a plan, and puts back what it can, the most important first. That is not always the least that would do, but of each unit that goes it is
-// known, within the budget, that the gang does not fit with it put back.
+// First Choose finds the lowest level (see levelOf) up to which units have to go. Of those units it takes the ones in
+// the way of a plan, and puts back as many as it can, the most important first. The result is not always minimal, but
+// within the budget, no victim can be put back alone.
 func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
 	plan, gone, ok := q.leastLevel()
 	if !ok {
@@ -62,8 +63,8 @@ func (q *Question[Plan]) Choose() (victims []*Unit, plan Plan, ok bool) {
 	return q.whole(victims), plan, true
 }
 
-// levelOf returns how much it takes to evict a unit: of units of equal priority, pods that a gang can do without come before
-// those with which all of it has to go.
+// levelOf returns the order of eviction: by priority, and within a priority, pods that their gang can lose come before
+// units without which a gang cannot run.
 func levelOf(unit *Unit) int64 {
 	level := 2 * int64(unit.Priority)
 	if unit.Core {
@@ -72,7 +73,7 @@ func levelOf(unit *Unit) int64 {
 	return level
 }
 
-// leastLevel returns the units up to the lowest level with which the gang fits if they are gone.
+// leastLevel returns the units up to the lowest level such that the gang fits once they are gone.
 func (q *Question[Plan]) leastLevel() (plan Plan, gone []*Unit, ok bool) {
 	var levels []int64
 	for _, unit := range q.Units {
@@ -102,7 +103,7 @@ func (q *Question[Plan]) leastLevel() (plan Plan, gone []*Unit, ok bool) {
 	return plan, gone, true
 }
 
-// putBack puts units back, as many as it can: all of the list at once, or else the more important half first.
+// putBack puts back as many units as it can: the whole list, or else the more important half first.
 func (q *Question[Plan]) putBack(first Plan, victims, list []*Unit, kept map[*Unit]bool, plan *Plan) {
 	if len(list) == 0 || q.Budget <= 0 {
 		return
@@ -126,7 +127,7 @@ func (q *Question[Plan]) putBack(first Plan, victims, list []*Unit, kept map[*Un
 	q.putBack(first, victims, list[half:], kept, plan)
 }
 
-// whole adds the pods of gangs that lose their core.
+// whole adds the other units of gangs that lose their core.
 func (q *Question[Plan]) whole(victims []*Unit) []*Unit {
 	lost := make(map[string]bool)
 	for _, unit := range victims {

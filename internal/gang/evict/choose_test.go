@@ -16,7 +16,7 @@ func unit(name string, priority int32) *Unit {
 	return &Unit{Pods: []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: name}}}, Priority: priority}
 }
 
-// place is how many pods of the gang, with a device each, are on each node.
+// place is the number of the gang's pods, with one device each, by node.
 type place map[int]int
 
 // world is a cluster of nodes with some devices each, and units on them.
@@ -79,7 +79,7 @@ func TestChoose(t *testing.T) {
 		q := w.question(units, pods, 1000)
 		victims, plan, ok := q.Choose()
 		if _, fits := q.Fits(nil); fits {
-			continue // Nobody has to go, and so nobody asks.
+			continue // No pod has to go, so Choose is not called.
 		}
 		_, fits := q.Fits(units)
 		require.Equal(t, fits && len(units) > 0, ok, "seed %d", seed)
@@ -104,7 +104,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestWholeGangs: with the core of a gang all of it goes; pods beyond the core go alone.
+// TestWholeGangs: if a gang loses its core, all of it goes; pods beyond the core go alone.
 func TestWholeGangs(t *testing.T) {
 	t.Parallel()
 	core, beyond, other := unit("0/2", 0), unit("1/1", 0), unit("1/1", 0)
@@ -125,8 +125,8 @@ func TestWholeGangs(t *testing.T) {
 	require.Equal(t, []*Unit{beyond}, victims)
 }
 
-// TestSpareBesideCore: a gang runs on if it is enough that a pod goes which it can do without, also if the place that would be
-// chosen were all of it gone is another one.
+// TestSpareBesideCore: a gang keeps running if it suffices to evict a pod that it can lose, even if another place would
+// be chosen once the whole gang is gone.
 func TestSpareBesideCore(t *testing.T) {
 	t.Parallel()
 	core, beyond := unit("0/1", 0), unit("0/1", 0)
@@ -145,7 +145,7 @@ func TestSpareBesideCore(t *testing.T) {
 	require.Equal(t, place{0: 1, 1: 1, 2: 1}, plan)
 }
 
-// TestBudget: without any left, it is not known that the gang fits; with little, more may go than have to.
+// TestBudget: without a budget, it is unknown whether the gang fits; with a small one, more pods may go than necessary.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a, b := unit("0/1", 0), unit("0/1", 0)

@@ -2,19 +2,19 @@ package evict
 
 import "cmp"
 
-// Costs has what it costs on nodes if some units have to go: by name of the node.
+// Costs holds the cost of evicting units from nodes, by node name.
 type Costs map[string]cost
 
-// cost is the least that a pod can cost which gets a place there, and the most.
+// cost is the lowest cost of a unit on the node, and the cost of all of them.
 type cost struct{ least, all int }
 
-// CostsOf returns the costs of nodes on which pods of the units are. On all others, nobody has to go.
+// CostsOf returns the costs of nodes with pods of the units. All other nodes cost nothing.
 func CostsOf(units []*Unit) Costs {
 	costs := make(Costs)
 	for _, unit := range units {
 		weight := len(unit.Pods)
 		if unit.Core {
-			weight++ // With the last pod that a gang can do without, it costs one; with the next one, all.
+			weight++ // The last pod that a gang can lose costs one; the next pod costs the whole gang.
 		}
 		seen := make(map[string]bool)
 		for _, pod := range unit.Pods {
@@ -34,7 +34,7 @@ func CostsOf(units []*Unit) Costs {
 	return costs
 }
 
-// Compare says on which of two nodes less is lost: negative for the first one.
+// Compare compares the costs of two nodes; it is negative if the first one costs less.
 func (c Costs) Compare(a, b string) int {
 	return cmp.Or(cmp.Compare(c[a].least, c[b].least), cmp.Compare(c[a].all, c[b].all))
 }

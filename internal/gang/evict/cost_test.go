@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestCosts: nodes where nobody has to go come first, then those where a single pod does, then those of gangs.
+// TestCosts: nodes without victims come first, then those where single pods go, then those where gangs go.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	on := func(nodes ...string) (pods []*v1.Pod) {

@@ -1,3 +1,3 @@
-// Package evict chooses which pods have to go so that a gang fits: all of its pods, or nobody is evicted. It does not
-// know how a gang is planned, and evicts nobody.
+// Package evict chooses the pods to evict so that a whole gang fits. If not all of its pods fit, it chooses none. It
+// does not plan the gang, and does not evict.
 package evict

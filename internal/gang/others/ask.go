@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// ask asks whether a node takes a pod of a class, and why not.
+// ask reports whether a node takes a pod of a class, and why not.
 func (o *Others) ask(class, node int, info fwk.NodeInfo) (gang.Answer, string) {
 	c := o.classes[class]
 	if c.rejected != nil {
@@ -32,8 +32,8 @@ func (o *Others) ask(class, node int, info fwk.NodeInfo) (gang.Answer, string) {
 
 func notNamed(c *class) string { return "node(s) not among those that " + c.namedBy + " named" }
 
-// filter has Filter plugins judge a node: with pods of the same or a higher priority that are nominated for it, and
-// without, as kube-scheduler does it.
+// filter runs the Filter plugins for a node twice, as kube-scheduler does: with the pods of the same or a higher
+// priority that are nominated for the node, and without them.
 func (o *Others) filter(c *class, info fwk.NodeInfo) (gang.Answer, string) {
 	pod := c.pod.GetPod()
 	with, state := fwk.NodeInfo(nil), fwk.CycleState(nil)
@@ -69,9 +69,8 @@ func answerOf(status *fwk.Status) (gang.Answer, string) {
 
 const repelled = "node(s) didn't satisfy the anti-affinity rules of pods of the group"
 
-// repel reports whether a node is none that pods of the gang that were placed before keep pods of the class away from by
-// their anti-affinity. It is for classes that InterPodAffinity passes over, because there was no pod with anti-affinity
-// when it was asked first.
+// repel reports whether no anti-affinity of the gang's placed pods keeps pods of the class away from a node. It is for
+// classes that InterPodAffinity skips, because no pod had anti-affinity when its PreFilter ran.
 func (o *Others) repel(c *class, node int) (gang.Answer, string) {
 	pod := c.pod.GetPod()
 	for _, placed := range o.added {
@@ -86,7 +85,7 @@ func (o *Others) repel(c *class, node int) (gang.Answer, string) {
 			switch _, selects := term.NamespaceSelector.Requirements(); {
 			case term.Namespaces.Has(pod.Namespace) || term.NamespaceSelector.Empty():
 				return gang.No, repelled
-			case selects: // Which labels the namespace has is not known here.
+			case selects: // The namespace's labels are not known here.
 				return gang.Unknown, repelled
 			}
 		}

@@ -1,15 +1,15 @@
-// Package others has the other plugins of kube-scheduler judge where the pods of a gang may be: CPU and memory, ports,
-// affinity, topology spread constraints, and whatever else the profile has Filter plugins for.
+// Package others runs the other plugins of kube-scheduler for the pods of a gang: CPU and memory, ports, affinity,
+// topology spread constraints, and all other Filter plugins of the profile.
 //
-//	Others     pods of the gang on nodes of the snapshot: those that were added before count; it implements trial.Others
-//	ask.go     one question to a node, with pods that are nominated for it
-//	spread.go  topology spread constraints, which are counted here once more
-//	room.go    how many pods of a class a node takes
-//	Without    pods of the gang itself are not nominated, as far as the gang is concerned
+//	Others     holds pods of the gang on nodes of the snapshot, where they count for later ones; it implements trial.Others
+//	ask.go     filters one node, with the pods that are nominated for it
+//	spread.go  counts topology spread constraints once more
+//	room.go    counts how many pods of a class a node takes
+//	Without    hides the nominations of the gang's own pods
 //
-// Plugins learn of pods that are added by the NodeInfo and by their PreFilter extensions. What they look up elsewhere they
-// do not see, and so a plan may turn out not to be possible when the pods are bound, and is made anew: when VolumeBinding
-// finds for several pods the same PersistentVolume without a claim, or room for the volume of each, but not of all, in a
-// CSIStorageCapacity; when several pods of the gang use one claim with ReadWriteOncePod that nobody uses yet; and when
-// PodTopologySpread has default constraints with DoNotSchedule.
+// Plugins learn of added pods through the NodeInfo and their PreFilter extensions only. So a plan may turn out to be
+// impossible when the pods are bound, and the gang is planned again: when VolumeBinding finds the same unbound
+// PersistentVolume for several pods, or room in a CSIStorageCapacity for the volume of each but not of all; when
+// several pods of the gang use one ReadWriteOncePod claim that is not in use yet; and when PodTopologySpread has
+// default constraints with DoNotSchedule.
 package others

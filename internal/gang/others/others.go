@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// Framework is what is needed of kube-scheduler. Its own Framework has all of it.
+// Framework is the part of kube-scheduler's Framework that this package needs.
 type Framework interface {
 	RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
 	RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status
@@ -28,39 +28,39 @@ type Framework interface {
 type Others struct {
 	ctx context.Context
 	run Framework
-	// nodes are those of the snapshot, and changed the same with pods of the gang on them.
+	// nodes are the nodes of the snapshot. changed holds those with pods of the gang, with these pods added.
 	nodes   []fwk.NodeInfo
 	changed map[int]fwk.NodeInfo
 	classes []*class
 	// repelling is set if any class has required anti-affinity.
 	repelling bool
 	added     []added
-	// refused has why a class was last refused on nodes, by class and then by position of the node.
+	// refused holds the last reason why a node refused a class, by class and then by position of the node.
 	refused []map[int]string
 }
 
-// class is what plugins know about pods that are alike.
+// A class is the plugins' state for pods that are alike.
 type class struct {
 	pod   fwk.PodInfo
 	state fwk.CycleState
-	// nodes are those that PreFilter named, nil if it named none, and namedBy are the plugins that did. rejected is set
-	// if it rejected the pods.
+	// nodes are the nodes that PreFilter returned, nil if it left the choice open, and namedBy the plugins that
+	// returned them. rejected is set if PreFilter rejected the pods.
 	nodes    sets.Set[string]
 	namedBy  string
 	rejected *fwk.Status
-	// spread has the topology spread constraints, nil if there are none.
+	// spread holds the topology spread constraints, nil if there are none.
 	spread *spread
 }
 
 type added struct {
 	class, node int
 	pod         fwk.PodInfo
-	// before is what the node was like, nil if it had no pods of the gang.
+	// before is the previous entry of changed for the node.
 	before fwk.NodeInfo
 }
 
-// New has PreFilter plugins look at one pod of each class. Mark is called for the state of each of these attempts,
-// before any plugin sees it: the caller's own plugin has to return Skip for it.
+// New runs the PreFilter plugins for one pod of each class. It calls mark with each cycle state before any plugin
+// sees it: the caller's own plugin must return Skip for it.
 func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod, mark func(fwk.CycleState)) (*Others, error) {
 	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo)}
 	for _, pod := range pods {
@@ -88,13 +88,13 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 	return o, nil
 }
 
-// IsTied reports whether it depends on pods on other nodes where the pod may be.
+// IsTied reports whether pods on other nodes influence where the pod may be.
 func IsTied(pod *v1.Pod) bool {
 	return IsOrdered(pod) || pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil &&
 		len(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
-// IsOrdered reports whether it matters to the pod in which order the others of its gang are placed.
+// IsOrdered reports whether the order in which the gang's pods are placed matters to the pod.
 func IsOrdered(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c v1.TopologySpreadConstraint) bool {
 		return c.WhenUnsatisfiable == v1.DoNotSchedule
@@ -111,7 +111,7 @@ func (o *Others) Add(class, node int, pod *v1.Pod) gang.Answer {
 	}
 	podInfo, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return gang.No // It has the same affinity as the first one, which was understood.
+		return gang.No // The pod has the same affinity as the first one of its class, which was valid.
 	}
 	next := info.Snapshot()
 	next.AddPodInfo(podInfo)
@@ -144,7 +144,7 @@ func (o *Others) Remove() {
 	}
 }
 
-// forget has plugins forget a pod that some classes were told of.
+// forget removes a pod from the plugins' state of some classes.
 func (o *Others) forget(classes []*class, pod fwk.PodInfo, info fwk.NodeInfo) {
 	for _, c := range classes {
 		if c.rejected == nil {
@@ -153,7 +153,7 @@ func (o *Others) forget(classes []*class, pod fwk.PodInfo, info fwk.NodeInfo) {
 	}
 }
 
-// count has classes count a pod of the gang for their topology spread constraints.
+// count counts a pod of the gang in the topology spread constraints of all classes.
 func (o *Others) count(pod *v1.Pod, node, by int) {
 	for _, c := range o.classes {
 		if c.spread != nil {
@@ -165,7 +165,7 @@ func (o *Others) count(pod *v1.Pod, node, by int) {
 // Has reports whether a node has pods of the gang.
 func (o *Others) Has(node int) bool { return o.changed[node] != nil }
 
-// at is a node with the pods of the gang on it.
+// at returns a node with the gang's pods on it.
 func (o *Others) at(node int) fwk.NodeInfo {
 	if info := o.changed[node]; info != nil {
 		return info

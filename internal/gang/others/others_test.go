@@ -18,14 +18,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// fakeFramework takes so many pods on a node, and says what it is told to of pods by name.
+// fakeFramework takes a number of pods on each node, and gives the configured answers for pods by name.
 type fakeFramework struct {
 	room      int
 	rejects   map[string]*fwk.Status
 	names     map[string]sets.Set[string]
 	broken    map[string]bool
 	nominated map[string][]fwk.PodInfo
-	// told is how many pods AddPod was called for, less those of RemovePod, by class.
+	// told is the number of AddPod calls, less RemovePod calls, by class.
 	told map[string]int
 }
 
@@ -79,7 +79,7 @@ func newOthers(t *testing.T, f *fakeFramework, pods ...*v1.Pod) *Others {
 	return o
 }
 
-// TestAddAndRemove: what was placed before counts, and what is removed is forgotten, by plugins as well.
+// TestAddAndRemove: pods added before count, and plugins forget removed pods as well.
 func TestAddAndRemove(t *testing.T) {
 	t.Parallel()
 	f := &fakeFramework{room: 2}
@@ -104,7 +104,7 @@ func TestAddAndRemove(t *testing.T) {
 	require.Empty(t, o.Refusals(0))
 }
 
-// TestPreFilter: what PreFilter plugins say holds for all nodes.
+// TestPreFilter: the results of PreFilter plugins apply to all nodes.
 func TestPreFilter(t *testing.T) {
 	t.Parallel()
 	f := &fakeFramework{
@@ -125,7 +125,7 @@ func TestPreFilter(t *testing.T) {
 	o.Remove()
 }
 
-// TestUnknown: what a plugin cannot say is not "no", and nothing of the pod stays.
+// TestUnknown: an error of a plugin is not "no", and the pod leaves no trace.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	f := &fakeFramework{room: 9, broken: map[string]bool{"b": true}}
@@ -139,7 +139,7 @@ func TestUnknown(t *testing.T) {
 	require.ErrorContains(t, err, "no connection")
 }
 
-// TestNominated: pods that are nominated take room, but neither those of the gang nor those of a lower priority.
+// TestNominated: nominated pods take room, except those of the gang and those of lower priority.
 func TestNominated(t *testing.T) {
 	t.Parallel()
 	low := int32(-1)
@@ -162,7 +162,7 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// TestRepels: anti-affinity of pods that were placed before counts for classes that InterPodAffinity passes over.
+// TestRepels: anti-affinity of placed pods counts for classes that InterPodAffinity skips.
 func TestRepels(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func TestRepels(t *testing.T) {
 	}
 }
 
-// TestRoom: pods of a class are counted on a node by themselves, and nothing stays of them.
+// TestRoom: pods of a class are counted on a node by themselves, and leave no trace.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	for room := range 12 {
@@ -207,7 +207,7 @@ type known struct{}
 
 func (k known) Clone() fwk.StateData { return k }
 
-// TestSpread: domains are counted, whatever comes and goes where.
+// TestSpread: the counts of domains stay correct for any sequence of adds and removes.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	pod := podNamed("a", func(p *v1.Pod) {

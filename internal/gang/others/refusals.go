@@ -7,7 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// Rejected returns why PreFilter plugins reject pods of a class wherever they are, "" if they do not.
+// Rejected returns why PreFilter plugins reject pods of a class on all nodes, "" if they do not.
 func (o *Others) Rejected(class int) string {
 	if status := o.classes[class].rejected; status != nil {
 		return status.Message()
@@ -15,14 +15,15 @@ func (o *Others) Rejected(class int) string {
 	return ""
 }
 
-// Named returns which nodes PreFilter plugins name for pods of a class, nil if they leave the choice, and what is said of
-// all other nodes.
+// Named returns the nodes that PreFilter plugins name for pods of a class, nil if they leave the choice open. why is
+// the reason for all other nodes.
 func (o *Others) Named(class int) (nodes sets.Set[string], why string) {
 	c := o.classes[class]
 	return c.nodes, notNamed(c)
 }
 
-// Refusals returns why pods of a class were last refused on nodes since Reset, and on how many.
+// Refusals returns the reasons why nodes have refused pods of a class since Reset, with the number
+// of nodes. Only the last reason of each node counts.
 func (o *Others) Refusals(class int) map[string]int {
 	reasons := make(map[string]int)
 	for _, why := range o.refused[class] {
@@ -31,18 +32,18 @@ func (o *Others) Refusals(class int) map[string]int {
 	return reasons
 }
 
-// Note remembers that a class was refused on a node for another reason, since it was last asked about.
+// Note replaces the reason why a node refuses a class.
 func (o *Others) Note(class, node int, why string) { o.refused[class][node] = why }
 
-// Reset forgets what was refused.
+// Reset forgets all reasons.
 func (o *Others) Reset() {
 	for _, nodes := range o.refused {
 		clear(nodes)
 	}
 }
 
-// Without is a framework in which some pods are not nominated for nodes: those of a gang that is planned anew, since they
-// are judged where they are planned now.
+// Without returns a framework that hides the nominations of some pods: those of the gang being planned, because the
+// plan decides where they go.
 func Without(run Framework, pods []*v1.Pod) Framework {
 	w := &without{Framework: run, pods: sets.New[types.UID]()}
 	for _, pod := range pods {

@@ -4,8 +4,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// Room returns how many pods of a class a node takes, if these are all there is of the gang, up to most. Nothing may have
-// been added. Topology spread constraints are left out. A guess that is right saves time.
+// Room returns how many pods of a class a node takes without other pods of the gang, up to most. Others must hold no
+// pods. Room ignores topology spread constraints. A correct guess saves time.
 func (o *Others) Room(class, node, guess, most int) int {
 	c := o.classes[class]
 	if answer, _ := o.ask(class, node, o.nodes[node]); answer != gang.Yes {

@@ -15,33 +15,33 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// spreadState is where PodTopologySpread keeps what it knows in the state of an attempt.
+// spreadState is the key of PodTopologySpread's data in the cycle state.
 const spreadState fwk.StateKey = "PreFilter" + names.PodTopologySpread
 
-// notSpread is why a node is refused.
+// notSpread is the reason for a refused node.
 const notSpread = "node(s) didn't match pod topology spread constraints"
 
-// spread are the constraints of a class that have to be satisfied. PodTopologySpread keeps track of the two domains with
-// the fewest pods only, which is enough for pods that come and go on one node. After pods were added to several it may take
-// another number for the lowest, and let pods pass that it would not if it looked again.
+// spread holds the hard constraints of a class. PodTopologySpread itself tracks only the two domains with the fewest
+// pods, which is enough for pods that come and go on one node. After pods were added to several nodes, its minimum may
+// be wrong, and it may let pods pass that a fresh look would reject.
 type spread struct {
 	pod         *v1.Pod
 	constraints []*constraint
 }
 
-// constraint has how many matching pods there are by domain.
+// A constraint counts the matching pods by domain.
 type constraint struct {
 	*v1.TopologySpreadConstraint
 	selector labels.Selector
-	// self is whether the pod matches itself.
+	// self is 1 if the pod matches its own selector, else 0.
 	self int
 	pods map[string]int
-	// domains are how many have so many pods, and lowest is the number of pods in the one with the fewest.
+	// domains is the number of domains by their number of pods, and lowest the smallest number of pods in any domain.
 	domains map[int]int
 	lowest  int
 }
 
-// newSpread returns nil if there are no such constraints, or if the profile does not look at them.
+// newSpread returns nil if there are no hard constraints, or if the profile does not check them.
 func newSpread(pod *v1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) (*spread, error) {
 	s := &spread{pod: pod}
 	for i := range pod.Spec.TopologySpreadConstraints {
@@ -79,7 +79,7 @@ func newSpread(pod *v1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) (*spread
 	return s, nil
 }
 
-// selectorOf is the selector of a constraint. The API server may have added the labels of MatchLabelKeys already.
+// selectorOf returns the selector of a constraint. The API server may have added the labels of MatchLabelKeys already.
 func selectorOf(c *v1.TopologySpreadConstraint, pod *v1.Pod) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *spread) counts(c *constraint, node *v1.Node, required nodeaffinity.Requ
 		}
 	}
 	if ptr.Deref(c.NodeAffinityPolicy, v1.NodeInclusionPolicyHonor) == v1.NodeInclusionPolicyHonor {
-		if match, _ := required.Match(node); !match { // An error does not count, as for kube-scheduler.
+		if match, _ := required.Match(node); !match { // As in kube-scheduler, an error means no match.
 			return false
 		}
 	}
@@ -115,7 +115,7 @@ func (s *spread) counts(c *constraint, node *v1.Node, required nodeaffinity.Requ
 	return true
 }
 
-// matching returns how many pods of a node match.
+// matching returns the number of matching pods on a node.
 func (c *constraint) matching(info fwk.NodeInfo, namespace string) (n int) {
 	if c.selector.Empty() {
 		return 0
@@ -129,7 +129,7 @@ func (c *constraint) matching(info fwk.NodeInfo, namespace string) (n int) {
 	return n
 }
 
-// allows reports whether one more pod of the class on a node keeps the constraints.
+// allows reports whether one more pod of the class on a node satisfies the constraints.
 func (s *spread) allows(node *v1.Node) bool {
 	for _, c := range s.constraints {
 		value, found := node.Labels[c.TopologyKey]
@@ -144,7 +144,7 @@ func (s *spread) allows(node *v1.Node) bool {
 	return true
 }
 
-// add counts a pod of the gang on a node, or takes it away if by is -1.
+// add counts a pod of the gang on a node (by is 1), or removes it (by is -1).
 func (s *spread) add(pod *v1.Pod, node *v1.Node, by int) {
 	if pod.Namespace != s.pod.Namespace {
 		return

@@ -12,16 +12,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 )
 
-// class is a number of pods that are alike.
+// A class is a number of pods that are alike.
 type class struct {
 	members []Member
 	view    *View
 }
 
-// first is the pod that plugins are asked about.
+// first returns the pod that represents the class when plugins are asked.
 func (c *class) first() *v1.Pod { return c.members[0].Pod.Pod }
 
-// classes sorts the pods into those that are alike, the ones that want most first.
+// classes sorts the pods into classes: pods whose order of placement matters last, and otherwise
+// those that need the most devices first.
 func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class, err error) {
 	labels := p.labelsThatMatter(pods)
 	byKey := make(map[string]*class)
@@ -49,7 +50,7 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 	return classes, nil
 }
 
-// areAlike reports whether each pod can have what is planned for any other one.
+// areAlike reports whether any pod can take the place planned for any other one.
 func areAlike(classes []*class) bool {
 	return len(classes) == 1 && (classes[0].members[0].Made == nil || !classes[0].members[0].Made.Varies)
 }
@@ -61,9 +62,9 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// labelsThatMatter returns the keys of labels by which pods of a gang may be selected: by affinity and spread constraints
-// of the gang, and by anti-affinity of pods that are on nodes. By other labels controllers tell pods apart that are alike,
-// for instance by their number.
+// labelsThatMatter returns the keys of labels by which pods of the gang may be selected: by the gang's own affinity and
+// spread constraints, and by the anti-affinity of pods on nodes. Other labels, for example a pod's index, do not make
+// pods different.
 func (p *Planner) labelsThatMatter(pods []*v1.Pod) sets.Set[string] {
 	keys := sets.New[string]()
 	for _, info := range p.Nodes {

@@ -6,8 +6,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// firstAlternatives returns classes of the same pods that ask for nothing but the first alternative of each request, and
-// whether that makes a difference.
+// firstAlternatives returns classes of the same pods in which each request has only its first alternative. differs
+// reports whether any request had more.
 func firstAlternatives(classes []*class) (first []*class, differs bool) {
 	for _, c := range classes {
 		next := *c

@@ -10,20 +10,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// area is some nodes to be tried, in this order.
+// An area is a list of nodes to try, in this order.
 type area struct {
-	// name is that of the domain, "" if it is none.
+	// name is the name of the domain, "" if the area is no domain.
 	name  string
 	nodes []int
 	// running is set if all pods of the gang that have a node are in the domain.
 	running bool
-	// blocked returns which devices of a node must not be taken, nil for none. It may be nil itself.
+	// blocked returns the devices of a node that must not be taken, nil for none. It may be nil itself.
 	blocked func(*v1.Node) *ledger.Use
-	// room is for how many pods like those of the gang there is room, and most is what no search can exceed of the gang.
+	// room is the number of pods like the gang's that fit, and most an upper bound for the gang's pods that any search
+	// can place.
 	room, most int
 }
 
-// seen is what the allocator is to know about a node of the area.
+// seen returns a site function that treats the blocked devices as used.
 func (w *area) seen(site func(*v1.Node) allocator.Site) func(*v1.Node) allocator.Site {
 	if w.blocked == nil {
 		return site
@@ -42,7 +43,7 @@ func (w *area) seen(site func(*v1.Node) allocator.Site) func(*v1.Node) allocator
 	}
 }
 
-// blocking returns which devices of a node belong to other domains.
+// blocking returns a function for the devices of a node that belong to other domains.
 func blocking(key domain.Key, name string, pools func(*v1.Node) []*inventory.NodePool) func(*v1.Node) *ledger.Use {
 	if key.Attribute == "" {
 		return nil

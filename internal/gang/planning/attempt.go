@@ -12,24 +12,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// attempt is one attempt to plan a gang.
+// An attempt is one attempt to plan a gang.
 type attempt struct {
 	*Planner
 	ctx     context.Context
 	gang    Gang
 	classes []*class
 	nodes   []*v1.Node
-	// rest judges all but devices. Between two searches it has no pods.
+	// rest judges everything except devices. Between two searches it holds no pods.
 	rest *others.Others
-	// candidates are the nodes to be tried, in this order.
+	// candidates are the nodes to try, in this order.
 	candidates []int
-	// tasks are what so many pods need, and users how many pods use a claim.
+	// tasks caches allocator tasks, and users holds the number of pods by open claim.
 	tasks map[taskKey]*allocator.Task
 	users map[types.UID]int
 	out   *Outcome
 }
 
-// askOthers has other plugins look at a pod of each class.
+// askOthers runs the PreFilter plugins for a pod of each class.
 func (a *attempt) askOthers() (err error) {
 	var pods []*v1.Pod
 	for _, c := range a.classes {
@@ -57,7 +57,7 @@ func (a *attempt) try(where area, need int) (*gang.Result, error) {
 	return &result, nil
 }
 
-// world is what a trial in an area is made with.
+// world returns the input of a trial in an area.
 func (a *attempt) world(where area) trial.World {
 	view := a.classes[0].view
 	world := trial.World{Solver: a.Solver, Nodes: a.nodes, Site: where.seen(view.Site), Valued: where.seen(view.Valued)}
@@ -72,7 +72,7 @@ func (a *attempt) world(where area) trial.World {
 	return world
 }
 
-// problem is what the search is asked, with nodes to be tried.
+// problem returns the input of a search on some nodes.
 func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
 	problem := gang.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
 	if key := a.spreadBy(); key != "" {
@@ -89,7 +89,7 @@ func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
 	return problem
 }
 
-// note remembers what was missing when most of the pods were placed at the same time.
+// note stores what was missing, if more pods than ever were placed at the same time.
 func (a *attempt) note(most []int) {
 	fit := 0
 	for _, n := range most {
@@ -119,8 +119,8 @@ func (a *attempt) note(most []int) {
 	}
 }
 
-// knownToLack returns on how many nodes there are no devices for what a pod asks for by extended resources, so that none of
-// these was asked. Those where a device plugin offers some were asked nevertheless, and have none left either.
+// knownToLack returns the number of nodes without devices for a pod's extended resources: these nodes were not asked.
+// Nodes whose device plugin offers some of the resource were asked nevertheless, and have none left either.
 func (a *attempt) knownToLack(c *class) (nodes int) {
 	if c.members[0].Made == nil || c.view.Has == nil {
 		return 0

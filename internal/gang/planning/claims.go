@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClaimsKey returns a text that is the same for pods whose claims are alike, in the same order: claims that were made for
-// one pod alone if their specs are equal and neither has an allocation, any others only if they are the same.
+// ClaimsKey returns a text that is equal for pods with equivalent claims in the same order. Two claims made for one pod
+// each are equivalent if their specs are equal and neither has an allocation; other claims only if they are the same
+// claim.
 func ClaimsKey(pod *v1.Pod, claims []*resourceapi.ResourceClaim) string {
 	var b strings.Builder
 	for _, claim := range claims {
@@ -27,7 +28,7 @@ func ClaimsKey(pod *v1.Pod, claims []*resourceapi.ResourceClaim) string {
 	return b.String()
 }
 
-// DevicesOf returns how many devices of some classes are allocated to claims.
+// DevicesOf returns the number of devices of some device classes that are allocated to claims.
 func DevicesOf(claims []*resourceapi.ResourceClaim, classes []string) (devices int) {
 	for _, claim := range claims {
 		if claim.Status.Allocation == nil {
@@ -42,7 +43,7 @@ func DevicesOf(claims []*resourceapi.ResourceClaim, classes []string) (devices i
 	return devices
 }
 
-// classOf returns the class of a request of a claim, which may be an alternative ("request/alternative").
+// classOf returns the device class of a claim's request, or of one of its alternatives ("request/alternative").
 func classOf(claim *resourceapi.ResourceClaim, request string) string {
 	name, alternative, _ := strings.Cut(request, "/")
 	for i := range claim.Spec.Devices.Requests {

@@ -11,10 +11,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// inNoDomain is why no node was asked.
+// inNoDomain is the reason if no node was asked.
 const inNoDomain = "node(s) in no such domain or not in that of pods of the group that have a node"
 
-// tryDomains looks for a plan within one domain, or, if that is only preferred, within as few as possible.
+// tryDomains looks for a plan within one domain, or, if that is only preferred, in as few domains as possible.
 func (a *attempt) tryDomains() error {
 	areas := a.areas()
 	if a.gang.Wish.Required {
@@ -62,7 +62,7 @@ func (a *attempt) pools(node *v1.Node) []*inventory.NodePool {
 	return a.classes[0].view.Site(node).Pools
 }
 
-// running returns the domains that have all nodes where pods of the gang are, nil if there are no such nodes.
+// running returns the domains that contain all nodes of the gang's running pods, nil if there are no such nodes.
 func (a *attempt) running() (common sets.Set[string]) {
 	on := sets.New(a.gang.On...)
 	for _, node := range a.nodes {
@@ -82,9 +82,9 @@ func (a *attempt) running() (common sets.Set[string]) {
 	return common
 }
 
-// tryEach tries one domain after the other that may have room for some pods: the tightest first, so that larger holes stay
-// whole, if all pods are to be placed, and otherwise the largest first, where most of them are. It reports whether the gang
-// fits.
+// tryEach tries the domains that may have room for need pods, one after the other. If need is the whole gang, it starts
+// with the tightest, so that larger gaps stay whole; otherwise with the largest, where the most pods fit. It reports
+// whether the gang fits.
 func (a *attempt) tryEach(areas []area, need int) (bool, error) {
 	var order []*area
 	for i := range areas {
@@ -108,7 +108,7 @@ func (a *attempt) tryEach(areas []area, need int) (bool, error) {
 	return false, nil
 }
 
-// tryLargest finds out what is missing in the domain with room for the most pods.
+// tryLargest tries the domain with room for the most pods, to find out what is missing there.
 func (a *attempt) tryLargest(areas []area) error {
 	if len(areas) == 0 {
 		a.rest.Reset()
@@ -125,7 +125,7 @@ func (a *attempt) tryLargest(areas []area) error {
 	return err
 }
 
-// fill fills one domain after the other, and then nodes that are in none.
+// fill tries the nodes domain by domain, and last the nodes that are in no domain.
 func (a *attempt) fill(areas []area) error {
 	a.out.GaveUp, a.out.Pending, a.out.Fit, a.out.Left = false, nil, 0, nil
 	var order []int

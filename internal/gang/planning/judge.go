@@ -10,26 +10,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 )
 
-// Why nodes are refused before other plugins are asked.
+// Reasons for which a node is rejected before other plugins are asked.
 const (
 	noDevices = "devices are missing"
 	notUsable = "node(s) cannot use what the claims of the pod are allocated already"
 )
 
-// judge is a trial that notes on which nodes no other plugin was asked.
+// A judge is a trial that also notes reasons for nodes where no other plugin was asked.
 type judge struct {
 	*trial.Trial
 	rest *witness
-	// claims has for each class the first one with claims like its own.
+	// claims holds, by class, the first class with the same Claims.
 	claims []int
-	// lacking are nodes without devices for such claims. More pods elsewhere do not change that if the trial is Apart, and
-	// with more pods on the node there are no more devices.
+	// lacking holds the nodes without devices for such claims. More pods elsewhere do not change that if the trial is
+	// Apart, and more pods on the node leave no more devices.
 	lacking map[lack]bool
 }
 
 type lack struct{ claims, node int }
 
-// witness notices when other plugins are asked.
+// A witness notices whether other plugins are asked.
 type witness struct {
 	*others.Others
 	asked bool
@@ -78,7 +78,7 @@ func (j *judge) Add(class, node int) gang.Answer {
 	return answer
 }
 
-// isUsable reports whether a node can use what the claims of a class are allocated already.
+// isUsable reports whether a node can use the existing allocations of a class's claims.
 func (j *judge) isUsable(class, node int) bool {
 	usable := j.Classes[class][0].Usable
 	return usable == nil || usable(j.Nodes[node])

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// order puts the nodes first where the devices that most pods want cost the least, and leaves out those that are known
-// to be for none of the pods.
+// order sorts the candidates: first the nodes on which the devices of the first class cost the least. It leaves out
+// nodes that are known to suit no class.
 func (a *attempt) order() {
 	for i, node := range a.nodes {
 		if a.mayHave(node.Name) {
@@ -35,7 +35,7 @@ func (a *attempt) order() {
 	}
 }
 
-// mayHave reports whether a node may be for pods of any class.
+// mayHave reports whether a node may suit pods of any class.
 func (a *attempt) mayHave(name string) bool {
 	for i, c := range a.classes {
 		named, _ := a.rest.Named(i)
@@ -46,8 +46,8 @@ func (a *attempt) mayHave(name string) bool {
 	return false
 }
 
-// spreadBy returns the topology that pods have to be spread over, "" if there is none. It takes fewer tries if
-// nodes come from one domain after the other, instead of all from the same.
+// spreadBy returns the topology key over which pods must be spread, "" if there is none. The search takes
+// fewer tries if successive nodes are in different domains.
 func (a *attempt) spreadBy() string {
 	for _, c := range a.classes {
 		for i := range c.first().Spec.TopologySpreadConstraints {
@@ -59,7 +59,7 @@ func (a *attempt) spreadBy() string {
 	return ""
 }
 
-// inTurn returns the list with one of each group, then the second of each, and so on.
+// inTurn interleaves groups: the first member of each group, then the second of each, and so on.
 func inTurn(list []int, group func(int) string) []int {
 	rounds := make(map[string]int)
 	round := make(map[int]int, len(list))
@@ -73,7 +73,7 @@ func inTurn(list []int, group func(int) string) []int {
 	return sorted
 }
 
-// roundsOf returns the positions where groups come again.
+// roundsOf returns the positions where the first group repeats.
 func roundsOf(list []int, group func(int) string) (rounds []int) {
 	seen := sets.New[string]()
 	for position, n := range list {
@@ -87,7 +87,7 @@ func roundsOf(list []int, group func(int) string) (rounds []int) {
 	return rounds
 }
 
-// appendNew appends what is not there yet.
+// appendNew appends the elements that list does not contain.
 func appendNew(list, more []int) []int {
 	there := sets.New(list...)
 	for _, n := range more {

@@ -15,84 +15,84 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// Gang is what is to be planned.
+// A Gang is the input of Planner.Plan.
 type Gang struct {
 	// Name is "namespace/name" of the group.
 	Name string
-	// Pods are those that wait, of which Need have to be placed.
+	// Pods are the waiting pods; at least Need of them have to be placed.
 	Pods []*v1.Pod
 	Need int
-	// Wish is what their nodes are to have in common, and On are the nodes where other pods of the gang are.
+	// Wish is the domain that the nodes must or should share, and On holds the nodes of the gang's running pods.
 	Wish domain.Wish
 	On   []string
-	// AnyOrder is set if it is not known in which order the pods will take their seats. Those for which that matters are
-	// planned only if all are alike, so that any pod can take the seat of any other.
+	// AnyOrder is set if the order in which the pods will take their seats is not known. If that order matters to any
+	// pod, the gang is planned only if all pods are alike: then any pod can take any seat.
 	AnyOrder bool
 }
 
-// Member is a pod with its claims.
+// A Member is a pod with its claims.
 type Member struct {
 	trial.Pod
-	// Claims is the same for pods whose claims are alike.
+	// Claims is equal for pods whose claims are alike.
 	Claims string
 }
 
-// View is what is known of devices, as one of the pods sees them.
+// A View is one pod's view of the devices.
 type View struct {
-	// Site is what the allocator is to know about a node, without an objective, and Valued with one.
+	// Site returns the allocator's site of a node, without an objective, and Valued with one.
 	Site, Valued func(*v1.Node) allocator.Site
 	// Tied is set if the pod may get devices that several nodes reach.
 	Tied bool
-	// Has are the nodes that have devices for the pod, or might have; nil if nothing is known.
+	// Has holds the nodes that have devices for the pod, or might have; nil if that is not known.
 	Has sets.Set[string]
-	// Value is what the devices cost on a node, and whether that is known. nil if nothing is.
+	// Value returns the cost of the devices on a node, and whether it is known. It is nil if no cost is known.
 	Value func(node string) (allocator.Value, bool)
 }
 
-// Planner plans gangs, in one cycle of kube-scheduler.
+// A Planner plans gangs, in one scheduling cycle.
 type Planner struct {
 	Solver    *allocator.Solver
 	Framework others.Framework
-	// Mark marks the state of attempts that are not the plugin's own, see others.New.
+	// Mark marks the cycle state of attempts that others.New makes; see there.
 	Mark  func(fwk.CycleState)
 	Nodes []fwk.NodeInfo
-	// Describe returns what a pod is planned with. Its error is why the pod cannot be scheduled anywhere for the moment.
+	// Describe returns a pod with its claims. Its error says why the pod cannot be scheduled anywhere for now.
 	Describe func(*v1.Pod) (Member, error)
-	// View is asked for the first pod of each class.
+	// View is called for the first pod of each class.
 	View func(context.Context, *v1.Pod) (*View, error)
-	// Steps is the budget of a search that turns back, see gang.Problem.
+	// Steps is the budget of a search with backtracking; see gang.Problem.
 	Steps int
 }
 
-// Outcome is what came of planning a gang.
+// Outcome is the result of Planner.Plan.
 type Outcome struct {
-	// Plan is nil if the gang does not fit, or if that is not known.
+	// Plan is nil if the gang does not fit, or if that is unknown.
 	Plan *trial.Plan
-	// GaveUp is set if it is not known, and Pending is what has to be found out first, if it is that.
+	// GaveUp is set if the answer is unknown. Pending is the evaluation to wait for, if that is the reason.
 	GaveUp  bool
 	Pending error
-	// Pods is how many there are to be placed, Need how many have to be, and Fit how many could be.
+	// Pods is the number of pods to place, Need the minimum, and Fit the most that fit at once.
 	Pods, Need, Fit int
-	// Left are pods of which nodes had no room for more, and how many of them are needed, by class.
+	// Left holds, by class, the pods for which nodes had no room, as far as they are needed.
 	Left []Left
-	// Wish is what nodes are to have in common.
+	// Wish is copied from the Gang.
 	Wish domain.Wish
 }
 
-// Left is a class of pods of which not all fit.
+// Left describes a class whose pods do not all fit.
 type Left struct {
 	Pod Member
-	// Pods is how many more of them are missing, at most.
+	// Pods is the number of its pods that are missing, at most.
 	Pods int
-	// Rejected is why there is no node at all for them, "" if that is not so.
+	// Rejected is why no node at all can take them, "" if nodes were tried.
 	Rejected string
-	// NoDevices is on how many nodes devices were missing, and Refusals has what other plugins said, and of how many
-	// nodes. No node counts twice.
+	// NoDevices is the number of nodes where devices were missing. Refusals holds the numbers of nodes by the
+	// reasons that other plugins gave. No node counts twice.
 	NoDevices int
 	Refusals  map[string]int
 }
 
-// Plan plans a gang. The error is why it cannot be scheduled at all for the moment, or what went wrong.
+// Plan plans a gang. The error says why the gang cannot be scheduled at all for now, or what went wrong.
 //
 // If all pods can have the first alternatives of their requests (KEP-4816), they get them.
 func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
@@ -111,7 +111,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	return p.plan(ctx, g, classes)
 }
 
-// plan is Plan for pods that are sorted into classes.
+// plan does the same as Plan, for pods sorted into classes.
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
 		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task),
@@ -132,7 +132,7 @@ func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outc
 	return a.out, err
 }
 
-// Older orders pods by when they were created, and by name.
+// Older compares pods by creation time, then by name.
 func Older(a, b *v1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

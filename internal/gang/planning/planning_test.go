@@ -210,7 +210,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestPodsDiffer: pods without devices go where there are none, and others with anti-affinity keep them away.
+// TestPodsDiffer: pods without devices go to nodes without devices, and other pods with anti-affinity keep them away.
 func TestPodsDiffer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{gpus: 1, cpu: "1"}, node{cpu: "1"}, node{cpu: "1"})
@@ -231,7 +231,7 @@ func TestPodsDiffer(t *testing.T) {
 	require.Equal(t, "2 of 3 pods fit: 1 node(s) didn't satisfy the anti-affinity rules of pods of the group", outcome.Reason(func([]string) string { return "" }))
 }
 
-// TestSpreadOverMany: a domain without room keeps the others from getting a second pod, however many they are.
+// TestSpreadOverMany: a full domain prevents a second pod in all others, however many there are.
 func TestSpreadOverMany(t *testing.T) {
 	t.Parallel()
 	nodes := []node{{rack: "full", edit: tainted}}
@@ -280,7 +280,7 @@ func TestNominated(t *testing.T) {
 	require.NotNil(t, outcome.Plan, "whoever has a higher priority need not wait for it")
 }
 
-// TestReasonIsBounded: plugins may say a lot, in many ways, and it is always the same.
+// TestReasonIsBounded: the reasons of plugins are cut and limited, and the text is always the same.
 func TestReasonIsBounded(t *testing.T) {
 	t.Parallel()
 	o := &Outcome{Need: 9, Left: []Left{{Pods: 9, Refusals: make(map[string]int)}}}

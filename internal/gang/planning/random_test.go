@@ -18,17 +18,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 )
 
-// tries is a search that tries all assignments. It has kube-scheduler's plugins judge each pod from scratch, with those
-// placed before on their nodes in the snapshot.
+// tries is a search that tries all assignments. It runs kube-scheduler's plugins for each pod from scratch, with the
+// earlier pods on their nodes in the snapshot.
 type tries struct {
 	*world
 	free  []int64
 	known map[string]int
-	// rack is the only one to be tried, "" for all.
+	// rack is the only rack to try, "" for all.
 	rack string
 }
 
-// mostIn is how many pods fit at most: in one rack, if they have to be in one.
+// mostIn returns the largest number of pods that fit: in one rack, if they must share one.
 func (tr *tries) mostIn(g Gang) (most int) {
 	racks := []string{""}
 	if g.Wish.Required {
@@ -42,8 +42,8 @@ func (tr *tries) mostIn(g Gang) (most int) {
 	return most
 }
 
-// most is how many of the pods fit at most, whatever the order in which they are placed. Names of pods that are alike begin
-// alike.
+// most returns the largest number of pods that fit, in any order of placement. Pods that are alike have the same name
+// up to the first hyphen.
 func (tr *tries) most(left []*v1.Pod) int {
 	var at []string
 	for _, pod := range tr.running {
@@ -80,7 +80,7 @@ func (tr *tries) most(left []*v1.Pod) int {
 
 func kindOf(pod *v1.Pod) string { kind, _, _ := strings.Cut(pod.Name, "-"); return kind }
 
-// nodesFor returns the nodes that take a pod as things are.
+// nodesFor returns the nodes that take a pod in the current state.
 func (tr *tries) nodesFor(pod *v1.Pod) (nodes []int) {
 	tr.lister.Snapshot = schedulercache.NewSnapshot(tr.running, tr.nodes)
 	state := framework.NewCycleState()
@@ -228,7 +228,7 @@ func randomWorld(t *testing.T, r *rand.Rand) *world {
 	return w
 }
 
-// describe is what one needs to know if a world is judged wrongly.
+// describe prints a world in which the result is wrong.
 func (w *world) describe(g Gang) string {
 	var b strings.Builder
 	for _, n := range w.nodes {

@@ -14,11 +14,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// mostOnNode is up to which number pods that a node has room for are counted.
+// mostOnNode is the number up to which pods are counted on a node.
 const mostOnNode = 256
 
-// measure finds out how much room there is in an area, beyond what the gang takes. Classes with claims that are alike are
-// counted as one, since there may be as many classes as pods.
+// measure computes an area's room for pods like the gang's, beyond the gang's own number. It counts classes with equal
+// claims as one, since there may be as many classes as pods.
 func (a *attempt) measure(where *area) {
 	where.room, where.most = 0, 0
 	pods, shares, ordered := 0, 0.0, false
@@ -32,9 +32,9 @@ func (a *attempt) measure(where *area) {
 		if len(group) == 1 {
 			where.most += min(members, room)
 		} else {
-			where.most += min(members, devices) // What other plugins say of one class is not so for the next.
+			where.most += min(members, devices) // Other plugins may treat each class differently.
 		}
-		// As if all wanted the same: the share of the room that these take.
+		// If all pods were of this group: the share of the room that its members take.
 		shares += float64(members) / (float64(room) + 1e-9)
 		pods += members
 		where.room = room
@@ -42,12 +42,12 @@ func (a *attempt) measure(where *area) {
 	if pods > 0 && len(a.classes) > 1 {
 		where.room = int(float64(pods)/shares + 0.5)
 	}
-	if ordered { // Alone they may find no room, and with others of the gang they do.
+	if ordered { // Pods that fit nowhere alone may fit beside others of the gang.
 		where.most = len(a.gang.Pods)
 	}
 }
 
-// groups returns classes with claims that are alike, without those that are rejected everywhere.
+// groups returns the classes grouped by equal claims, without classes that are rejected everywhere.
 func (a *attempt) groups() (groups [][]int) {
 	byClaims := make(map[string]int)
 	for i, c := range a.classes {
@@ -66,8 +66,8 @@ func (a *attempt) groups() (groups [][]int) {
 	return groups
 }
 
-// roomFor returns for how many pods of a class nodes have devices, and how many they take, if they have nothing else of the
-// gang. Nodes that are alike follow each other often, so the last answer is the next guess.
+// roomFor returns the number of pods of a class for which the area's nodes have devices, and the number that they take,
+// without other pods of the gang. Similar nodes often follow each other, so the last answer is the next guess.
 func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	c := a.classes[class]
 	site := where.seen(c.view.Site)
@@ -89,7 +89,7 @@ func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	return devices, room
 }
 
-// roomOfDevices returns for how many pods of a class a node has devices.
+// roomOfDevices returns the number of pods of a class for which a node has devices.
 func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) allocator.Site, guess int) int {
 	open, kind := a.classes[class].members[0].OpenOn(node)
 	if len(open) == 0 {
@@ -109,13 +109,13 @@ func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) al
 	})
 }
 
-// taskKey is so many pods of a class, on nodes of a kind; see trial.Made.
+// A taskKey stands for a number of pods of a class, on nodes of a kind; see trial.Made.
 type taskKey struct {
 	class, pods int
 	kind        string
 }
 
-// task is what so many pods need on a node, each of them the like of some open claims.
+// task returns the allocator task for key.pods pods, each with claims like the open ones.
 func (a *attempt) task(key taskKey, open []*resourceapi.ResourceClaim) *allocator.Task {
 	if a.tasks[key] == nil {
 		a.tasks[key] = a.Solver.Prepare(a.claimsOf(open, key.pods))
@@ -123,8 +123,8 @@ func (a *attempt) task(key taskKey, open []*resourceapi.ResourceClaim) *allocato
 	return a.tasks[key]
 }
 
-// claimsOf returns the claims of so many pods with claims like these. Those that several pods of the gang use are there once,
-// and of the others there are copies, since there may be more such pods than the gang has.
+// claimsOf returns the claims of a number of pods like the one with these open claims. A claim that several pods of the
+// gang share is there once; other claims are copied, since there may be more such pods than the gang has.
 func (a *attempt) claimsOf(open []*resourceapi.ResourceClaim, pods int) (claims []*resourceapi.ResourceClaim) {
 	if a.users == nil {
 		a.users = make(map[types.UID]int)

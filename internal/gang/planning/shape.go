@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// shapeOf returns a text that is the same for pods that every plugin judges alike, as long as their claims are. It has all
-// of the specification but what no Filter plugin of kube-scheduler 1.37 looks at, and of labels those that matter.
+// shapeOf returns a text that is equal for pods that every plugin judges alike, provided that their claims are alike.
+// It leaves out the parts of the spec that no Filter plugin of kube-scheduler 1.37 reads, and all labels that are not
+// given.
 func shapeOf(pod *v1.Pod, labels sets.Set[string]) string {
 	spec := pod.Spec
 	spec.Hostname, spec.Subdomain, spec.HostAliases = "", "", nil
@@ -22,11 +23,11 @@ func shapeOf(pod *v1.Pod, labels sets.Set[string]) string {
 		volume.Name = ""
 		spec.Volumes = append(spec.Volumes, volume)
 		if volume.Ephemeral != nil {
-			shape.Name = pod.Name // Its claim is named after the pod, and no other pod has it.
+			shape.Name = pod.Name // The volume's claim is named after the pod, and belongs to no other pod.
 		}
 	}
 	spec.ResourceClaims = nil
-	for i := range pod.Spec.ResourceClaims { // Which claims they are is not for the shape.
+	for i := range pod.Spec.ResourceClaims { // Claims are compared by ClaimsKey.
 		spec.ResourceClaims = append(spec.ResourceClaims, v1.PodResourceClaim{Name: pod.Spec.ResourceClaims[i].Name})
 	}
 	for key := range labels {
@@ -37,25 +38,25 @@ func shapeOf(pod *v1.Pod, labels sets.Set[string]) string {
 	shape.Spec = spec
 	text, err := shape.Marshal()
 	if err != nil {
-		return string(pod.UID) // Like no other.
+		return string(pod.UID) // Equal to no other pod's.
 	}
 	return string(text)
 }
 
-// isOfNoConcern reports whether no plugin looks at a volume. The names of these may be made up for each pod.
+// isOfNoConcern reports whether no plugin reads a volume. The names of these may be generated for each pod.
 func isOfNoConcern(volume *v1.Volume) bool {
 	return volume.Projected != nil || volume.ConfigMap != nil || volume.Secret != nil || volume.EmptyDir != nil ||
 		volume.DownwardAPI != nil || volume.HostPath != nil || volume.Image != nil
 }
 
-// containersOf returns what matters of containers.
+// containersOf returns copies with the fields that plugins read.
 func containersOf(containers []v1.Container) []v1.Container {
 	shapes := make([]v1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
 		shapes[i] = v1.Container{Image: c.Image, Resources: c.Resources, Ports: c.Ports, ResizePolicy: c.ResizePolicy,
 			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, SecurityContext: c.SecurityContext}
-		for j := range c.VolumeMounts { // NodeDeclaredFeatures: nodes have to know of options.
+		for j := range c.VolumeMounts { // The plugin NodeDeclaredFeatures reads these options.
 			if options := c.VolumeMounts[j].BindMountOptions; len(options) > 0 {
 				shapes[i].VolumeMounts = append(shapes[i].VolumeMounts, v1.VolumeMount{BindMountOptions: options})
 			}
@@ -76,7 +77,7 @@ func insertKeys(keys sets.Set[string], selector *metav1.LabelSelector) {
 	}
 }
 
-// requiredTerms returns the terms of affinity to other pods, and against them, that are required.
+// requiredTerms returns the required terms of pod affinity and pod anti-affinity.
 func requiredTerms(affinity *v1.Affinity) (terms []v1.PodAffinityTerm) {
 	if affinity == nil {
 		return nil

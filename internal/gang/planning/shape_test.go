@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 )
 
-// TestShape: what tells pods of a controller apart does not make them differ, and what plugins look at does.
+// TestShape: fields that differ between pods of a controller do not matter, fields that plugins read do.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	shape := func(change func(*v1.Pod)) string {
@@ -69,7 +69,7 @@ func TestShape(t *testing.T) {
 	require.NotEqual(t, shape(ephemeral), shape(func(p *v1.Pod) { ephemeral(p); p.Name = "q" }), "its claim has the pod's name")
 }
 
-// TestLabelsThatMatter are those by which anybody's rules select pods.
+// TestLabelsThatMatter: labels matter if any selector in the cluster or the gang uses them.
 func TestLabelsThatMatter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{})
@@ -83,7 +83,7 @@ func TestLabelsThatMatter(t *testing.T) {
 	require.ElementsMatch(t, []string{"tier", "app"}, sets.List(p.labelsThatMatter(gangOf(1, 1, domain.Wish{}, spread("rack", "a")).Pods)))
 }
 
-// BenchmarkShape is how long it takes to find out which of 1,000 pods are alike.
+// BenchmarkShape measures the sorting of 1,000 pods by shape.
 func BenchmarkShape(b *testing.B) {
 	pods := gangOf(1000, 1000, domain.Wish{}, func(p *v1.Pod) {
 		for i := range 30 {

@@ -11,14 +11,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 )
 
-// Bounds of what is told: how many things are listed of a kind, and how many characters a reason of a plugin may have.
+// Limits of messages: the number of listed items of a kind, and the characters of a plugin's reason.
 const (
 	mostListed = 3
 	mostOfOne  = 200
 )
 
-// requests returns how many devices of which class a pod still needs: of alternatives the first one counts, a request for
-// all devices as one, and of extended resources what devices have to back where no device plugin offers them.
+// requests returns the number of devices by device class that a pod still needs. Of alternatives the first one counts.
+// A request for all devices counts as one. Of extended resources it counts the devices needed on nodes where no device
+// plugin offers the resources.
 func requests(pod *trial.Pod) map[string]int64 {
 	counts := make(map[string]int64)
 	open := pod.Open
@@ -41,7 +42,7 @@ func requests(pod *trial.Pod) map[string]int64 {
 	return counts
 }
 
-// devicesOf is how many devices a pod needs.
+// devicesOf returns the number of devices that a pod needs.
 func devicesOf(m *Member) (n int64) {
 	for _, count := range requests(&m.Pod) {
 		n += count
@@ -49,13 +50,13 @@ func devicesOf(m *Member) (n int64) {
 	return n
 }
 
-// missingDevices returns how many devices of which class are missing.
+// missingDevices returns the number of missing devices by device class.
 func (o *Outcome) missingDevices() map[string]int64 {
 	missing := make(map[string]int64)
 	for i := range o.Left {
 		left := &o.Left[i]
 		if left.Rejected != "" || left.NoDevices == 0 && len(left.Refusals) > 0 {
-			continue // It is not for want of devices.
+			continue // These pods do not lack devices.
 		}
 		for class, n := range requests(&left.Pod.Pod) {
 			missing[class] += n * int64(left.Pods)
@@ -64,12 +65,12 @@ func (o *Outcome) missingDevices() map[string]int64 {
 	return missing
 }
 
-// Classes returns the device classes of which something is missing, sorted.
+// Classes returns the device classes of missing devices, sorted.
 func (o *Outcome) Classes() []string { return slices.Sorted(maps.Keys(o.missingDevices())) }
 
-// Reason says why a gang does not fit, "" if it does: how many pods do, and what is missing for the others. holders
-// says who has what of the classes that are missing, "" if that is not to be told. The text is the same as long as nothing
-// changes. What it has of plugins and of the gang is bounded.
+// Reason returns why a gang does not fit, "" if it does: how many pods fit, and what is missing for the others. holders
+// describes who holds devices of the given classes, or returns "". The text stays the same as long as nothing changes.
+// Its length is limited, whatever plugins and the gang contribute.
 func (o *Outcome) Reason(holders func(classes []string) string) string {
 	if o.Plan != nil {
 		return ""
@@ -96,7 +97,7 @@ func (o *Outcome) Reason(holders func(classes []string) string) string {
 	return b.String()
 }
 
-// missing says what is missing: devices by class, and what other plugins said of pods and of nodes.
+// missing describes what is missing: devices by class, and the reasons of other plugins.
 func (o *Outcome) missing() string {
 	devices, refusals, rejected := o.missingDevices(), make(map[string]int), make(map[string]string)
 	for i := range o.Left {
@@ -133,7 +134,8 @@ func (o *Outcome) missing() string {
 	return strings.Join(parts, "; ")
 }
 
-// ofNodes says what a plugin said of some nodes. Many plugins begin with "node(s)", so that the number goes before it.
+// ofNodes returns a plugin's reason with the number of nodes. Many reasons begin with "node(s)"; the number goes
+// before that.
 func ofNodes(nodes int, why string) string {
 	if strings.HasPrefix(why, "node(s) ") {
 		return fmt.Sprintf("%d %s", nodes, cut(why))
@@ -141,7 +143,7 @@ func ofNodes(nodes int, why string) string {
 	return fmt.Sprintf("%d %s: %s", nodes, plural(int64(nodes), "node"), cut(why))
 }
 
-// cut returns the beginning of a long text.
+// cut shortens a long text.
 func cut(text string) string {
 	if runes := []rune(text); len(runes) > mostOfOne {
 		return string(runes[:mostOfOne]) + "…"

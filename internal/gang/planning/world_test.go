@@ -42,7 +42,8 @@ func (classLister) Get(name string) (*resourceapi.DeviceClass, error) {
 
 func (classLister) List() ([]*resourceapi.DeviceClass, error) { return nil, nil }
 
-// node has some GPUs and CPUs, in a rack. Cliques are values of an attribute of its devices, which it has one of each.
+// node returns a node with GPUs and CPUs, in a rack. For each clique it has one more device, with the clique as an
+// attribute.
 type node struct {
 	gpus    int
 	cpu     string
@@ -51,7 +52,7 @@ type node struct {
 	edit    func(*v1.Node)
 }
 
-// lister is a snapshot that can be exchanged.
+// lister is a snapshot that can be replaced.
 type lister struct{ *schedulercache.Snapshot }
 
 // nominations are pods that are nominated for nodes.
@@ -62,7 +63,7 @@ func (n nominations) AddNominatedPod(_ klog.Logger, _ fwk.PodInfo, _ *fwk.Nomina
 func (n nominations) DeleteNominatedPodIfExists(*v1.Pod)                                  {}
 func (n nominations) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)                {}
 
-// world is a cluster with all plugins of kube-scheduler, but the one for devices.
+// world is a cluster with all plugins of kube-scheduler, except the one for devices.
 type world struct {
 	tb        testing.TB
 	nodes     []*v1.Node
@@ -73,13 +74,13 @@ type world struct {
 	lister    *lister
 	framework framework.Framework
 	solver    *allocator.Solver
-	// gpus is how many a pod wants, in one claim; shared is a claim that all pods of the name's beginning use.
+	// gpus returns the number of GPUs that a pod requests, in one claim.
 	gpus func(*v1.Pod) int64
-	// tied is set if devices may be in reach of several nodes.
+	// tied is set if several nodes may reach the same devices.
 	tied bool
 }
 
-// newWorld is a cluster with nodes n0, n1 and so on.
+// newWorld returns a cluster with nodes n0, n1 and so on.
 func newWorld(tb testing.TB, nodes ...node) *world {
 	tb.Helper()
 	w := &world{tb: tb, nominated: make(nominations), gpus: func(*v1.Pod) int64 { return 1 }, lister: new(lister)}
@@ -110,7 +111,7 @@ func newWorld(tb testing.TB, nodes ...node) *world {
 	return w
 }
 
-// newFramework is a profile with all default plugins that are not about devices.
+// newFramework returns a profile with all default plugins except the one for devices.
 func (w *world) newFramework() framework.Framework {
 	schedulermetrics.Register()
 	defaults, err := latest.Default()
@@ -133,7 +134,7 @@ func (w *world) newFramework() framework.Framework {
 	return made
 }
 
-// planner plans for the cluster as it is.
+// planner returns a planner for the current cluster.
 func (w *world) planner() *Planner {
 	w.lister.Snapshot = schedulercache.NewSnapshot(w.running, w.nodes)
 	usage := ledger.WhatIf(ledger.New(), nil, w.uses)
@@ -161,7 +162,7 @@ func (w *world) planner() *Planner {
 	return p
 }
 
-// bind has pods of a plan run.
+// bind runs the pods of a plan.
 func (w *world) bind(plan *trial.Plan) {
 	for _, seat := range plan.Seats {
 		pod := seat.Pod.DeepCopy()
@@ -173,7 +174,7 @@ func (w *world) bind(plan *trial.Plan) {
 	}
 }
 
-// gangOf is a gang of pods that take a core and a GPU each.
+// gangOf returns a gang of pods that take a core and a GPU each.
 func gangOf(pods, need int, wish domain.Wish, edits ...func(*v1.Pod)) Gang {
 	g := Gang{Name: "default/gang", Need: need, Wish: wish}
 	for i := range pods {

@@ -1,8 +1,8 @@
-// Package roster follows how the plans of gangs are carried out: each pod of a gang has a seat, a node and devices, and
-// takes it in an attempt of its own. All of them are reserved before anything is written for any of them, and all their
-// claims are written before any of them is bound; if one fails before that, the seats of all are given up.
+// Package roster tracks how the plans of gangs are carried out. Each pod of a gang has a seat, that is a node and
+// devices, and takes it in an attempt of its own. All pods are reserved before anything is written for any of them, and
+// all their claims are written before any pod is bound. If one pod fails before that, all seats of the gang end.
 //
 //	planned → reserved → committed → bound
 //
-// It is a state machine: what is to be done, such as ending what is in flight, is up to its callers.
+// Package roster is a state machine: its callers act, for example end what is in flight.
 package roster

@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Seat is what is planned for a pod of a gang. It is immutable.
+// A Seat is the planned place of a pod of a gang. It is immutable.
 type Seat struct {
 	// Gang is "namespace/name" of the group.
 	Gang string
 	Pod  *v1.Pod
 	Node string
-	// Claims are those of the pod that had no allocation, and Allocations what they get, by UID.
+	// Claims are the pod's claims that had no allocation, and Allocations their planned allocations, by UID.
 	Claims      []*resourceapi.ResourceClaim
 	Allocations map[types.UID]*resourceapi.AllocationResult
-	// Made is the last of the claims if it does not exist yet: it is made for the pod's extended resources (KEP-5004).
+	// Made is the last of the claims if it does not exist yet: the claim for the pod's extended resources (KEP-5004).
 	Made *resourceapi.ResourceClaim
-	// After are the pods that have to be reserved before this one, because it depends on them where it may be.
+	// After holds the pods that must be reserved before this one, because its place depends on them.
 	After []types.UID
 }
 
-// PlanOf returns what claims get, in their order; nil if that is not planned for all of them.
+// PlanOf returns the planned allocations of claims, in their order; nil if any claim has none.
 func (s *Seat) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.AllocationResult) {
 	for _, claim := range claims {
 		planned := s.Allocations[claim.UID]
@@ -36,12 +36,11 @@ func (s *Seat) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.A
 	return plan
 }
 
-// Exchanged returns the seats of two pods that are alike (planning.Gang.AnyOrder), each with what was planned for the
-// other one.
+// Exchanged swaps the places of two pods that are alike (planning.Gang.AnyOrder), and returns their new seats.
 func Exchanged(a, b *Seat) (*Seat, *Seat) { return a.with(b), b.with(a) }
 
-// with is a seat of the same pod with what is planned for another one. It has no After: seats are exchanged when it is the
-// turn of one of them.
+// with returns a seat for the same pod with the other seat's place. It has no After: seats are exchanged when one of
+// the pods is about to take its seat.
 func (s *Seat) with(other *Seat) *Seat {
 	seat := *s
 	seat.Node, seat.After, seat.Allocations = other.Node, nil, make(map[types.UID]*resourceapi.AllocationResult, len(s.Claims))
@@ -51,43 +50,43 @@ func (s *Seat) with(other *Seat) *Seat {
 	return &seat
 }
 
-// phase is how far a pod has got.
+// A phase is the progress of a pod.
 type phase int8
 
 const (
 	planned phase = iota
 	reserved
 	committed
-	phases int = iota // A pod that is bound has no seat any more.
+	phases int = iota // A bound pod has no seat any more.
 )
 
-// Roster has the gangs whose plans are being carried out, of all profiles of a scheduler. The zero value has none. It is
-// safe for concurrent use.
+// A Roster holds the gangs whose plans are being carried out, of all profiles of a scheduler. The zero value is empty.
+// It is safe for concurrent use.
 type Roster struct {
 	mutex sync.Mutex
 	gangs map[string]*carried
 	pods  map[types.UID]*carried
 }
 
-// carried is a gang whose plan is being carried out.
+// A carried is a gang whose plan is being carried out.
 type carried struct {
 	name string
-	// need is how many of the seats have to be taken for the gang to run.
+	// need is the number of seats that must be taken for the gang to run.
 	need  int
 	seats map[types.UID]*Seat
 	at    map[types.UID]phase
-	// count is how many seats are at each phase.
+	// count is the number of seats in each phase.
 	count [phases]int
-	// before are the seats that have to be reserved after a pod's.
+	// before holds, by pod, the seats whose After contains the pod.
 	before map[types.UID][]*Seat
-	// tries is how often an attempt began with a seat.
+	// tries is the number of attempts that began with a seat, by pod.
 	tries map[types.UID]int
-	// settled is closed when it is decided whether the pods are bound: opened is set if they are.
+	// settled is closed once it is decided whether the pods are bound. opened is set if they are.
 	settled chan struct{}
 	opened  bool
 }
 
-// Begin notes the plan of a gang, of which so many seats have to be taken. It replaces no other plan: there must be none.
+// Begin stores the plan of a gang; at least need of its seats must be taken. The gang must have no other plan.
 func (r *Roster) Begin(gang string, need int, seats []*Seat) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -135,7 +134,7 @@ func (r *Roster) Uses(gang string, claim types.UID) bool {
 	return false
 }
 
-// Carried reports whether a plan for the gang is being carried out, and how many seats it has.
+// Carried reports whether a plan for the gang is being carried out, and its number of seats.
 func (r *Roster) Carried(gang string) (seats int, ok bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -146,7 +145,7 @@ func (r *Roster) Carried(gang string) (seats int, ok bool) {
 	return len(c.seats), true
 }
 
-// Awaits returns the pods that have to be reserved before a pod, and are not yet.
+// Awaits returns the pods that must be reserved before a pod, and are not yet.
 func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -162,7 +161,7 @@ func (r *Roster) Awaits(pod types.UID) (pods []*v1.Pod) {
 	return pods
 }
 
-// Try counts an attempt that begins with a seat, and returns how many there were; 0 if the seat has ended.
+// Try counts an attempt that begins with a seat, and returns the number of attempts; 0 if the seat has ended.
 func (r *Roster) Try(seat *Seat) int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -174,7 +173,7 @@ func (r *Roster) Try(seat *Seat) int {
 	return c.tries[seat.Pod.UID]
 }
 
-// Untry has an attempt not count, which began with a seat and came to no end.
+// Untry undoes Try for an attempt that was abandoned.
 func (r *Roster) Untry(seat *Seat) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -183,8 +182,8 @@ func (r *Roster) Untry(seat *Seat) {
 	}
 }
 
-// Reserve notes that a pod is reserved on its node. It reports whether all pods of its gang are, and returns the others
-// then; else it returns those that had to wait for this one to be reserved. The error says that the seat has ended.
+// Reserve marks a pod as reserved. If all pods of its gang are reserved, it returns true and the other pods; otherwise
+// it returns the pods that waited for this one to be reserved. It returns an error if the seat has ended.
 func (r *Roster) Reserve(seat *Seat) (all bool, pods []*v1.Pod, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -204,7 +203,7 @@ func (r *Roster) Reserve(seat *Seat) (all bool, pods []*v1.Pod, err error) {
 	return false, pods, nil
 }
 
-// except returns the pods of all seats but one, which may be nil.
+// except returns the pods of all seats but the given one, which may be nil.
 func (c *carried) except(seat *Seat) (pods []*v1.Pod) {
 	for _, other := range c.seats {
 		if other != seat {
@@ -214,7 +213,8 @@ func (c *carried) except(seat *Seat) (pods []*v1.Pod) {
 	return pods
 }
 
-// of returns the gang in which a seat is, nil if it has ended: the pod may have got another one since. It needs the mutex.
+// of returns the gang of a seat, nil if the seat has ended: the pod may have another seat by now. The caller must hold
+// the mutex.
 func (r *Roster) of(seat *Seat) *carried {
 	if c := r.pods[seat.Pod.UID]; c != nil && c.seats[seat.Pod.UID] == seat {
 		return c
@@ -222,7 +222,7 @@ func (r *Roster) of(seat *Seat) *carried {
 	return nil
 }
 
-// reach notes how far a pod has got.
+// reach moves a pod to a later phase.
 func (c *carried) reach(seat *Seat, to phase) {
 	if at := c.at[seat.Pod.UID]; at < to {
 		c.at[seat.Pod.UID] = to
@@ -235,7 +235,7 @@ func errEnded(seat *Seat) error {
 	return fmt.Errorf("group %s: the plan for the group was given up because another of its pods could not be scheduled; all of them are planned again", seat.Gang)
 }
 
-// all reports whether all pods have got so far.
+// all reports whether all pods have reached a phase.
 func (c *carried) all(to phase) bool {
 	for _, count := range c.count[:to] {
 		if count > 0 {
@@ -245,8 +245,8 @@ func (c *carried) all(to phase) bool {
 	return true
 }
 
-// Commit notes that all claims of a pod are written. The pod may be bound when the channel is closed, unless Verdict has
-// an error then. The error says that the seat has ended.
+// Commit marks a pod as committed: all its claims are written. When the channel is closed, the pod may be bound, unless
+// Verdict returns an error then. Commit returns an error if the seat has ended.
 func (r *Roster) Commit(seat *Seat) (<-chan struct{}, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -266,7 +266,7 @@ func (c *carried) openIfComplete() {
 	}
 }
 
-// Verdict is why a pod must not be bound after all, nil if it may be.
+// Verdict returns why a pod must not be bound after all, nil if it may be bound.
 func (r *Roster) Verdict(seat *Seat) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -280,7 +280,7 @@ func (r *Roster) Verdict(seat *Seat) error {
 	return nil
 }
 
-// IsPlanned reports whether a pod has its seat and is not reserved yet.
+// IsPlanned reports whether a pod still has this seat and is not reserved yet.
 func (r *Roster) IsPlanned(seat *Seat) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -288,7 +288,7 @@ func (r *Roster) IsPlanned(seat *Seat) bool {
 	return c != nil && c.at[seat.Pod.UID] == planned
 }
 
-// Bound ends the seat of a pod that is bound. It reports false if that had ended.
+// Bound ends the seat of a bound pod. It returns false if the seat had ended before.
 func (r *Roster) Bound(seat *Seat) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -301,9 +301,9 @@ func (r *Roster) Bound(seat *Seat) bool {
 	return true
 }
 
-// Leave ends the seat of a pod whose attempt has failed, or that is gone. Unless the others of the gang are about to be
-// bound, or enough of them are left, theirs end as well. It returns the seats that have ended, that of the pod first, and
-// the pods that are left if all of these are reserved: nobody else tells them that they have not to wait for each other.
+// Leave ends the seat of a pod whose attempt has failed, or that is gone. The gang's other seats end as well, unless
+// its pods are about to be bound, or enough of them are left. Leave returns the ended seats, that of the pod first. If
+// all pods that are left are reserved, it returns these too: the caller must tell them to go on.
 func (r *Roster) Leave(seat *Seat) (ended []*Seat, reserved []*v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -318,7 +318,8 @@ func (r *Roster) Leave(seat *Seat) (ended []*Seat, reserved []*v1.Pod) {
 	return r.giveUp(c, ended), nil
 }
 
-// goOn has the pods that are left do the next step if they waited for nobody but one that is gone.
+// goOn returns the pods that are left if all of them are reserved, because then they waited only
+// for the pod that left. If all are committed, it lets them be bound.
 func (c *carried) goOn() []*v1.Pod {
 	if c.opened || !c.all(reserved) {
 		return nil
@@ -327,7 +328,7 @@ func (c *carried) goOn() []*v1.Pod {
 	return c.except(nil)
 }
 
-// Abandon ends all seats of a gang, unless its pods are about to be bound, and returns these.
+// Abandon ends and returns all seats of a gang, unless its pods are about to be bound.
 func (r *Roster) Abandon(gang string) []*Seat {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -338,16 +339,16 @@ func (r *Roster) Abandon(gang string) []*Seat {
 	return r.giveUp(c, nil)
 }
 
-// giveUp ends all seats of a gang that is not settled, and appends them. It needs the mutex.
+// giveUp ends all seats of a gang that is not settled, and appends them to ended. The caller must hold the mutex.
 func (r *Roster) giveUp(c *carried, ended []*Seat) []*Seat {
 	for uid := range c.seats {
 		ended = append(ended, r.remove(c, uid))
 	}
-	close(c.settled) // Once: nobody has a seat of this plan any more.
+	close(c.settled) // Once only: no pod has a seat of this plan any more.
 	return ended
 }
 
-// remove needs the mutex.
+// remove ends a seat. The caller must hold the mutex.
 func (r *Roster) remove(c *carried, pod types.UID) *Seat {
 	seat := c.seats[pod]
 	c.count[c.at[pod]]--

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// begun is a roster with a gang of some pods, p0 and so on.
+// begun returns a roster with a gang of pods p0, p1 and so on.
 func begun(pods, need int) *Roster {
 	var seats []*Seat
 	for i := range pods {
@@ -36,7 +36,7 @@ func isOpen(channel <-chan struct{}) bool {
 	}
 }
 
-// reserve and commit take a pod one step on.
+// reserve and commit move a pod to the next phase.
 func reserve(t *testing.T, r *Roster, pod types.UID) (all bool, others []*v1.Pod) {
 	t.Helper()
 	all, others, err := r.Reserve(r.Of(pod))
@@ -51,7 +51,7 @@ func commit(t *testing.T, r *Roster, pod types.UID) <-chan struct{} {
 	return settled
 }
 
-// TestAllOrNothing: nobody is bound before all are committed.
+// TestAllOrNothing: no pod is bound before all are committed.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 2)
@@ -76,7 +76,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.False(t, carried)
 }
 
-// TestOneFails: with the last one that is needed all seats end, and whoever waits is told.
+// TestOneFails: if too few pods are left, all seats end, and waiting pods are told.
 func TestOneFails(t *testing.T) {
 	t.Parallel()
 	r := begun(3, 2)
@@ -123,7 +123,7 @@ func TestSeatOfBefore(t *testing.T) {
 	require.NoError(t, r.Verdict(after))
 }
 
-// TestLastOneLeaves: those that are committed wait for nobody else when the one that was missing is not needed.
+// TestLastOneLeaves: committed pods stop waiting when the last missing pod leaves and is not needed.
 func TestLastOneLeaves(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 1)
@@ -150,7 +150,7 @@ func TestUses(t *testing.T) {
 	require.False(t, r.Uses("ns/gang", "c"))
 }
 
-// TestNoSeat: nothing is known of pods of no gang.
+// TestNoSeat: calls for pods without a gang do nothing.
 func TestNoSeat(t *testing.T) {
 	t.Parallel()
 	r := &Roster{}
@@ -158,7 +158,7 @@ func TestNoSeat(t *testing.T) {
 	require.Empty(t, r.Awaits("p"))
 }
 
-// TestNobodyElseIsWaitedFor: those that are left are returned if they waited for nobody but the one that leaves.
+// TestNobodyElseIsWaitedFor: Leave returns the pods that waited only for the pod that leaves.
 func TestNobodyElseIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -9,12 +9,13 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// BenchmarkGang is the search for a gang of 1,000 pods, alike, on 5,000 nodes with 8 devices each, and the plan.
+// BenchmarkGang measures the search and the plan for a gang of 1,000 pods that are alike, on 5,000 nodes with 8 devices
+// each.
 func BenchmarkGang(bench *testing.B) {
 	const nodes, devices, pods = 5000, 8, 1000
 	for name, tc := range map[string]struct {
 		full bool
-		// network is how many devices all nodes reach, of which each pod wants one, too.
+		// network is the number of devices that all nodes reach; each pod needs one of them, too.
 		network int
 	}{
 		"empty":                   {},

@@ -12,15 +12,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// plannedView is a view of what is used, with what is planned for some units of some pools. It is kept because one node
-// after the other is asked beside the same units.
+// A plannedView is a view of the usage that includes the planned allocations of some units in some pools. It is cached
+// because successive nodes are tried with the same units.
 type plannedView struct {
 	beside     []*unit
 	pools      []inventory.PoolID
 	base, view ledger.View
 }
 
-// plannedBut returns what is planned for the gang but for some units.
+// plannedBut returns all units with planned allocations, except the given ones.
 func (t *Trial) plannedBut(numbers ...int) (planned []*unit) {
 	if t.Apart() {
 		return nil
@@ -33,7 +33,7 @@ func (t *Trial) plannedBut(numbers ...int) (planned []*unit) {
 	return planned
 }
 
-// besides is a site where what is planned for others is in use.
+// besides returns a site where the planned allocations of other units are in use.
 func (t *Trial) besides(site allocator.Site, beside []*unit) allocator.Site {
 	var pools []inventory.PoolID
 	for _, pool := range site.Pools {
@@ -51,13 +51,13 @@ func (t *Trial) besides(site allocator.Site, beside []*unit) allocator.Site {
 	return site
 }
 
-// isSame reports whether two views are known to be the same one.
+// isSame reports whether two views are certain to be the same.
 func isSame(a, b ledger.View) bool {
 	return a != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && a == b
 }
 
-// withPlanned returns the view with what units have in some pools. To the ledger that is one claim, because each claim
-// costs as much as many devices.
+// withPlanned returns the view with the units' planned allocations in some pools. It adds them as one claim, because
+// each claim costs the ledger as much as many devices.
 func withPlanned(base ledger.View, pools []inventory.PoolID, beside []*unit) ledger.View {
 	planned := ledger.Use{Claim: ledger.ClaimRef{Name: "planned"}, Allocation: &resourceapi.AllocationResult{}}
 	results := &planned.Allocation.Devices.Results

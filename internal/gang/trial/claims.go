@@ -13,10 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// sites are what the allocator is to know about nodes.
+// sites returns the allocator's site of a node.
 type sites func(*v1.Node) allocator.Site
 
-// spread has a claim that is used on some nodes be used on one more, and reports whether it needs other devices for that.
+// spread extends the use of a claim to one more node, and reports whether the claim needs other devices for that.
 func (t *Trial) spread(s *step, claim *resourceapi.ResourceClaim, on []int) bool {
 	number := t.numbers[claim.UID]
 	next := &unit{claims: []*resourceapi.ResourceClaim{claim}, nodes: t.on[claim.UID]}
@@ -45,7 +45,8 @@ func (t *Trial) findForSeveral(task *allocator.Task, u *unit, site sites, beside
 		view.Pools = t.commonPools(view.Pools, u.nodes[1:])
 		return t.search(task, t.besides(view, beside), true)
 	}
-	// All devices of a node are more than those that it has in common with others. But another node may have no more.
+	// A request for all devices means all that a node reaches, not only those that it shares with other nodes. But
+	// another node may reach no more than that.
 	unsure := !wantsOnlyAll(claim)
 	for _, node := range u.nodes {
 		results, answer := t.search(task, t.besides(site(t.Nodes[node]), beside), true)
@@ -60,7 +61,7 @@ func (t *Trial) findForSeveral(task *allocator.Task, u *unit, site sites, beside
 	return nil, gang.No
 }
 
-// isUsableOnAll reports whether an allocation can be used on all of some nodes.
+// isUsableOnAll reports whether an allocation can be used on all of the given nodes.
 func (t *Trial) isUsableOnAll(allocation *resourceapi.AllocationResult, nodes []int) bool {
 	return !slices.ContainsFunc(nodes, func(node int) bool { return !isUsableOn(allocation, t.Nodes[node]) })
 }
@@ -74,7 +75,7 @@ func isUsableOn(allocation *resourceapi.AllocationResult, node *v1.Node) bool {
 	return err == nil && nodes.Match(node)
 }
 
-// commonPools returns the pools of a node, with only those devices that can be used on other nodes as well.
+// commonPools returns the pools of a node, with only those devices that can be used on the other nodes as well.
 func (t *Trial) commonPools(pools []*inventory.NodePool, others []int) (common []*inventory.NodePool) {
 	var views [][]*inventory.NodePool
 	for _, node := range others {
@@ -99,8 +100,8 @@ func (t *Trial) commonPools(pools []*inventory.NodePool, others []int) (common [
 	return common
 }
 
-// keepReachable leaves those devices of a part of a pool that another node reaches, too. It reports whether that node
-// sees the pool.
+// keepReachable removes the devices from part of a pool that another node does not reach. It reports whether that
+// node sees the pool.
 func keepReachable(part *inventory.NodePool, view []*inventory.NodePool) bool {
 	at := slices.IndexFunc(view, func(p *inventory.NodePool) bool { return p.ID == part.ID && p.State == inventory.Complete })
 	switch {
@@ -118,7 +119,7 @@ func keepReachable(part *inventory.NodePool, view []*inventory.NodePool) bool {
 	return true
 }
 
-// wantsAll reports whether any request of a claim is for all devices, wantsOnlyAll whether each of them is.
+// wantsAll reports whether any request of a claim, or any of its alternatives, is for all devices.
 func wantsAll(claim *resourceapi.ResourceClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
 		return r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll ||

@@ -51,18 +51,18 @@ func newSolver() *allocator.Solver {
 	return &allocator.Solver{Features: allocator.Supported, Classes: known, Evaluator: selector.NewEvaluator(cel.NewCache(50, cel.Features{}))}
 }
 
-// cluster has nodes with devices and CPU, and who holds what of them.
+// cluster has nodes with devices and CPU, and the claims that hold them.
 type cluster struct {
 	solver *allocator.Solver
 	nodes  []*v1.Node
 	store  *inventory.Store
 	ledger *ledger.Ledger
-	// cpu is what is left on each node, nil if nothing limits it.
+	// cpu is the free CPU of each node, nil if nothing limits it.
 	cpu  []int
 	tied bool
 }
 
-// newCluster makes a cluster of nodes n0, n1 and so on, each in the zone that is given for it.
+// newCluster returns a cluster of nodes n0, n1 and so on, each in the given zone.
 func newCluster(zones []string, slices ...*b.SliceBuilder) *cluster {
 	c := &cluster{solver: newSolver(), ledger: ledger.New()}
 	for i, zone := range zones {
@@ -92,12 +92,12 @@ func (c *cluster) valued(node *v1.Node) allocator.Site {
 	return site
 }
 
-// hold has a claim hold what it is allocated.
+// hold puts a claim's allocation into the ledger.
 func (c *cluster) hold(claim *resourceapi.ResourceClaim) {
 	c.ledger.Refresh(claim.Namespace+"/"+claim.Name, func() *resourceapi.ResourceClaim { return claim })
 }
 
-// keep has claims hold what they are planned to get.
+// keep puts the planned allocations of claims into the ledger.
 func (c *cluster) keep(t *testing.T, tried *trial.Trial) {
 	plan, err := tried.Plan()
 	require.NoError(t, err)
@@ -109,13 +109,13 @@ func (c *cluster) keep(t *testing.T, tried *trial.Trial) {
 	}
 }
 
-// group is the pods of a class, and how much CPU each of them needs.
+// group holds the pods of a class, and the CPU that each of them needs.
 type group struct {
 	pods []trial.Pod
 	cpu  int
 }
 
-// podsWith makes pods, each with claims of its own.
+// podsWith returns pods, each with claims of its own.
 func podsWith(name string, n int, claims ...*b.ClaimBuilder) group {
 	var g group
 	for i := range n {
@@ -131,7 +131,7 @@ func podsWith(name string, n int, claims ...*b.ClaimBuilder) group {
 	return g
 }
 
-// with has all pods use one more claim.
+// with adds one more claim to all pods.
 func (g group) with(claim *resourceapi.ResourceClaim) group {
 	for i := range g.pods {
 		g.pods[i].Open = append(g.pods[i].Open, claim)
@@ -144,7 +144,7 @@ func (g group) needing(cpu int) group {
 	return g
 }
 
-// on has the pods use claims that are allocated on a node.
+// on makes the pods use claims that are allocated on a node.
 func (g group) on(name string) group {
 	for i := range g.pods {
 		g.pods[i].Usable = func(node *v1.Node) bool { return node.Name == name }
@@ -163,7 +163,7 @@ func (c *cluster) trial(t testing.TB, groups ...group) *trial.Trial {
 	return trial.New(t.Context(), world)
 }
 
-// search looks for nodes for so many of the pods, all if need is 0.
+// search looks for nodes for at least need of the pods, for all if need is 0.
 func (c *cluster) search(t testing.TB, need int, groups ...group) (*trial.Trial, gang.Result) {
 	tried := c.trial(t, groups...)
 	problem := gang.Problem{Need: need, Apart: tried.Apart(), Steps: 2000}
@@ -201,8 +201,8 @@ func (c *cpuOnly) Remove() {
 	c.free[last[1]] += c.groups[last[0]].cpu
 }
 
-// planned makes the plan of what was placed, after checking all that holds for any plan: each open claim of a pod has
-// an allocation that can be used on the pod's node, of devices that exist there, and no device is used twice.
+// planned returns the plan for the placed pods, after checking that each open claim of a pod has an allocation that can
+// be used on the pod's node, of devices that exist there, and that no device is used twice.
 func (c *cluster) planned(t testing.TB, tried *trial.Trial) map[string][]string {
 	plan, err := tried.Plan()
 	require.NoError(t, err)

@@ -8,19 +8,19 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// gangCase is a gang, and how many of its pods go to each node.
+// gangCase is a gang, and the number of its pods on each node.
 type gangCase struct {
 	// zones has the zone of each node; zone "a" for all if nil.
 	zones  []string
 	slices []*b.SliceBuilder
-	// cpu is what each node has, nil if nothing limits it.
+	// cpu is the CPU of each node, nil if nothing limits it.
 	cpu    []int
 	groups []group
 	need   int
-	// want is nil if the gang does not fit, gaveUp is set if that is not found out.
+	// want is nil if the gang does not fit; gaveUp is set if that is unknown.
 	want   []int
 	gaveUp bool
-	// devices are the ones that claims have to get, if that is determined.
+	// devices are the devices that claims must get, if only these are possible.
 	devices map[string][]string
 }
 
@@ -56,7 +56,7 @@ func xs(n int) (devices []*b.DeviceBuilder) {
 	return devices
 }
 
-// net is a pool that all nodes reach, or those of a zone if one is named. Its name has it tried before those of nodes.
+// net returns a pool that all nodes reach, or those of a zone if one is named. Its name sorts before the nodes' pools.
 func net(name, zone string, devices ...*b.DeviceBuilder) *b.SliceBuilder {
 	slice := b.Slice("a-" + name).Devices(devices...)
 	if zone != "" {
@@ -65,7 +65,7 @@ func net(name, zone string, devices ...*b.DeviceBuilder) *b.SliceBuilder {
 	return slice.OnAllNodes()
 }
 
-// TestNodesApart has gangs that get devices of nodes.
+// TestNodesApart checks gangs that get devices of single nodes.
 func TestNodesApart(t *testing.T) {
 	t.Parallel()
 	two := []*b.SliceBuilder{b.NodeSlice("n0", xs(2)...), b.NodeSlice("n1", xs(2)...)}
@@ -90,7 +90,7 @@ func TestNodesApart(t *testing.T) {
 	}
 }
 
-// parts are devices that are taken whole or in halves. Place says which nodes reach them.
+// parts returns devices that are taken whole or in halves. place gives the nodes that reach them.
 func parts(pool string, place func(*b.SliceBuilder) *b.SliceBuilder, names ...string) []*b.SliceBuilder {
 	counters, devices := place(b.Slice(pool+"-0")).InPool(pool, 1, 2), place(b.Slice(pool+"-1")).InPool(pool, 1, 2)
 	for _, name := range names {
@@ -105,8 +105,8 @@ func onNode(node string) func(*b.SliceBuilder) *b.SliceBuilder {
 	return func(slice *b.SliceBuilder) *b.SliceBuilder { return slice.OnNode(node) }
 }
 
-// TestWholeOrHalves is kubernetes/kubernetes#138765: pods that take a whole device if there is one leave nothing to the
-// others, who would do with halves as well.
+// TestWholeOrHalves is kubernetes/kubernetes#138765: if pods prefer a whole device, they leave none to the others,
+// although halves would suffice.
 func TestWholeOrHalves(t *testing.T) {
 	t.Parallel()
 	alternatives := b.Claim("", b.FirstAvailable("r", b.Request("large", "whole"), b.Request("small", "half")))
@@ -145,7 +145,8 @@ func TestWholeOrHalves(t *testing.T) {
 	}
 }
 
-// TestDevicesOfSeveralNodes has pools that several nodes reach, from which one node must not take what others need more.
+// TestDevicesOfSeveralNodes checks pools that several nodes reach: one node must not take devices that others need
+// more.
 func TestDevicesOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	pods := []group{podsWith("p", 2, one("any")).needing(1)}
@@ -181,7 +182,7 @@ func TestDevicesOfSeveralNodes(t *testing.T) {
 			devices: map[string][]string{"p-0-0": {"n0/x-0"}, "p-1-0": {"a-1/x-0"}, "p-2-0": {"a-2/x-0"}},
 		},
 		"one makes way for one who makes way, by model": {
-			// The second one can do without the "y" of the second pool only if the first one can do without that of the first pool.
+			// q can leave the "y" of the second pool to r only if p leaves that of the first pool to q.
 			zones: []string{"a", "b", "c"},
 			slices: []*b.SliceBuilder{
 				b.Slice("a-1").Modify(inZones("a", "b")).Devices(model("0", "y"), model("1", "x")), b.Slice("a-2").Modify(inZones("b", "c")).Devices(model("0", "y")),
@@ -203,7 +204,7 @@ func TestDevicesOfSeveralNodes(t *testing.T) {
 			groups: []group{podsWith("p", 1, b.Claim("", b.Request("r", "any").All())).needing(1), podsWith("q", 1, one("any")).needing(1)},
 		},
 		"all of those that are not the other's": {
-			// The pod that wants all has to be where it leaves something.
+			// The pod that requests all devices must be where it leaves some to the other.
 			zones: three, slices: []*b.SliceBuilder{b.NodeSlice("n0", xs(2)...), net("net", "b", xs(2)...)}, cpu: []int{1, 1, 1},
 			groups: []group{podsWith("p", 1, b.Claim("", b.Request("r", "any").All())).needing(1), podsWith("q", 1, one("any")).needing(1)},
 			want:   []int{1, 1, 0}, devices: map[string][]string{"p-0-0": {"n0/x-0", "n0/x-1"}},
@@ -213,7 +214,7 @@ func TestDevicesOfSeveralNodes(t *testing.T) {
 	}
 }
 
-// TestSharedClaims has claims that several pods of a gang use.
+// TestSharedClaims checks claims that several pods of a gang share.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	shared := func(class string) *b.ClaimBuilder { return b.Claim("shared", b.Request("r", class)) }

@@ -12,25 +12,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// Plan is where each pod of a gang goes, and what its claims get.
+// A Plan holds the nodes of a gang's pods and the allocations of their claims.
 type Plan struct {
 	Seats []Seat
-	// Allocations has what open claims get, by UID.
+	// Allocations holds the allocations of open claims, by UID.
 	Allocations map[types.UID]*resourceapi.AllocationResult
 }
 
-// Seat is a pod on a node. Those that come first were placed first.
+// A Seat is a pod on a node. Seats are in the order of placement.
 type Seat struct {
 	Pod   *v1.Pod
 	Node  string
 	Class int
-	// Claims are the open ones of the pod, and Made is the one among them that is to be made, nil if none is.
+	// Claims are the open claims of the pod. Made is the one among them that does not exist yet, nil if all exist.
 	Claims []*resourceapi.ResourceClaim
 	Made   *resourceapi.ResourceClaim
 }
 
-// Plan returns the plan for the pods that were added. Of all devices that a node has for its pods, it takes those that
-// are best by the node's objective.
+// Plan returns the plan for the pods that were added. Among the possible devices on a node, it takes the best by the
+// node's objective.
 func (t *Trial) Plan() (*Plan, error) {
 	plan := &Plan{Allocations: make(map[types.UID]*resourceapi.AllocationResult)}
 	for _, s := range t.steps {
@@ -50,7 +50,7 @@ func (t *Trial) Plan() (*Plan, error) {
 			return nil, err
 		}
 		t.units[number] = u.with(results)
-		// Tasks are shared by nodes, and so results belong to claims by position only.
+		// Nodes share tasks, so results belong to claims by position only.
 		for i, claim := range u.claims {
 			plan.Allocations[claim.UID] = &results[i]
 		}
@@ -58,14 +58,14 @@ func (t *Trial) Plan() (*Plan, error) {
 	return plan, nil
 }
 
-// best returns the best devices for a unit, beside those of all others.
+// best returns the best devices for a unit, given the plans of all others.
 func (t *Trial) best(number int) ([]resourceapi.AllocationResult, error) {
 	u, beside := t.units[number], t.plannedBut(number)
 	if results, answer := t.find(u, t.Valued, beside, true); answer == gang.Yes {
 		return results, nil
 	}
 	if u.results != nil {
-		return u.results, nil // What was found while trying does.
+		return u.results, nil // The allocations from the trial suffice.
 	}
 	results, answer := t.find(u, t.Site, beside, true)
 	if answer != gang.Yes {

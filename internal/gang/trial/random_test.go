@@ -14,14 +14,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 )
 
-// TestPlacedIfAndOnlyIfThereIsAWay compares the search, of gangs that come one after the other into small clusters, with
-// trying everything: a gang is placed if and only if enough of its pods can have nodes and devices at the same time. In
-// few cases it may give up. What is placed is checked with what the cluster has.
+// TestPlacedIfAndOnlyIfThereIsAWay compares the search with an exhaustive search, for gangs that come one after the
+// other into small clusters: a gang is placed if and only if enough of its pods can have nodes and devices at the same
+// time. In few cases the search may give up. The placed pods are checked against the cluster's devices.
 func TestPlacedIfAndOnlyIfThereIsAWay(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		network, share bool
-		// mostGaveUp is of how many gangs in a thousand it may be that nobody knows.
+		// mostGaveUp is the largest accepted number of gangs in a thousand for which the search gives up.
 		mostGaveUp int
 	}{
 		"nodes apart":                     {},
@@ -80,8 +80,8 @@ func TestPlacedIfAndOnlyIfThereIsAWay(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenAwayLeavesNothing: after pods were added and taken away again, all is as if only those had ever been
-// added that are left: the same ones fit, with the same devices.
+// TestWhatIsTakenAwayLeavesNothing: after pods were added and removed, the state is the same as if the removed pods had
+// never been added: the same pods fit, with the same devices.
 func TestWhatIsTakenAwayLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -130,7 +130,7 @@ func (w *world) check(t *testing.T, where string) {
 	}
 }
 
-// requireMatching requires that each claim gets what it wants.
+// requireMatching requires that each claim gets the devices that it requests.
 func requireMatching(t *testing.T, tried *trial.Trial, classes []asked, where string) {
 	plan, err := tried.Plan()
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func requireMatching(t *testing.T, tried *trial.Trial, classes []asked, where st
 	}
 }
 
-// count is how many devices of a model a request got.
+// count returns the number of a model's devices that a request got.
 func count(results []resourceapi.DeviceRequestAllocationResult, request, model string) (n int) {
 	for i := range results {
 		of, _, _ := strings.Cut(results[i].Request, "/")

@@ -11,15 +11,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// mostRivals is how many units choose again at most, and mostChoices how many of them do so one after the other, if they
-// are asked again and again in other orders.
+// mostRivals limits the units that choose again. mostChoices limits the single choices, over all orders that are tried.
 const (
 	mostRivals  = 256
 	mostChoices = 512
 )
 
-// rearrange is for units without devices, where those that are planned elsewhere may be in the way: all that may be in
-// each other's way choose again, one after the other. Who gets nothing chooses first the next time.
+// rearrange tries to find devices for changed units when the plans of other units may be in the way. All units that
+// may be in each other's way choose again, one after the other. A unit that gets nothing chooses first the next time.
 func (t *Trial) rearrange(s *step, changed []int) gang.Answer {
 	group := t.rivals(changed)
 	if len(group) == 1 {
@@ -45,7 +44,7 @@ func (t *Trial) rearrange(s *step, changed []int) gang.Answer {
 	return gang.Unknown
 }
 
-// rivals returns units with all those whose devices may be in their way, in the way of these, and so on.
+// rivals returns the changed units, the units whose devices may be in their way, those in the way of these, and so on.
 func (t *Trial) rivals(changed []int) []int {
 	group := slices.Clone(changed)
 	reached := make(map[inventory.PoolID]bool)
@@ -59,7 +58,7 @@ func (t *Trial) rivals(changed []int) []int {
 	for _, number := range group {
 		reach(number)
 	}
-	left := slices.Sorted(maps.Keys(t.units)) // In their order, so that the answer is always the same.
+	left := slices.Sorted(maps.Keys(t.units)) // Sorted, so that the result is deterministic.
 	left = slices.DeleteFunc(left, func(number int) bool { return slices.Contains(group, number) })
 	for more := true; more; {
 		more = false
@@ -75,7 +74,7 @@ func (t *Trial) rivals(changed []int) []int {
 	return group
 }
 
-// chooseInTurn has units choose one after the other, in one order after another, and reports whether all got devices.
+// chooseInTurn lets units choose one after the other, in several orders, and reports whether all got devices.
 func (t *Trial) chooseInTurn(s *step, group []int, beside []*unit, modesty int) bool {
 	order := slices.Clone(group)
 	for tried := 0; tried < mostChoices; {
@@ -101,7 +100,7 @@ func (t *Trial) chooseInTurn(s *step, group []int, beside []*unit, modesty int) 
 	return false
 }
 
-// choose is find within the budget.
+// choose does the same as find, within the budget.
 func (t *Trial) choose(u *unit, beside []*unit) ([]resourceapi.AllocationResult, gang.Answer) {
 	if t.effort <= 0 {
 		return nil, gang.Unknown
@@ -117,7 +116,7 @@ func (t *Trial) spend(claims int, beside []*unit) {
 	t.effort -= 1 + claims/claimsPerEffort
 }
 
-// mostAlternatives is how many alternatives a request of the units has at most.
+// mostAlternatives returns the largest number of alternatives of any request in the units.
 func (t *Trial) mostAlternatives(group []int) int {
 	most := 1
 	for _, number := range group {
@@ -130,8 +129,7 @@ func (t *Trial) mostAlternatives(group []int) int {
 	return most
 }
 
-// modest returns a unit that wants less than it could have: the first alternatives are left out. What they need, others
-// may need more.
+// modest returns a unit without the first alternatives of each request: other units may depend on these devices more.
 func modest(u *unit, modesty int) *unit {
 	if modesty == 0 {
 		return u
@@ -150,8 +148,8 @@ func modest(u *unit, modesty int) *unit {
 	return &next
 }
 
-// ownFirst has the devices that a node has for itself tried before those that others reach. It leaves a site with an
-// objective as it is.
+// ownFirst moves the pools that only one node reaches to the front, so that the allocator tries them first. It
+// leaves a site with an objective as it is.
 func (t *Trial) ownFirst(site allocator.Site) allocator.Site {
 	if !t.Tied || site.Objective != nil {
 		return site

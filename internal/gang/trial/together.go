@@ -7,11 +7,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// mostTogether is for how many claims on several nodes it is found out whether there are devices for all of them.
+// mostTogether limits the claims for which isTooMuch looks for devices together.
 const mostTogether = 64
 
-// isTooMuch reports whether there are too few devices for what is wanted on several nodes even if each node reached all
-// that one of them reaches.
+// isTooMuch reports whether the group lacks devices even if each node could reach all devices that any of the group's
+// nodes reaches.
 func (t *Trial) isTooMuch(group []int, beside []*unit) bool {
 	all := &unit{}
 	for _, number := range group {
@@ -34,7 +34,7 @@ func (t *Trial) isTooMuch(group []int, beside []*unit) bool {
 	return !outcome.Fits() && !outcome.GaveUp
 }
 
-// joined is a site that reaches what any of the nodes does, false if there is none.
+// joined returns a site that reaches the devices of all the nodes. It returns false if there is no such site.
 func (t *Trial) joined(nodes []int) (allocator.Site, bool) {
 	site := t.Site(t.Nodes[nodes[0]])
 	site.Pools = nil
@@ -44,7 +44,7 @@ func (t *Trial) joined(nodes []int) (allocator.Site, bool) {
 			at, found := known[pool.ID]
 			switch {
 			case !pool.Skipping.Empty():
-				return site, false // Which of these can be used depends on the node.
+				return site, false // The usable devices depend on the node.
 			case !found:
 				known[pool.ID] = len(site.Pools)
 				site.Pools = append(site.Pools, pool)
@@ -55,7 +55,7 @@ func (t *Trial) joined(nodes []int) (allocator.Site, bool) {
 				both.Reachable.Or(site.Pools[at].Reachable)
 				site.Pools[at] = &both
 			default:
-				return site, false // They see different slices.
+				return site, false // The nodes see different slices.
 			}
 		}
 	}

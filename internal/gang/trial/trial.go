@@ -12,38 +12,39 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// mostEffort bounds the time that a trial spends on rearranging what is planned, to a second or so: a search for devices
-// counts one, and one more for each claimsPerEffort claims that are planned beside it.
+// mostEffort limits the time that a trial spends on rearranging plans to about a second. A search for devices counts
+// one, plus one for each claimsPerEffort claims planned beside it.
 const (
 	mostEffort      = 20_000
 	claimsPerEffort = 8
 )
 
-// Pod is a pod of a gang.
+// A Pod is a pod of a gang with its claims.
 type Pod struct {
 	*v1.Pod
-	// Open are its claims that have no allocation, in the order of pod.spec.resourceClaims. Other pods may use them too.
+	// Open holds its claims without an allocation, in the order of pod.spec.resourceClaims. Other pods may use them
+	// too.
 	Open []*resourceapi.ResourceClaim
-	// Usable reports whether the claims that have an allocation can be used on a node; nil stands for all nodes.
+	// Usable reports whether its allocated claims can be used on a node; nil stands for all nodes.
 	Usable func(*v1.Node) bool
-	// Made is the claim that is made for the pod's extended resources (KEP-5004); nil if devices back none of them.
+	// Made is the claim for the pod's extended resources (KEP-5004); nil if devices back none of them.
 	Made *Made
 }
 
-// Made is a claim of one pod that is made when it is known on which node that runs: devices back only what no device plugin
-// offers there.
+// Made is a claim of one pod that is created once the pod's node is known: devices back only resources that no device
+// plugin offers there.
 type Made struct {
-	// Most is the claim where no device plugin offers anything.
+	// Most is the claim for nodes where no device plugin offers anything.
 	Most *resourceapi.ResourceClaim
-	// On returns the claim for a node, nil if none is needed there, and a text of ASCII letters and dashes that is the same
-	// for nodes where pods of the class need the same.
+	// On returns the claim for a node, nil if the pod needs none there. kind is a text of ASCII letters and dashes that
+	// is equal for nodes where pods of the class need the same.
 	On func(*v1.Node) (claim *resourceapi.ResourceClaim, kind string)
 	// Varies is set if the claim is not the same on all nodes.
 	Varies bool
 }
 
-// OpenOn returns the claims that need devices if the pod is on a node, and a text that is the same for nodes where pods of
-// its class need the same.
+// OpenOn returns the claims that need devices if the pod is on a node. kind is equal for nodes where pods of the class
+// need the same.
 func (p *Pod) OpenOn(node *v1.Node) (claims []*resourceapi.ResourceClaim, kind string) {
 	made, kind := p.madeOn(node)
 	if made == nil {
@@ -59,63 +60,63 @@ func (p *Pod) madeOn(node *v1.Node) (made *resourceapi.ResourceClaim, kind strin
 	return p.Made.On(node)
 }
 
-// Others is what pods need besides devices. Like a gang.Judge it has a state.
+// Others decides about everything that pods need besides devices. Like a gang.Judge it has a state.
 type Others interface {
 	// Add adds a pod of a class to a node if it fits there.
 	Add(class, node int, pod *v1.Pod) gang.Answer
-	// Remove takes away the pod that was added last.
+	// Remove removes the pod that was added last.
 	Remove()
 }
 
-// World is what a trial is made with. Nothing of it changes while the trial is used.
+// World is the input of a trial. It must not change while the trial is used.
 type World struct {
 	Solver *allocator.Solver
-	// Nodes are those of the cluster; the trial knows them by their positions.
+	// Nodes are the nodes of the cluster; the trial uses their positions.
 	Nodes []*v1.Node
-	// Site is what the allocator is to know about a node, without an objective, and Valued with one.
+	// Site returns the allocator's site of a node, without an objective, and Valued with one.
 	Site, Valued func(*v1.Node) allocator.Site
-	// Classes has the pods of the gang that are alike, class by class: their open claims have the same specs, in the same
-	// order, and are their own, or the same claims for all pods of the class.
+	// Classes holds the pods of the gang by class. The open claims of pods in a class have equal specs, in the same
+	// order; each claim belongs to one pod, or is the same claim for all pods of the class.
 	Classes [][]Pod
 	// Tied is set if the pods may get devices that several nodes reach.
 	Tied bool
-	// Others may be nil: then there is nothing but devices.
+	// Others may be nil: then only devices count.
 	Others Others
 }
 
-// Trial has pods of a gang on nodes. It implements gang.Judge.
+// A Trial places pods of a gang on nodes. It implements gang.Judge.
 type Trial struct {
 	World
 	ctx context.Context
-	// used is how many pods of each class are placed.
+	// used is the number of placed pods by class.
 	used []int
-	// units is what is planned. Those of nodes have the positions of these as numbers, those of shared claims the numbers
-	// after that.
+	// units holds the units by number. The unit of a node has the node's position as its number; units of shared claims
+	// have the numbers after that.
 	units map[int]*unit
-	// on has the nodes on which open claims are used. The lists are never changed.
+	// on holds the nodes where open claims are used, by UID. The slices are never changed.
 	on map[types.UID][]int
-	// numbers are those of the units of claims that several of the pods use.
+	// numbers holds the unit numbers of claims that several of the pods use.
 	numbers map[types.UID]int
 	tasks   map[taskKey]*allocator.Task
 	steps   []step
-	// effort is what is left of mostEffort.
+	// effort is the rest of mostEffort.
 	effort int
-	// last is the view that was made last of what is planned.
+	// last caches the view that besides made last.
 	last plannedView
-	// pending is why some answer is Unknown, nil if there was none or if it just takes too long.
+	// pending is the reason for an Unknown answer; nil if there was none, or if the search only takes too long.
 	pending error
 }
 
-// step is a pod that was added, and how to take it away.
+// A step is a pod that was added, with the data to undo that.
 type step struct {
 	class, node int
 	pod         *Pod
-	// units and on are what was there before.
+	// units and on hold the previous entries of the Trial.
 	units map[int]*unit
 	on    map[types.UID][]int
 }
 
-// New makes a trial without any pod.
+// New returns a trial without any pods.
 func New(ctx context.Context, world World) *Trial {
 	t := &Trial{
 		World: world, ctx: ctx, used: make([]int, len(world.Classes)), effort: mostEffort,
@@ -134,14 +135,14 @@ func New(ctx context.Context, world World) *Trial {
 	return t
 }
 
-// Apart reports whether devices that pods get on one node make no difference on others.
+// Apart reports whether the devices that pods get on one node never affect other nodes.
 func (t *Trial) Apart() bool { return !t.Tied && !t.shares() }
 
-// shares reports whether any claim is used by several of the pods.
+// shares reports whether any claim is shared by several of the pods.
 func (t *Trial) shares() bool { return len(t.numbers) > 0 }
 
-// Pending is why it could not be said of some node whether it has devices: an expression is still being evaluated. It
-// is nil otherwise.
+// Pending returns an error if a selector's expression was still being evaluated, so that the answer for some node is
+// Unknown; nil otherwise.
 func (t *Trial) Pending() error { return t.pending }
 
 // Add implements gang.Judge.
@@ -177,7 +178,7 @@ func (t *Trial) Remove() {
 	t.steps = t.steps[:len(t.steps)-1]
 }
 
-// put plans something else, and notes what was planned before.
+// put replaces a unit, and saves the previous one in the step.
 func (t *Trial) put(s *step, number int, planned *unit) {
 	if _, noted := s.units[number]; !noted {
 		s.units[number] = t.units[number]
@@ -185,7 +186,7 @@ func (t *Trial) put(s *step, number int, planned *unit) {
 	t.units[number] = planned
 }
 
-// use notes on which nodes a claim is used.
+// use sets the nodes where a claim is used, and saves the previous ones in the step.
 func (t *Trial) use(s *step, claim types.UID, nodes []int) {
 	if _, noted := s.on[claim]; !noted {
 		s.on[claim] = t.on[claim]
@@ -193,7 +194,7 @@ func (t *Trial) use(s *step, claim types.UID, nodes []int) {
 	t.on[claim] = nodes
 }
 
-// undo takes back what a step has planned.
+// undo restores all that a step has changed.
 func (t *Trial) undo(s *step) {
 	for number, before := range s.units {
 		if before == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// TestPlacedIfPossible: in small random clusters, with devices of nodes and devices that all nodes reach, claims that pods
-// share and nodes with little room, a gang is placed if and only if trying everything finds a way; in less than one
-// of a hundred the search gives up. What is placed holds no device twice.
+// TestPlacedIfPossible: in small random clusters, with devices of nodes and devices that all nodes reach, claims that
+// pods share and nodes with little room, a gang is placed if and only if an exhaustive search finds a way; in less than
+// one case of a hundred the search gives up. No device is used twice.
 func TestPlacedIfPossible(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -41,7 +41,7 @@ func TestPlacedIfPossible(t *testing.T) {
 	t.Logf("%d of %d fit, %d gave up", fit, worlds, gaveUp)
 }
 
-// checkPlan looks whether a plan is one that can be carried out.
+// checkPlan checks that a plan can be carried out.
 func checkPlan(t *testing.T, trial *Trial, w *world) {
 	plan, err := trial.Plan()
 	require.NoError(t, err)

@@ -2,16 +2,17 @@ package trial_test
 
 import "slices"
 
-// trying finds out how many pods of a gang fit at the same time by trying everything. It knows nothing of the allocator.
+// trying is an exhaustive search for the largest number of pods of a gang that fit at the same time. It does not use
+// the allocator.
 type trying struct {
 	*world
 	classes []asked
-	// at has the node of each pod that is placed, class by class.
+	// at holds the node of each placed pod, class by class.
 	at   [][]int
 	most int
 }
 
-// mostByTrying is how many pods of the classes fit at most.
+// mostByTrying returns the largest number of pods of the classes that fit.
 func (w *world) mostByTrying(classes []asked) int {
 	t := &trying{world: w, classes: classes, at: make([][]int, len(classes))}
 	t.place(0, 0)
@@ -98,8 +99,8 @@ func (t *trying) give(needs []need, free []int) bool {
 	return false
 }
 
-// giveOne tries all ways to give the first need so many devices of a model, of the kinds from some on, and devices to
-// the needs after it.
+// giveOne tries all ways to give the first need a number of devices of a model, of the kinds from some index on, and
+// devices to the needs after it.
 func (t *trying) giveOne(needs []need, model string, count, from int, free []int) bool {
 	if count == 0 {
 		return t.give(needs[1:], free)

@@ -14,23 +14,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// unit is claims for which devices are looked for at once: those that are used on one node and nowhere else, or one that
-// is used on several. It is immutable.
+// A unit is a list of claims that are allocated at once: those that are used on one node and nowhere else, or one claim
+// that is used on several nodes. It is immutable.
 type unit struct {
 	claims []*resourceapi.ResourceClaim
-	// nodes are those where the claims are used.
+	// nodes are the nodes where the claims are used.
 	nodes []int
-	// key says by class whose claims these are. It means something only if no claim is shared.
+	// key identifies the claims by the classes of their pods. It is valid only if no claim is shared.
 	key string
-	// modesty is how many alternatives are left out of requests.
+	// modesty is the number of alternatives that were removed from the front of each request.
 	modesty int
-	// results has what each of the claims gets, and uses the pools of that. Both are nil if nothing is planned, or if that
-	// makes no difference yet.
+	// results holds the allocations of the claims, and uses the pools in them. Both are nil if nothing is planned, or
+	// if the choice does not matter yet.
 	results []resourceapi.AllocationResult
 	uses    []inventory.PoolID
 }
 
-// with returns the unit with devices planned.
+// with returns the unit with planned allocations.
 func (u *unit) with(results []resourceapi.AllocationResult) *unit {
 	next := *u
 	next.results, next.uses = results, nil
@@ -44,7 +44,7 @@ func (u *unit) with(results []resourceapi.AllocationResult) *unit {
 	return &next
 }
 
-// addDevices plans devices for a pod on a node, together with those that are there.
+// addDevices plans devices for a pod on a node, together with the devices of the pods already there.
 func (t *Trial) addDevices(s *step) gang.Answer {
 	changed := t.addClaims(s)
 	for _, number := range changed {
@@ -60,7 +60,7 @@ func (t *Trial) addDevices(s *step) gang.Answer {
 	return gang.Yes
 }
 
-// addClaims adds the claims of a pod to the units, and returns the numbers of those for which devices have to be found.
+// addClaims adds the claims of a pod to the units, and returns the numbers of the units that need other devices.
 func (t *Trial) addClaims(s *step) (changed []int) {
 	next := unit{nodes: []int{s.node}}
 	if before := t.units[s.node]; before != nil {
@@ -88,8 +88,7 @@ func (t *Trial) addClaims(s *step) (changed []int) {
 	return changed
 }
 
-// find looks for devices for a unit, beside those that are planned for others. The results are nil unless they are
-// wanted.
+// find looks for devices for a unit, given the plans of other units. It returns results only if wanted is set.
 func (t *Trial) find(u *unit, site sites, beside []*unit, wanted bool) ([]resourceapi.AllocationResult, gang.Answer) {
 	task := t.task(u)
 	if task.Err() != nil {
@@ -102,7 +101,7 @@ func (t *Trial) find(u *unit, site sites, beside []*unit, wanted bool) ([]resour
 	return t.search(task, t.besides(t.ownFirst(site(t.Nodes[u.nodes[0]])), beside), wanted)
 }
 
-// search has the allocator look for devices.
+// search asks the allocator for devices.
 func (t *Trial) search(task *allocator.Task, site allocator.Site, wanted bool) ([]resourceapi.AllocationResult, gang.Answer) {
 	look := task.Check
 	if wanted {
@@ -118,7 +117,7 @@ func (t *Trial) search(task *allocator.Task, site allocator.Site, wanted bool) (
 		if t.ctx.Err() != nil {
 			return nil, gang.Unknown
 		}
-		return nil, gang.No // The node has a problem of its own, which its Filter tells.
+		return nil, gang.No // The node has a problem of its own; its Filter reports it.
 	case outcome.Fits():
 		return outcome.Results, gang.Yes
 	}
@@ -129,14 +128,14 @@ func (t *Trial) search(task *allocator.Task, site allocator.Site, wanted bool) (
 	return nil, gang.No
 }
 
-// taskKey is what tasks are the same for.
+// A taskKey identifies units with the same task.
 type taskKey struct {
 	claims  string
 	modesty int
 }
 
-// task returns the task of a unit. As long as each claim is one pod's, it is the same for all nodes with as many pods of
-// each class, in the same order.
+// task returns the allocator task of a unit. If no claim is shared, nodes with the same pods by class, in the same
+// order, share a task.
 func (t *Trial) task(u *unit) *allocator.Task {
 	if t.shares() {
 		return t.Solver.Prepare(u.claims)

@@ -26,26 +26,26 @@ var models = []string{"small", "large", "network"}
 
 // world is a small cluster and a gang. Devices of a model are interchangeable, so that it can be described in numbers.
 type world struct {
-	// devices has how many of which model a node has of its own, and shared how many all nodes reach.
+	// devices is the number of a node's own devices by model, and shared the number of devices that all nodes reach.
 	devices [][2]int
 	shared  int
-	// offers has on which nodes a device plugin offers what pods want by extended resources, so that they need no devices.
+	// offers holds the nodes where a device plugin offers the pods' extended resources, so that they need no devices.
 	offers []bool
-	// room is how many pods a node takes.
+	// room is the number of pods that a node takes.
 	room []int
 	pods []wanted
-	// need is how many of the pods have to be placed.
+	// need is the number of pods that must be placed.
 	need int
 }
 
-// wanted is what a pod wants: a number of devices of a model, by a claim of its own, by one that others use as well, or by
-// extended resources.
+// wanted is the demand of a pod: a number of devices of a model, by its own claim, by a claim that others use as well,
+// or by extended resources.
 type wanted struct {
 	model, count       int
 	together, extended bool
 }
 
-// randomWorld makes one. Pods that are alike follow each other.
+// randomWorld returns a random world. Pods that are alike follow each other.
 func randomWorld(r *rand.Rand) *world {
 	w := &world{shared: r.IntN(3)}
 	for range 1 + r.IntN(4) {
@@ -64,7 +64,7 @@ func randomWorld(r *rand.Rand) *world {
 	return w
 }
 
-// fits tries everything: whether so many of the pods from some position on can be placed.
+// fits is an exhaustive search: can a number of the pods from some position on be placed?
 func (w *world) fits(pod, need int, at []int) bool {
 	if need <= 0 {
 		return true
@@ -105,7 +105,7 @@ func (w *world) fits(pod, need int, at []int) bool {
 	return w.fits(pod+1, need, append(at, -1))
 }
 
-// rooms is Others: nodes take so many pods.
+// rooms implements Others: nodes take a limited number of pods.
 type rooms struct {
 	left  []int
 	added []int
@@ -134,7 +134,7 @@ func (classes) List() ([]*resourceapi.DeviceClass, error) {
 
 var solver = &allocator.Solver{Features: allocator.Supported, Classes: classes{}, Evaluator: selector.NewEvaluator(cel.NewCache(10, cel.Features{}))}
 
-// numbered makes devices of a model.
+// numbered returns devices of a model.
 func numbered(model, n int) (devices []*builder.DeviceBuilder) {
 	for i := range n {
 		devices = append(devices, builder.Device(fmt.Sprintf("%s-%d", models[model], i)).Attr("model", models[model]))
@@ -142,7 +142,7 @@ func numbered(model, n int) (devices []*builder.DeviceBuilder) {
 	return devices
 }
 
-// made is a claim that is only needed on nodes where no device plugin offers what it is for.
+// made returns a claim that is needed only on nodes where no device plugin offers the resource.
 func (w *world) made(claim *resourceapi.ResourceClaim) *Made {
 	return &Made{Most: claim, Varies: true, On: func(node *v1.Node) (*resourceapi.ResourceClaim, string) {
 		for i, offers := range w.offers {
@@ -154,7 +154,7 @@ func (w *world) made(claim *resourceapi.ResourceClaim) *Made {
 	}}
 }
 
-// objects makes the world of API objects, and the trial.
+// objects returns the world as API objects, and the trial.
 func (w *world) objects(t testing.TB) (*Trial, gang.Problem) {
 	var slices []*resourceapi.ResourceSlice
 	world := World{Solver: solver, Tied: true, Others: &rooms{left: append([]int(nil), w.room...)}}

@@ -12,41 +12,43 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 )
 
-// world is a small cluster in numbers, from which both the API objects and the answer of trying everything are made.
+// world is a small cluster in numbers; the API objects and the exhaustive search are both made from it.
 type world struct {
-	// cpu and zone are those of each node.
+	// cpu and zone are the values of each node.
 	cpu   []int
 	zone  []string
 	kinds []kind
 }
 
-// kind is a number of devices that are alike: of one model, in one pool, of which some are in use.
+// kind is a number of devices that are alike: of one model, in one pool; some of them are in use.
 type kind struct {
 	pool, model string
-	// node is the only one that reaches the devices. If it is -1, all of some zones do, each a letter, or all if there are none.
+	// node is the only node that reaches the devices. If it is -1, all nodes of the zones do, each zone a letter; all
+	// nodes if there are none.
 	node       int
 	zones      string
 	all, taken int
 }
 
-// want is a request: so many devices of any of some models, "any" for all of them. With alternatives, one of them is taken.
+// want is a request: a number of devices of any of some models, "any" for all of them. Of alternatives, one is taken.
 type want struct {
 	alternatives []string
 	count        int
 }
 
-// asked is a class of pods: what each of its claims wants.
+// asked is a class of pods: the requests of each of its claims.
 type asked struct {
 	pods, cpu int
 	own       [][]want
-	// shared is a claim that all of them use, nil if there is none; name is its name, by which others may use it as well.
+	// shared is a claim that all of them use, nil if there is none; name is its name, by which other classes may use it
+	// as well.
 	shared []want
 	name   string
 }
 
 var someModels = []string{"x", "y"}
 
-// randomWorld makes a cluster. Network says whether there are pools that several nodes reach.
+// randomWorld returns a random cluster. network says whether there are pools that several nodes reach.
 func randomWorld(r *rand.Rand, network bool) *world {
 	w := &world{}
 	for node := range 1 + r.IntN(6) {
@@ -84,7 +86,7 @@ func randomWants(r *rand.Rand) (wants []want) {
 	return wants
 }
 
-// randomGang makes the classes of a gang. Share says whether claims may be shared.
+// randomGang returns the classes of a random gang. share says whether pods may share claims.
 func randomGang(r *rand.Rand, share bool) (classes []asked) {
 	left := 4
 	for i := range 1 + r.IntN(2) {
@@ -168,7 +170,7 @@ func groups(name string, classes []asked) (list []group) {
 	return list
 }
 
-// holding notes what a gang that was placed takes.
+// holding adds the devices of a placed gang to the world's use.
 func (w *world) holding(seats []gang.Seat, classes []asked, chosen map[string][]string) {
 	for _, seat := range seats {
 		w.cpu[seat.Node] -= classes[seat.Class].cpu

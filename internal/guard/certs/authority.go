@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// authorityLife and servingLife are how long certificates are valid, and a third of it before
-	// the end they are renewed.
+	// authorityLife and servingLife are the validity of certificates. They are renewed after two thirds of it.
 	authorityLife = 3 * 365 * 24 * time.Hour
 	servingLife   = 90 * 24 * time.Hour
-	// clockSkew is how far the clock of an API server may be behind.
+	// clockSkew is the tolerated lag of an API server's clock.
 	clockSkew = time.Hour
 )
 
@@ -32,10 +31,10 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// newKey makes a private key.
+// newKey generates a private key.
 func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// issue makes a certificate. Without an authority it signs itself.
+// issue creates a certificate, signed by an authority or, without one, by itself.
 func issue(template *x509.Certificate, life time.Duration, now time.Time, by *authority) (*x509.Certificate, crypto.Signer, error) {
 	key, err := newKey()
 	if err != nil {
@@ -57,7 +56,7 @@ func issue(template *x509.Certificate, life time.Duration, now time.Time, by *au
 	return certificate, key, err
 }
 
-// newAuthority makes an authority that is valid from now on.
+// newAuthority creates an authority that is valid from now on.
 func newAuthority(now time.Time) (*authority, error) {
 	certificate, key, err := issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: fmt.Sprintf("quartermaster-guard@%d", now.Unix())},
@@ -69,7 +68,7 @@ func newAuthority(now time.Time) (*authority, error) {
 	return &authority{certificate, key}, nil
 }
 
-// serving makes a certificate and its key, in PEM, for a server with the given names or addresses.
+// serving creates a certificate and its key, in PEM, for a server with the given names or addresses.
 func (a *authority) serving(hosts []string, now time.Time) (certificate *x509.Certificate, certPEM, keyPEM []byte, err error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: hosts[0]},
@@ -94,12 +93,12 @@ func (a *authority) serving(hosts []string, now time.Time) (certificate *x509.Ce
 	return certificate, certPEM, keyPEM, err
 }
 
-// isDue reports whether a certificate is to be renewed.
+// isDue reports whether a certificate must be renewed.
 func isDue(certificate *x509.Certificate, now time.Time) bool {
 	return now.After(certificate.NotAfter.Add(-certificate.NotAfter.Sub(certificate.NotBefore) / 3))
 }
 
-// parseAuthority reads an authority in PEM.
+// parseAuthority parses an authority in PEM.
 func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	certificates, err := cert.ParseCertsPEM(certPEM)
 	if err != nil {
@@ -121,8 +120,8 @@ func isKeyOf(key crypto.Signer, certificate *x509.Certificate) bool {
 	return ok && public.Equal(certificate.PublicKey)
 }
 
-// trusted returns the certificates of all authorities in PEM. It leaves out what is none: API servers
-// refuse a bundle of which they cannot read everything.
+// trusted returns the certificates of all authorities in PEM. It leaves out invalid bundles: API servers refuse a
+// bundle with any invalid part.
 func trusted(bundles ...[]byte) ([]byte, error) {
 	var all []*x509.Certificate
 	for _, bundle := range bundles {

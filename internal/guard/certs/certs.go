@@ -14,8 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// interval is how often to look whether anything has to be renewed, and whether another process
-// has done so.
+// interval is the interval of the checks whether a renewal is due or was done by another process.
 const interval = time.Minute
 
 // Certs is the certificate of this process. It implements
@@ -36,11 +35,11 @@ type Certs struct {
 
 var _ dynamiccertificates.CertKeyContentProvider = &Certs{}
 
-// New makes a certificate for a server with the given names or addresses, by the authority in a
-// Secret. If that is not there, it is made.
+// New returns a certificate for a server with the given names or addresses, from the authority in a Secret. It
+// creates the Secret if there is none.
 func New(ctx context.Context, client kubernetes.Interface, namespace, secret string, hosts ...string) (*Certs, error) {
 	c := &Certs{store: store{client, namespace, secret}, hosts: hosts, now: time.Now}
-	// Whoever was first to write the Secret has it; the second look finds that.
+	// Another process may have written the Secret first; the second attempt finds it.
 	err := c.refresh(ctx)
 	if err != nil {
 		err = c.refresh(ctx)
@@ -48,7 +47,7 @@ func New(ctx context.Context, client kubernetes.Interface, namespace, secret str
 	return c, err
 }
 
-// Run renews what is due until the context ends.
+// Run renews certificates until the context ends.
 func (c *Certs) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
@@ -57,7 +56,7 @@ func (c *Certs) Run(ctx context.Context) {
 	}, interval)
 }
 
-// refresh takes over what the Secret has, and renews the certificate if it is due.
+// refresh loads the Secret, and renews the certificate if that is due.
 func (c *Certs) refresh(ctx context.Context) error {
 	found, err := c.store.current(ctx, c.now())
 	if err != nil {
@@ -70,7 +69,7 @@ func (c *Certs) refresh(ctx context.Context) error {
 	return err
 }
 
-// take uses the authorities. It returns whom to tell of a new certificate.
+// take uses the authorities. It returns the listeners to notify of a new certificate.
 func (c *Certs) take(found *authorities) ([]dynamiccertificates.Listener, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -86,7 +85,7 @@ func (c *Certs) take(found *authorities) ([]dynamiccertificates.Listener, error)
 	return c.listeners, nil
 }
 
-// CABundle returns the authorities that whoever connects has to trust, in PEM.
+// CABundle returns the authorities that clients must trust, in PEM.
 func (c *Certs) CABundle() []byte {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -150,8 +150,7 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	require.NoError(t, c.verify(process.CABundle(), process, "127.0.0.1"))
 }
 
-// A new authority is trusted before it signs, and the one before for as long as anybody may show a
-// certificate by it.
+// A new authority is trusted before it signs, and the previous one while a server may show a certificate from it.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -222,7 +221,7 @@ func servingPair(t *testing.T) (certPEM, keyPEM []byte) {
 	return newCluster(t).start("127.0.0.1").CurrentCertKeyContent()
 }
 
-// Nobody has looked for years.
+// No process has looked for years.
 func TestAuthorityHasExpired(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

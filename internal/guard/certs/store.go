@@ -13,16 +13,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The keys of the Secret. What is under next is trusted already, and signs from its promotion on.
+// The keys of the Secret. The next authority is already trusted, and signs after its promotion.
 const (
 	certKey, privateKey         = "ca.crt", "ca.key"
 	nextCertKey, nextPrivateKey = "next.crt", "next.key"
-	// previousCertKey is trusted for as long as servers may show certificates by it.
+	// The previous authority is trusted while servers may still show its certificates.
 	previousCertKey = "previous.crt"
 )
 
-// promotion is how old a new authority must be before it signs: API servers have to trust it by
-// then, and those read the configuration of webhooks within seconds.
+// promotion is the least age at which a new authority signs: by then, API servers must trust it. They notice changes
+// of webhook configurations within seconds.
 const promotion = time.Hour
 
 // store keeps the authorities in a Secret.
@@ -31,14 +31,14 @@ type store struct {
 	namespace, name string
 }
 
-// authorities are what the Secret has: who signs, and who is to be trusted (in PEM).
+// authorities are the contents of the Secret: the signing authority, and the trusted ones (in PEM).
 type authorities struct {
 	signing *authority
 	trusted []byte
 }
 
-// current returns the authorities. It makes, renews and promotes them as is due. Several processes
-// may do so at once: the server takes the first one's.
+// current returns the authorities, after creating, renewing and promoting them as needed. If several processes do so
+// at once, the server accepts the first one's write.
 func (s *store) current(ctx context.Context, now time.Time) (*authorities, error) {
 	secrets := s.client.CoreV1().Secrets(s.namespace)
 	secret, err := secrets.Get(ctx, s.name, metav1.GetOptions{})
@@ -66,7 +66,7 @@ func (s *store) current(ctx context.Context, now time.Time) (*authorities, error
 	return found, nil
 }
 
-// renew brings a Secret up to date and returns what is in it then.
+// renew brings the data of a Secret up to date and returns the resulting authorities.
 func renew(ctx context.Context, secret *v1.Secret, now time.Time) (*authorities, error) {
 	if secret.Data == nil {
 		secret.Data = make(map[string][]byte)
@@ -92,7 +92,7 @@ func renew(ctx context.Context, secret *v1.Secret, now time.Time) (*authorities,
 	return &authorities{signing, bundle}, err
 }
 
-// rotate begins with a new authority when it is time, and has it sign when it is known everywhere.
+// rotate creates a new authority when one is due, and makes it sign when API servers know it.
 func rotate(data map[string][]byte, signing *authority, now time.Time) (*authority, error) {
 	if !isDue(signing.certificate, now) {
 		return signing, nil

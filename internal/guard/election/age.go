@@ -8,26 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// age is what a process knows of the age of the Lease. It is safe for concurrent use.
+// age tracks the age of the Lease. It is safe for concurrent use.
 //
-// If somebody deletes the Lease, its holder does not know, and decides on until its next attempt
-// to renew it: for the duration of a Lease at most. Who makes a new one, or gets that from who has
-// made it, must not decide meanwhile. So nobody decides on the strength of a Lease before it has
-// existed for its duration. That is counted from when this process has first seen it, by a clock that
-// does not run while the machine is paused and cannot be set; and told to others by an annotation with
-// the UID of the Lease, which a copy of it does not have.
+// If a user deletes the Lease, its holder does not notice, and decides until its next attempt to renew it: for at
+// most the duration of a Lease. Meanwhile, a process that creates a new Lease, or takes that over from its creator,
+// must not decide. So a process decides only when its Lease has existed for its duration. The age counts from the
+// time when this process first saw the Lease, by a clock that does not run while the machine is paused and cannot be
+// set. Others learn of it from an annotation with the UID of the Lease, which does not match on a copy of the Lease.
 type age struct {
-	// duration is that of a Lease, for all guards.
+	// duration is the duration of a Lease, for all guards.
 	duration time.Duration
 
 	mutex sync.Mutex
 	uid   types.UID
 	seen  time.Time // zero if there was none
-	// told is set if another holder has seen it for so long.
+	// told is set if another holder has seen the Lease for its duration.
 	told bool
 }
 
-// see notes what the server has.
+// see records the Lease that the server has.
 func (a *age) see(lease *coordinationv1.Lease) {
 	now := time.Now()
 	a.mutex.Lock()
@@ -40,7 +39,7 @@ func (a *age) see(lease *coordinationv1.Lease) {
 	}
 }
 
-// left is how long others may yet believe that they have an earlier Lease.
+// left returns the time for which other processes may still believe that they hold an earlier Lease.
 func (a *age) left() time.Duration {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -54,7 +53,7 @@ func (a *age) left() time.Duration {
 	}
 }
 
-// outlasted reports whether that is over for the Lease with a UID.
+// outlasted reports whether that time is over for the Lease with a UID.
 func (a *age) outlasted(uid types.UID) bool {
 	a.mutex.Lock()
 	same := a.uid == uid && !a.seen.IsZero()

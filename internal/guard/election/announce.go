@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// LeaseName is that of the Lease.
+	// LeaseName is the default name of the Lease.
 	LeaseName = "quartermaster-guard"
-	// DecidesAnnotation is on the Lease: the identity of the guard that decides. If it is not the
-	// holder's, then nobody decides (yet).
+	// DecidesAnnotation of the Lease is the identity of the guard that decides. If it is not the holder's, no guard
+	// decides.
 	DecidesAnnotation = "quartermaster-dra.github.io/decides"
-	// ModeAnnotation is on the Lease: the mode of the guard that decides, "Enforce" or "Warn".
+	// ModeAnnotation of the Lease is the mode of the guard that decides, "Enforce" or "Warn".
 	ModeAnnotation = "quartermaster-dra.github.io/mode"
-	// OutlastedAnnotation is on the Lease: its UID, as soon as nobody can believe any more that he
-	// has an earlier Lease of that name.
+	// OutlastedAnnotation of the Lease is its UID, as soon as no process can believe that it holds an earlier Lease
+	// of that name.
 	OutlastedAnnotation = "quartermaster-dra.github.io/outlasted"
 )
 
-// announcer writes to the Lease, each time that it is renewed, whether its holder decides, and
-// tells age of each Lease that it sees.
+// announcer writes to the Lease, at each renewal, whether its holder decides, and passes each Lease that it sees to
+// age.
 type announcer struct {
 	coordinationclient.LeasesGetter
 	identity, mode string
@@ -52,7 +52,7 @@ func (l *announcedLeases) Update(ctx context.Context, lease *coordinationv1.Leas
 	return l.seen(l.LeaseInterface.Update(ctx, l.announcer.announce(lease), o))
 }
 
-// seen notes an answer of the server.
+// seen passes the server's answer to age.
 func (l *announcedLeases) seen(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil {
 		l.announcer.age.see(lease)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// candidateLock keeps a process from taking and renewing the Lease while it must not. It is looked at
-// all the same: when the process may, it knows already for how long the Lease has not been renewed.
+// candidateLock keeps a process from taking or renewing the Lease while it must not hold it. The process still reads
+// the Lease: when it may hold it, it has already measured the time since the last renewal.
 type candidateLock struct {
 	resourcelock.Interface
 	candidate func() error
@@ -30,7 +30,7 @@ func (c *candidateLock) Update(ctx context.Context, record resourcelock.LeaderEl
 	return c.Interface.Update(ctx, record)
 }
 
-// check returns why a record must not be written; what releases the Lease always may.
+// check returns why a record must not be written. A record that releases the Lease is always allowed.
 func (c *candidateLock) check(record *resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		return nil

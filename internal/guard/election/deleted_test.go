@@ -87,8 +87,8 @@ func (s *leaseServer) awaitRenewal() {
 	synctest.Wait()
 }
 
-// TestDeletedLease: somebody deletes the Lease while its holder decides. Whoever makes a new one must
-// not decide as long as the holder of the old one may, whether or not that learns of it.
+// TestDeletedLease: a user deletes the Lease while its holder decides. A process that creates a new one must not
+// decide while the holder of the old one may, whether or not that notices.
 func TestDeletedLease(t *testing.T) {
 	t.Parallel()
 	for name, history := range map[string]func(t *testing.T, s *leaseServer, old, heir *candidate, connection *link){

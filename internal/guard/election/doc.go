@@ -1,3 +1,2 @@
-// Package election has exactly one guard of a cluster decide, and tells everybody by the Lease
-// whether it does.
+// Package election makes exactly one guard of a cluster decide, and announces it on the Lease.
 package election

@@ -15,36 +15,35 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
-// takeoverInterval is how often to look whether a takeover is due.
+// takeoverInterval is the interval of the checks whether a takeover is due.
 const takeoverInterval = 100 * time.Millisecond
 
-// Election is the part that a process has in it.
+// Election is one process's part in the election.
 type Election struct {
-	// Leases is for the Lease, with a connection of its own: whoever cannot renew because other
-	// requests come first loses it.
+	// Leases accesses the Lease on a separate connection: a process that cannot renew because of other requests loses
+	// it.
 	Leases   coordinationclient.LeasesGetter
 	Identity string
 	Mode     string
-	// Config says where the Lease is, and how long it lasts.
+	// Config has the name and the duration of the Lease.
 	Config componentbaseconfig.LeaderElectionConfiguration
-	// Lease is told what becomes of it.
+	// Lease is updated with the state of the Lease.
 	Lease *leadership.Lease
-	// Candidate returns why the process must not have the Lease (now), nil if it may. It is nil if that is
-	// always so.
+	// Candidate returns why the process must not hold the Lease at the moment, nil if it may. A nil Candidate means
+	// that it always may.
 	Candidate func() error
-	// TakeOver makes sure that nothing can come any more of what predecessors have approved. From
-	// its success on the process decides in a tenure (see leadership.Lease.Since), as long as it has
-	// the Lease without a break.
+	// TakeOver makes sure that writes that predecessors approved cannot be stored any more. After its success the
+	// process decides in a tenure (see leadership.Lease.Since), as long as it holds the Lease without a break.
 	TakeOver func(ctx context.Context, tenure time.Time) error
 	// Decides reports whether the process decides.
 	Decides func() bool
-	// WhileLeading runs as long as the process has the Lease, nil if there is nothing to do.
+	// WhileLeading runs while the process holds the Lease; it may be nil.
 	WhileLeading func(context.Context)
 
 	age age
 }
 
-// Run takes part until the context ends. Who loses the Lease stands for election again.
+// Run takes part until the context ends. After losing the Lease, the process takes part again.
 func (e *Election) Run(ctx context.Context) error {
 	e.age.duration = e.Config.LeaseDuration.Duration
 	var lock resourcelock.Interface = &resourcelock.LeaseLock{
@@ -74,17 +73,17 @@ func (e *Election) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin is called with the Lease in hand.
+// begin runs when the process gets the Lease.
 //
-// A process that was paused may find that its Lease was somebody else's meanwhile and is free again: the
-// elector goes on then as if nothing had happened. So it is looked at again and again.
+// While a process is paused, another one may take the Lease and release it; the elector then continues as if nothing
+// had happened. So begin checks the tenure repeatedly.
 func (e *Election) begin(ctx context.Context) {
 	if e.WhileLeading != nil {
 		go e.WhileLeading(ctx)
 	}
-	var waiting time.Time // the tenure of which was said that it waits
+	var waiting time.Time // the tenure whose wait is already logged
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		// The tenure comes first: if it ends meanwhile, all that follows is for nothing.
+		// Read the tenure first: if it ends meanwhile, the rest has no effect.
 		tenure := e.Lease.Since()
 		if e.Decides() || e.Lease.Leads() != nil {
 			return

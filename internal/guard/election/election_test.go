@@ -30,7 +30,7 @@ type leaseServer struct {
 	renewed  chan struct{} // gets something at each write, if there is room
 }
 
-// newLeaseServer returns a server with a Lease that nobody has, and that is old enough.
+// newLeaseServer returns a server with a Lease that has no holder and is old enough.
 func newLeaseServer() *leaseServer {
 	s := &leaseServer{renewed: make(chan struct{}, 1)}
 	s.made(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")}})
@@ -45,7 +45,7 @@ func (s *leaseServer) made(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return s.put(lease)
 }
 
-// deletes has somebody delete the Lease.
+// deletes deletes the Lease.
 func (s *leaseServer) deletes() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -97,7 +97,7 @@ func (s *leaseServer) put(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return s.lease.DeepCopy()
 }
 
-// holds has somebody be the holder, "" for nobody.
+// holds sets the holder, "" for none.
 func (s *leaseServer) holds(holder string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -222,8 +222,8 @@ func TestOneOfTwoDecides(t *testing.T) {
 	require.False(t, a.Decides())
 }
 
-// While a process is paused, its Lease can be somebody else's and free again. The elector goes on
-// then, but what was approved meanwhile is not known.
+// While a process is paused, another one may take the Lease and release it. The elector then continues, but the
+// allocations approved meanwhile are unknown.
 func TestTakesOverAgainAfterSomebodyElse(t *testing.T) {
 	t.Parallel()
 	s := newLeaseServer()

@@ -1,7 +1,7 @@
-// Package marks is how a scheduler of ours knows of each of its allocations whether a guard was asked
-// about it: the guard has the API server add a warning to the answer, for writes of our field
-// manager. If it is missing, the API server has let the write pass without (failurePolicy
-// Ignore), and the scheduler knows at once that there is no guard in place.
+// Package marks tells a Quartermaster scheduler for each of its allocations whether a guard was asked: for writes of
+// the scheduler's field manager, the guard adds a warning to the API server's answer. Without the warning, the API
+// server has let the write pass without a guard (failurePolicy Ignore), and the scheduler knows at once that no guard
+// is in place.
 package marks
 
 import (
@@ -13,11 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Webhook is the guard's name in its ValidatingWebhookConfiguration.
+// Webhook is the name of the guard's webhook in its ValidatingWebhookConfiguration.
 const Webhook = "claims.quartermaster-dra.github.io"
 
-// Denied reports whether the guard has denied a write: somebody else has what was to be allocated, and
-// the watch is going to show that.
+// Denied reports whether the guard has denied a write: another claim holds the devices, and the watch will show that.
 func Denied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `"`+Webhook+`" denied the request`)
 }
@@ -25,7 +24,7 @@ func Denied(err error) bool {
 // Text is the warning.
 const Text = "quartermaster-guard: checked"
 
-// Mark is whether the answers to requests with some context had the warning.
+// Mark records whether an answer to the requests of a context had the warning.
 type Mark struct{ seen atomic.Bool }
 
 // Seen reports whether a guard was asked. It is true if this process cannot know, see Install.
@@ -33,7 +32,7 @@ func (m *Mark) Seen() bool { return m.seen.Load() || !installed.Load() }
 
 type key struct{}
 
-// Recording returns a context for requests, and what is going to be known of them.
+// Recording returns a context for requests, and the Mark of their answers.
 func Recording(ctx context.Context) (context.Context, *Mark) {
 	mark := &Mark{}
 	return context.WithValue(ctx, key{}, mark), mark
@@ -41,8 +40,8 @@ func Recording(ctx context.Context) (context.Context, *Mark) {
 
 var installed atomic.Bool
 
-// Install has all clients of this process that have no handler for warnings of their own tell of
-// marks, and log all other warnings as usual. It is called once, before there are any.
+// Install makes all clients of this process without their own warning handler record marks, and log other warnings as
+// usual. Call it once, before any client exists.
 func Install() {
 	rest.SetDefaultWarningHandlerWithContext(Handler{})
 	installed.Store(true)

@@ -17,12 +17,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
-// lookupShare is how much less often than all else the guard looks up claims that its watch has not shown:
-// whoever reaches it can have it do that.
+// lookupShare is the ratio between the rate limit of all other requests and that of lookups, which any client of the
+// guard can trigger.
 const lookupShare = 5
 
-// Config returns what the flags say of a guard, with connections of its own to the API server:
-// nothing that others in this process send keeps it waiting.
+// Config returns the configuration that the flags describe, with separate connections to the API server: other
+// requests of this process do not delay the guard.
 func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.Config, error) {
 	connection = rest.CopyConfig(connection)
 	connection.UserAgent = "quartermaster-guard"
@@ -48,9 +48,8 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 	}, nil
 }
 
-// apart gives a client a connection of its own. Clients of one configuration share a transport, and with
-// it one connection, on which a list of all claims, or what is lost, keeps others waiting. The transport
-// is shared by those who dial in the same way.
+// apart gives a client its own connection. Clients of one configuration share a transport and its connection, where a
+// list of all claims or a lost packet delays the others. Only clients with the same Dial function share a transport.
 func apart(connection *rest.Config) *rest.Config {
 	dial := connection.Dial
 	if dial == nil {
@@ -62,7 +61,7 @@ func apart(connection *rest.Config) *rest.Config {
 	return connection
 }
 
-// connect returns a client set that works with the versions of the claim API that the server has.
+// connect returns a client set that works with the server's versions of resource.k8s.io.
 func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(connection)
 	if err != nil {
@@ -75,7 +74,7 @@ func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface
 	return apiversions.Connect(ctx, client, untyped), nil
 }
 
-// identity is unique to this process.
+// identity returns a name that is unique to this process.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package options are the flags of a guard, for cmd/guard and for the scheduler, which has the
-// same ones with a prefix.
+// Package options has the flags of a guard, for cmd/guard and for the scheduler, which has the same flags with a
+// prefix.
 package options
 
 import (
@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// Namespace is where Lease and Secret are, unless something else is said.
+	// Namespace is the default namespace of Lease and Secret.
 	Namespace = "quartermaster-guard"
-	// namespaceFile tells a pod its namespace.
+	// namespaceFile contains the namespace of a pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	defaultPort   = 9443
-	// How guards are reached.
+	// Values of --register.
 	registerService, registerURL = "service", "url"
 )
 
-// Options are the flags. Make them with New.
+// Options holds the flags. Create it with New.
 type Options struct {
 	prefix string
 
@@ -47,8 +47,8 @@ type Options struct {
 	election       componentbaseconfig.LeaderElectionConfiguration
 }
 
-// New returns the defaults, with Lease and Secret in the given namespace. All flags are going to have
-// the prefix in their names.
+// New returns the defaults, with Lease and Secret in the given namespace. The names of all flags begin with the
+// prefix.
 func New(namespace, prefix string) *Options {
 	o := &Options{
 		prefix: prefix,
@@ -62,12 +62,12 @@ func New(namespace, prefix string) *Options {
 			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
 		},
 	}
-	// Without a port API servers could not ask: 0 is refused.
+	// API servers need a port: Validate refuses 0.
 	o.serving.BindPort, o.serving.Required = defaultPort, true
 	return o
 }
 
-// PodNamespace is that of the pod that this process runs in, or Namespace if it runs in none.
+// PodNamespace returns the namespace of this process's pod, or Namespace if it runs in none.
 func PodNamespace() string {
 	if content, err := os.ReadFile(namespaceFile); err == nil {
 		return strings.TrimSpace(string(content))
@@ -101,7 +101,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	return prefixed
 }
 
-// Validate returns what is wrong with the flags.
+// Validate returns an error about invalid flags.
 func (o *Options) Validate() error {
 	oneOf := func(flag, value string, allowed ...string) error {
 		if slices.Contains(allowed, value) {
@@ -123,7 +123,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// serviceNames are the names that the Service has in the cluster.
+// serviceNames returns the DNS names of the Service in the cluster.
 func (o *Options) serviceNames() []string {
 	namespace, name, found := strings.Cut(o.service, "/")
 	if !found {

@@ -1,6 +1,6 @@
-// Package presence tells a scheduler whether a guard is in place: whether API servers ask one about
-// every allocation, and it decides. Then no other scheduler can hand out what this one has, and
-// nobody has to wait for what others may be about to write.
+// Package presence tells a scheduler whether a guard is in place: API servers ask one about every allocation, and it
+// decides. Then no other scheduler can allocate a device twice, and the scheduler need not wait for pending writes of
+// others.
 package presence
 
 import (
@@ -28,36 +28,35 @@ import (
 )
 
 const (
-	// interval is how often to look as long as a guard is registered, and absentInterval how often
-	// if there is none.
+	// interval is the interval of looks while a guard is registered, and absentInterval while none is.
 	interval       = time.Second
 	absentInterval = 10 * time.Second
-	// lookTimeout is how long a look may take: one that hangs says nothing of a guard that has changed.
+	// lookTimeout limits the time of a look: a look that hangs shows nothing about changes.
 	lookTimeout = 2 * time.Second
 )
 
-// Presence is what is known of the guard. It is safe for concurrent use.
+// Presence tracks whether a guard is in place. It is safe for concurrent use.
 type Presence struct {
 	client kubernetes.Interface
 	clock  clock.PassiveClock
 
 	mutex sync.Mutex
-	// missing is why there is no guard in place, nil if there is one.
+	// missing says why no guard is in place, nil if one is.
 	missing error
-	// renewed is the newest renewal of the Lease that was seen, by the clock of its holder, and
-	// seen is when it was asked for, by ours: the two are never compared.
+	// renewed is the newest seen renewal of the Lease, by its holder's clock. seen is the time of the request that
+	// showed it, by this process's clock: the two are never compared.
 	renewed, seen time.Time
 	// lasts is the duration of the Lease.
 	lasts time.Duration
-	// doubted is set from a write about which no guard was asked to the next one about which one
-	// was: a Lease says nothing about who is reached.
+	// doubted is set after a write without a guard's mark, until the next write with one: the Lease does not show
+	// whether API servers reach the guard.
 	doubted bool
 }
 
-// errNotLooked is why no guard is in place at first.
+// errNotLooked means that Run has not looked so far.
 var errNotLooked = errors.New("nobody has looked for a guard yet")
 
-// New returns a Presence that knows of no guard until it Runs.
+// New returns a Presence that reports no guard until Run looks.
 func New(client kubernetes.Interface) *Presence {
 	return &Presence{client: client, clock: clock.RealClock{}, missing: errNotLooked}
 }
@@ -69,7 +68,7 @@ func (p *Presence) InPlace() bool {
 	return p.inPlace() == nil
 }
 
-// inPlace returns why there is no guard in place. It needs the mutex.
+// inPlace returns why no guard is in place, nil if one is. The caller holds the mutex.
 func (p *Presence) inPlace() error {
 	switch {
 	case p.missing != nil:
@@ -83,8 +82,8 @@ func (p *Presence) inPlace() error {
 	}
 }
 
-// Stored notes that an allocation was stored, and whether a guard was asked about it. If not, there is
-// none, as far as is known, until one was asked about another.
+// Stored records that an allocation was stored, and whether a guard was asked about it. If not, no guard counts as in
+// place until one was asked about another allocation.
 func (p *Presence) Stored(asked bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -112,10 +111,10 @@ func (p *Presence) Run(ctx context.Context) {
 	}
 }
 
-// errAbsent is why there is no guard where nobody has installed one, or nobody may see it.
+// errAbsent means that no guard is installed, or that this process may not see it.
 var errAbsent = errors.New("no guard is registered")
 
-// look looks once. It returns why there is no guard in place.
+// look looks once. It returns why no guard is in place.
 func (p *Presence) look(ctx context.Context) error {
 	sent := p.clock.Now()
 	looking, done := context.WithTimeout(ctx, lookTimeout)
@@ -129,7 +128,7 @@ func (p *Presence) look(ctx context.Context) error {
 	return p.inPlace()
 }
 
-// find returns the Lease of the guard that is registered, and what API servers do without it.
+// find returns the Lease of the registered guard, and its failurePolicy.
 func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, admissionregistrationv1.FailurePolicyType, error) {
 	config, err := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
 	switch {
@@ -151,13 +150,13 @@ func (p *Presence) find(ctx context.Context) (*coordinationv1.Lease, admissionre
 	return lease, registration.PolicyOf(config), err
 }
 
-// take notes what the Lease says that was asked for at the given time, and returns why its holder does
-// not guard. It needs the mutex.
+// take records the Lease that was requested at the given time, and returns why its holder does not guard. The caller
+// holds the mutex.
 func (p *Presence) take(lease *coordinationv1.Lease, policy admissionregistrationv1.FailurePolicyType, sent time.Time) error {
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	if renewed := lease.Spec.RenewTime; renewed != nil && !renewed.Time.Equal(p.renewed) {
-		// The one that is found at first says nothing: its holder may have died a year ago. With
-		// failurePolicy Fail, nothing is stored then.
+		// The first Lease that is found proves nothing: its holder may have died long ago. With failurePolicy Fail
+		// that is no risk, because API servers then store no allocation.
 		if !p.renewed.IsZero() || policy == admissionregistrationv1.Fail {
 			p.seen = sent
 		}

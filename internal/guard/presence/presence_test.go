@@ -61,7 +61,7 @@ func (b *board) store() {
 	require.NoError(b.t, tracker.Create(coordinationv1.SchemeGroupVersion.WithResource("leases"), b.lease.DeepCopy(), "guards"))
 }
 
-// looked makes a board, and has the objects changed, stored anew and looked at, again and again.
+// looked makes a board and, for each change, changes the objects, stores them again and looks.
 func looked(t *testing.T, changes ...func(*board)) (*board, error) {
 	t.Helper()
 	b := newBoard(t)
@@ -88,7 +88,7 @@ func TestInPlace(t *testing.T) {
 	require.False(t, b.InPlace(), "it was not renewed any more")
 }
 
-// TestFail: if API servers store nothing without a guard, nobody has to see first that it lives.
+// TestFail: if API servers store nothing without a guard, a single look is enough to trust the Lease.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	fail := func(b *board) { b.config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail) }

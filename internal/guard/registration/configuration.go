@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// Name is that of the ValidatingWebhookConfiguration.
+	// Name is the name of the ValidatingWebhookConfiguration.
 	Name = "quartermaster-guard"
-	// WebhookName is that of the webhook in it.
+	// WebhookName is the name of the webhook in it.
 	WebhookName = marks.Webhook
-	// LeaseAnnotation says where the guards' Lease is, as "namespace/name".
+	// LeaseAnnotation names the guards' Lease, as "namespace/name".
 	LeaseAnnotation = "quartermaster-dra.github.io/lease"
-	// timeoutSeconds is how long the API server waits for an answer.
+	// timeoutSeconds limits the time that API servers wait for an answer.
 	timeoutSeconds = 5
 )
 
-// New returns the configuration as it is shipped, for guards that are reached at client, without
-// the bundle of certificate authorities.
+// New returns the shipped configuration for guards that are reached at client, without the bundle of certificate
+// authorities.
 //
-// It is for all versions of the API: what is asked about is a claim in the version of the request.
-// Nothing is left out by labels, because everything that allocates counts, and nothing else is asked about:
-// what no guard answers is refused with policy Fail.
+// It covers all versions of the API, and the review contains the claim in the version of the request. It selects
+// nothing by labels, because every allocation counts. It covers nothing but allocations, because policy Fail refuses
+// requests while no guard answers.
 //
 // lease is the guards' Lease, as "namespace/name".
 func New(client admissionregistrationv1.WebhookClientConfig, lease string, policy admissionregistrationv1.FailurePolicyType) *admissionregistrationv1.ValidatingWebhookConfiguration {
@@ -60,8 +60,8 @@ func rules() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
-// conditions are for what newly allocates: a claim that gets another allocation than it had. All versions of
-// the API have it in that place.
+// conditions select new allocations: the claim gets another allocation than before. All versions of the API have the
+// allocation in the same field.
 func conditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{
 		Name: "allocates",
@@ -70,9 +70,8 @@ func conditions() []admissionregistrationv1.MatchCondition {
 	}}
 }
 
-// Check returns what of a configuration keeps API servers from asking the guard about all
-// allocations, nil if nothing does. What happens when no guard answers (failurePolicy) and where
-// it is reached is up to the cluster.
+// Check returns an error if the configuration keeps API servers from asking the guard about all allocations. The
+// failurePolicy and the address of the guard are up to the cluster.
 func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	if webhook := webhookOf(config); webhook != nil {
 		return check(webhook)
@@ -80,8 +79,7 @@ func Check(config *admissionregistrationv1.ValidatingWebhookConfiguration) error
 	return fmt.Errorf("ValidatingWebhookConfiguration %s has no webhook %s", config.Name, WebhookName)
 }
 
-// PolicyOf returns what API servers do with allocations while no guard answers; "" if they are not
-// going to ask any.
+// PolicyOf returns the failurePolicy of the guard's webhook; "" if the configuration has no such webhook.
 func PolicyOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) admissionregistrationv1.FailurePolicyType {
 	if webhook := webhookOf(config); webhook != nil {
 		return ptr.Deref(webhook.FailurePolicy, admissionregistrationv1.Fail) // The API's default.

@@ -1,4 +1,4 @@
-// Package registration has the API server ask the guard: it knows the
-// ValidatingWebhookConfiguration "quartermaster-guard" as it is shipped, keeps it up to date, and
-// tells others whether it is as it should be.
+// Package registration registers the guard's webhook with API servers: it has the shipped
+// ValidatingWebhookConfiguration
+// "quartermaster-guard", keeps the one in the cluster up to date, and checks it for others.
 package registration

@@ -16,15 +16,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrOtherLease is why a guard must not register, nor decide: the configuration is for guards that
-// have another Lease, of which one decides as well.
+// ErrOtherLease means that a guard must neither register nor decide: the configuration is for guards with another
+// Lease, and one of them decides as well.
 var ErrOtherLease = errors.New("two guards would decide")
 
-// errNoAnswer is why a look has not failed either.
+// errNoAnswer means that no look has succeeded or failed so far.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// checkLease returns an ErrOtherLease if a configuration is for guards with another Lease than the
-// given one. One without the annotation is for anybody.
+// checkLease returns an ErrOtherLease if a configuration is for guards with another Lease. A configuration without
+// the annotation is for any guard.
 func checkLease(config *admissionregistrationv1.ValidatingWebhookConfiguration, lease string) error {
 	named := config.Annotations[LeaseAnnotation]
 	if named == "" || named == lease {
@@ -36,39 +36,39 @@ func checkLease(config *admissionregistrationv1.ValidatingWebhookConfiguration, 
 		ErrOtherLease, Name, named, lease, Name, LeaseAnnotation, lease)
 }
 
-// lookInterval is how often Lookout looks, and looksPerLease is how often at least while a Lease lasts: who has not looked for so
-// long is no candidate.
+// lookInterval is the interval of a Lookout's looks, and looksPerLease the least number of looks during a Lease: a
+// process that has not looked for the duration of a Lease is not a candidate.
 const (
 	lookInterval  = 2 * time.Second
 	looksPerLease = 4
 )
 
-// Lookout looks all the time whose guards the configuration is for. It is safe for concurrent use.
+// Lookout regularly checks which guards the configuration is for. It is safe for concurrent use.
 //
-// Those whom it is not for must not stand for election: API servers ask one guard, and which one
-// decides they do not know. If the configuration becomes theirs, the guards of the other Lease may
-// not know for as long as they go on without having looked, and have then the rest of their Lease.
+// Other guards must not take part in the election: API servers ask one guard, and do not know which one decides. If
+// the configuration changes to this process's Lease, the guards of the other Lease may notice late: they may decide
+// until their last look is too old, and then for the rest of their Lease.
 type Lookout struct {
-	// Client is for nothing else: whoever cannot look loses the Lease.
+	// Client must not be delayed by other requests: a process that cannot look loses the Lease.
 	Client kubernetes.Interface
 	// Lease is the guards' Lease, as "namespace/name", and Lasts its duration.
 	Lease string
 	Lasts time.Duration
 
 	mutex sync.Mutex
-	// looked is when the newest look was sent that had an answer, zero if there was none. failed is why
-	// those after it had none.
+	// looked is the time when the latest successful look was sent, zero if there was none. failed is the error of
+	// later looks.
 	looked time.Time
 	failed error
-	// refused is the ErrOtherLease that was found then, nil if none was, and refusedAt is when there
-	// was one for the last time, zero if never.
+	// refused is the ErrOtherLease of that look, nil if there was none. refusedAt is the time of the last
+	// ErrOtherLease, zero if there was none.
 	refused   error
 	refusedAt time.Time
-	// path is where the configuration has guards asked, and paths are where it has, and when it last did.
+	// path is the path in the configuration; paths has all its recent paths, with the last time that it had each.
 	path  string
 	paths map[string]time.Time
-	// next is closed after the next look that somebody waits for, nil if nobody does; unknown is how many wait, and again is
-	// when the last one was.
+	// next is closed after the next look that requests wait for, nil if none wait; unknown counts the waiting
+	// requests, and again is the time of the last such look.
 	next    chan struct{}
 	unknown int
 	again   time.Time
@@ -85,7 +85,7 @@ func (l *Lookout) Look(ctx context.Context) {
 	config, err := l.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, Name, metav1.GetOptions{})
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if sent.Before(l.looked) { // Another look was later.
+	if sent.Before(l.looked) { // A later look has finished first.
 		return
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -106,7 +106,7 @@ func (l *Lookout) Look(ctx context.Context) {
 	}
 }
 
-// Candidate returns why this process must not have the Lease (now), nil if it may.
+// Candidate returns why this process must not hold the Lease at the moment, nil if it may.
 func (l *Lookout) Candidate() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

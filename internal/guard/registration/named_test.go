@@ -17,7 +17,7 @@ import (
 type lookout struct {
 	*Lookout
 	t *testing.T
-	// found is what the server has, nil for nothing, and fails why it does not answer.
+	// found is the server's configuration, nil for none, and fails its error.
 	found *admissionregistrationv1.ValidatingWebhookConfiguration
 	fails error
 }
@@ -37,7 +37,7 @@ func newLookout(t *testing.T) *lookout {
 	return l
 }
 
-// names has the configuration be for guards with a Lease, and looks.
+// names sets the Lease that the configuration is for, and looks.
 func (l *lookout) names(lease string) {
 	l.t.Helper()
 	l.found = elsewhere()
@@ -69,7 +69,7 @@ func TestNoCandidateWithAnotherLease(t *testing.T) {
 	})
 }
 
-// Who cannot see whose guards API servers ask does not know whether they are others by now.
+// A process that cannot look does not know whether the configuration is for other guards by now.
 func TestNoCandidateThatCannotLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

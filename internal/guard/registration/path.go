@@ -11,22 +11,22 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// API servers show no certificate unless they are told to, but they do know the configuration, which tenants may not read. So
-// a guard is asked at a path that nobody can guess.
+// By default, API servers show no certificate, but they know the configuration, which tenants may not read. So the
+// guard's path is a secret.
 const (
-	// pathLasts is how long a guard keeps its path: while no guard can be reached, API servers tell it to those whose
-	// writes they refuse.
+	// pathLasts is the lifetime of a guard's path: while the guard is unreachable, API servers reveal the path in
+	// errors to clients whose writes they refuse.
 	pathLasts = 10 * time.Minute
-	// pathCounts is how long the guard is asked at a path after the configuration has had it: API servers learn of another one
-	// with a delay, which is long where their watches do not get on.
+	// pathCounts is the time for which the guard accepts a path after the configuration had it: API servers learn of
+	// a new path with a delay, which is long if their watches lag.
 	pathCounts = 10 * time.Minute
-	// unknownInterval is how often to look at most because somebody asks at a path that is not known, and mostUnknown is how
-	// many may wait for that.
+	// unknownInterval is the least interval of the looks that requests at unknown paths trigger, and mostUnknown
+	// bounds the requests that wait for them.
 	unknownInterval = time.Second
 	mostUnknown     = 256
 )
 
-// secret returns the path at which this guard is to be asked.
+// secret returns the path of this guard, and changes it when it is too old.
 func (r *Registrar) secret() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -36,7 +36,7 @@ func (r *Registrar) secret() string {
 	return r.path
 }
 
-// pathOf returns the path at which a configuration has guards asked, "" if it has none.
+// pathOf returns the guards' path in a configuration, "" if it has none.
 func pathOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) string {
 	webhook := webhookOf(config)
 	if webhook == nil {
@@ -52,7 +52,7 @@ func pathOf(config *admissionregistrationv1.ValidatingWebhookConfiguration) stri
 	return "/" + strings.TrimPrefix(parsed.Path, "/")
 }
 
-// Expect has Asked know of a path that the configuration is about to have.
+// Expect announces a path that the configuration is about to have.
 func (l *Lookout) Expect(path string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -62,8 +62,8 @@ func (l *Lookout) Expect(path string) {
 	l.paths[path] = time.Now()
 }
 
-// Asked reports whether API servers may ask at a path: as the configuration says, or said a while ago. The configuration may
-// have been replaced since the last look, so there is another one before a path is refused.
+// Asked reports whether API servers may use a path: it is or recently was in the configuration. The configuration may
+// have changed since the last look, so Asked looks again before it refuses a path.
 func (l *Lookout) Asked(ctx context.Context, path string) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -86,13 +86,14 @@ func (l *Lookout) Asked(ctx context.Context, path string) bool {
 	return l.counts(path)
 }
 
-// counts reports whether a path is known. Its caller has the lock.
+// counts reports whether a path is known. The caller holds the lock.
 func (l *Lookout) counts(path string) bool {
 	named, found := l.paths[path]
 	return found && (path == l.path || time.Since(named) < pathCounts)
 }
 
-// lookNext looks for those who wait for that, when it is time. Who comes while it looks waits for another one.
+// lookNext looks for the waiting requests, after the interval. Requests that arrive during the look wait for the next
+// one.
 func (l *Lookout) lookNext(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookInterval)
 	defer cancel()
@@ -108,7 +109,7 @@ func (l *Lookout) lookNext(ctx context.Context) {
 	close(next)
 }
 
-// saw notes a path that the configuration has, and forgets those that do not count any more. Its caller has the lock.
+// saw records the path of the configuration, and forgets outdated paths. The caller holds the lock.
 func (l *Lookout) saw(path string) {
 	now := time.Now()
 	if l.paths == nil {

@@ -85,7 +85,7 @@ func TestPathOfWhatHasBeenReplaced(t *testing.T) {
 	})
 }
 
-// Whoever asks at a path that he has guessed has the configuration be looked at once a second at most, and holds up nobody else.
+// Requests at guessed paths cause at most one look a second, and do not delay other requests.
 func TestGuessedPaths(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,26 +19,26 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// interval is how often to look whether the configuration is still as it should be.
+// interval is the interval of the checks of the configuration.
 const interval = 10 * time.Second
 
 // Registrar keeps the configuration up to date.
 type Registrar struct {
 	Client kubernetes.Interface
-	// URL is where this process is reached, "" if guards are reached through a Service: then the
-	// configuration is installed with that, and only its caBundle is kept.
+	// URL is the address of this process, "" if guards are reached through a Service: then the installed
+	// configuration has the address, and the Registrar only updates its path and caBundle.
 	URL string
 	// Lease is the guards' Lease, as "namespace/name".
 	Lease string
-	// FailurePolicy is for configurations that the Registrar makes. One that is there keeps its own.
+	// FailurePolicy is the policy of configurations that the Registrar creates. Existing ones keep theirs.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
-	// Leads returns why this process is not the one to register; nil if it is.
+	// Leads returns why this process must not register; nil if it may.
 	Leads func() error
 	// Decides reports whether this process decides.
 	Decides func() bool
-	// CABundle returns the authorities to trust, in PEM; nil if that is up to somebody else.
+	// CABundle returns the authorities to trust, in PEM; it is nil if others maintain the bundle.
 	CABundle func() []byte
-	// Expect is told of each path before API servers can ask at it. It may be nil.
+	// Expect is called with each path before API servers can use it. It may be nil.
 	Expect func(path string)
 
 	mutex sync.Mutex
@@ -46,18 +46,18 @@ type Registrar struct {
 	made  time.Time
 }
 
-// Run keeps the configuration up to date, while this process decides, until the context ends. Before
-// it takes over, it has called Register itself.
+// Run keeps the configuration up to date while this process decides, until the context ends. Register must have been
+// called before the takeover.
 func (r *Registrar) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if r.Decides() {
-			_ = r.Register(ctx) // Who decides loses the Lease by a Lookout.
+			_ = r.Register(ctx) // A Lookout takes the Lease from this process if it must not decide.
 		}
 	}, interval)
 }
 
-// Register is Ensure for those who go on without: the next attempt is by Run. It returns an error only
-// if this process must not decide.
+// Register works like Ensure, but ignores errors that Run can fix later. It returns an error only if this process
+// must not decide.
 func (r *Registrar) Register(ctx context.Context) error {
 	err := r.Ensure(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -69,16 +69,15 @@ func (r *Registrar) Register(ctx context.Context) error {
 	return nil
 }
 
-// Ensure brings the configuration up to date. Its error is an ErrOtherLease if that is somebody
-// else's.
+// Ensure brings the configuration up to date. It returns an ErrOtherLease if the configuration is for another Lease.
 func (r *Registrar) Ensure(ctx context.Context) error {
 	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	return retry.OnError(retry.DefaultRetry, raced, func() error { return r.ensure(ctx) })
 }
 
-// ensure is Ensure, but for others who write at the same time.
+// ensure works like Ensure, without retries after concurrent writes.
 func (r *Registrar) ensure(ctx context.Context) error {
-	// A process that was paused goes on here before it knows that it lost the Lease.
+	// A process that was paused may continue here after it lost the Lease.
 	if err := r.Leads(); err != nil {
 		return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
 	}
@@ -109,13 +108,13 @@ func (r *Registrar) ensure(ctx context.Context) error {
 	return nil
 }
 
-// create is the configuration if there is none.
+// create returns the configuration for a cluster that has none.
 func (r *Registrar) create() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	url := r.URL + r.secret()
 	return New(admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: r.bundle(nil)}, r.Lease, r.FailurePolicy)
 }
 
-// updated is the configuration as it should be.
+// updated returns the desired configuration.
 func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	wanted := current.DeepCopy()
 	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, LeaseAnnotation, r.Lease)

@@ -68,7 +68,7 @@ func (r *registered) writes() int {
 
 const here = "https://10.0.0.1:9443"
 
-// elsewhere is as somebody has changed it.
+// elsewhere is a configuration that a user has changed.
 func elsewhere() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	config := New(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://10.0.0.2:9443"), CABundle: []byte("old")}, "guards/lease", admissionregistrationv1.Fail)
 	config.Webhooks[0].Rules[0].APIVersions = []string{"v1"}
@@ -138,7 +138,7 @@ func TestBehindAService(t *testing.T) {
 	require.Equal(t, installed.Webhooks, r.ensure().Webhooks, "nobody has installed the guard's")
 }
 
-// Where somebody else takes care of certificates, the bundle stays.
+// If others maintain the certificates, the bundle stays.
 func TestBundleOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	r := newRegistered(t, here)
@@ -205,7 +205,7 @@ func TestRegisterGoesOn(t *testing.T) {
 	require.NoError(t, r.Register(t.Context()))
 }
 
-// Who was paused for longer than its Lease must not take the place of the one that has it.
+// A process that was paused for longer than its Lease must not replace the registration of the new holder.
 func TestOnlyTheLeaderRegisters(t *testing.T) {
 	t.Parallel()
 	r := newRegistered(t, here)

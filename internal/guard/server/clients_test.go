@@ -39,8 +39,8 @@ func selfSigned(t *testing.T, name string) (certificate, key []byte) {
 	return certificate, key
 }
 
-// With a file of authorities, whoever looks after the process needs no certificate, all others one of what is in
-// the file now.
+// With a file of authorities, health checks and metrics need no certificate; all other requests need one from the
+// file's current authorities.
 func TestClientCAFile(t *testing.T) {
 	t.Parallel()
 	held := ledger.New()
@@ -76,7 +76,7 @@ func TestClientCAFile(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		return response.StatusCode
 	}
-	// Whoever may ask is told that GET is no question.
+	// A permitted client is told that GET is not supported.
 	require.Equal(t, http.StatusMethodNotAllowed, get("/", first, firstKey))
 	require.Equal(t, http.StatusUnauthorized, get("/", second, secondKey))
 	require.Equal(t, http.StatusUnauthorized, get("/validate", nil, nil))
@@ -88,7 +88,7 @@ func TestClientCAFile(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, get("/", first, firstKey))
 }
 
-// replace has a file be another one from one moment to the next.
+// replace replaces a file atomically.
 func replace(t *testing.T, file string, content []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", content, 0o600))

@@ -1,4 +1,3 @@
-// Package server puts a guard together: what is known of the cluster, the election, the
-// certificate, the registration and the HTTPS server. cmd/guard runs it alone; the scheduler runs it
-// on the inventory and the ledger that it has.
+// Package server assembles a guard: its view of the cluster, the election, the certificate, the registration and the
+// HTTPS server. cmd/guard runs it alone; the scheduler runs it on its own inventory and ledger.
 package server

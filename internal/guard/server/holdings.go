@@ -15,28 +15,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Holdings are what is published and who holds what.
+// Holdings gives access to the published devices and their holders.
 type Holdings struct {
 	Ledger *ledger.Ledger
 	Pools  ledger.Pools
 	// Claim returns a claim as the watch has shown it, by "namespace/name", nil if it has not.
 	Claim func(key string) *resourceapi.ResourceClaim
-	// OnClaim and OnSlice have a function called after each event, when ledger and inventory know
-	// what it says. A claim is "namespace/name".
+	// OnClaim and OnSlice register a function that is called after each event, when ledger and inventory have
+	// processed it. Claims have the key "namespace/name".
 	OnClaim, OnSlice func(changed func(key string)) error
-	// Ended is told of claims whose approved allocation has been stored or will not be any more, with
-	// what has become free. It must not ask the guard. It is nil if nobody wants to know.
+	// Ended is called with each claim whose approved allocation was stored or cannot be stored any more, and with the
+	// freed devices. It must not call the guard. It may be nil.
 	Ended func(ledger.ClaimRef, ledger.Freed)
-	// Sync waits until all that existed at the start is known.
+	// Sync waits until the initial lists are processed.
 	Sync func(context.Context) error
 }
 
-// Follow makes Holdings for a process that has none, from informers of its own. They run until the
-// context ends, once run is called.
+// Follow returns Holdings for a process without a scheduler, on its own informers. They run from the call of run
+// until the context ends.
 func Follow(client kubernetes.Interface) (holdings *Holdings, run func(context.Context), err error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	claims, slices := factory.Resource().V1().ResourceClaims().Informer(), factory.Resource().V1().ResourceSlices().Informer()
-	// Who has allocated with these features on is not known here, so all slices count.
+	// The features of the schedulers are unknown here, so all slices count.
 	pools := inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
 	holdings = &Holdings{Ledger: ledger.New()}
 	holdings.Ledger.Follow(pools)
@@ -73,7 +73,7 @@ func Follow(client kubernetes.Interface) (holdings *Holdings, run func(context.C
 	return holdings, factory.StartWithContext, nil
 }
 
-// withoutManagedFields saves half of the memory that objects take.
+// withoutManagedFields halves the memory of objects.
 func withoutManagedFields(object any) (any, error) {
 	if accessor, ok := object.(interface {
 		SetManagedFields([]metav1.ManagedFieldsEntry)

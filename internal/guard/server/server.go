@@ -31,43 +31,39 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
-// SecretName is where the certificate authority is kept, in the namespace of the Lease.
+// SecretName is the Secret of the certificate authority, in the namespace of the Lease.
 const SecretName = "quartermaster-guard-ca"
 
-// shutdownTimeout is how long requests may go on when the process is asked to end.
+// shutdownTimeout limits the time of running requests when the process shuts down.
 const shutdownTimeout = 5 * time.Second
 
-// Config says how a guard is run.
+// Config configures a guard.
 type Config struct {
-	// Client, Leases and Lookups are connections of their own: what is decided about must not keep
-	// the Lease from being renewed, and who asks about claims that do not exist keeps nobody waiting
-	// but those whose claims have to be looked up as well.
+	// Client, Leases and Lookups have separate connections: decisions must not delay renewals of the Lease, and
+	// requests about invented claims must only delay other lookups.
 	Client, Leases, Lookups kubernetes.Interface
 	Identity                string
 	Mode                    guard.Mode
-	// Serving is where to listen. If it names no certificate, the guard makes its own.
+	// Serving says where to listen. Without a certificate there, the guard creates its own.
 	Serving *genericoptions.SecureServingOptions
-	// ClientCAFile has the authorities of the certificates that clients need to be answered; "" if
-	// they need none.
+	// ClientCAFile has the authorities of client certificates; "" if clients need no certificate.
 	ClientCAFile string
-	// RegisterURL is set if API servers are to reach this process by the address that it listens at,
-	// and not through a Service.
+	// RegisterURL is set if API servers reach this process at its listening address and not through a Service.
 	RegisterURL   bool
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Election      componentbaseconfig.LeaderElectionConfiguration
 	// ServiceNames are the names by which API servers reach the guard through its Service.
 	ServiceNames []string
-	// RequestTimeout is that of the API servers.
+	// RequestTimeout is the --request-timeout of the API servers.
 	RequestTimeout time.Duration
-	// Candidate returns why this process must not decide (now), nil if it may. It is nil if that is always
-	// so.
+	// Candidate returns why this process must not decide at the moment, nil if it may. A nil Candidate means that it
+	// always may.
 	Candidate func() error
-	// Metrics has the metrics of the process served beside the webhook, to everybody.
+	// Metrics serves the metrics of the process beside the webhook, without authentication.
 	Metrics bool
-	// Started is called when everything listens to changes, and nothing has been heard so far; it
-	// may be nil.
+	// Started is called when all event handlers are registered and no event has arrived; it may be nil.
 	Started func(context.Context)
-	// Warned is told of allocations that mode Warn lets pass; it may be nil.
+	// Warned is called with each allocation that mode Warn lets pass; it may be nil.
 	Warned func(r *guard.Request, reason string)
 }
 
@@ -103,7 +99,7 @@ func Run(ctx context.Context, config *Config, holdings *Holdings) error {
 	return serve(ctx, config, holdings, registrar)
 }
 
-// serve answers requests, and stands for election.
+// serve answers requests, and takes part in the election.
 func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *registration.Registrar) error {
 	deciding, err := newGuard(config, holdings)
 	if err != nil {
@@ -135,8 +131,8 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 			if err := holdings.Sync(ctx); err != nil {
 				return err
 			}
-			// First, so that API servers ask from before the claims are fenced: what they let pass
-			// until then rests on versions from before.
+			// Register first, so that API servers ask before the claims are fenced: allocations that passed until
+			// then are based on versions before the fences.
 			if err := registrar.Register(ctx); err != nil {
 				return err
 			}
@@ -175,7 +171,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	return err
 }
 
-// newGuard makes a guard that hears of all changes.
+// newGuard returns a guard that receives all changes.
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{
 		Book: guard.NewBook(holdings.Ledger), Lease: &leadership.Lease{},
@@ -197,8 +193,8 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	return deciding, holdings.OnSlice(func(string) { deciding.SliceChanged() })
 }
 
-// onlyClients has a handler answer only clients with a certificate, unless there is no file of authorities.
-// The server asks for certificates then, and follows changes of the file.
+// onlyClients restricts a handler to clients with a certificate, if there is a file of authorities. The server then
+// asks for certificates, and follows changes of the file.
 func onlyClients(file string, info *apiserver.SecureServingInfo, handler http.Handler) (http.Handler, error) {
 	if file == "" {
 		return handler, nil
@@ -211,7 +207,7 @@ func onlyClients(file string, info *apiserver.SecureServingInfo, handler http.Ha
 	return webhook.OnlyClientsOf(authorities.VerifyOptions, handler), nil
 }
 
-// handler is for API servers, which get asked, and for whoever looks after the process.
+// handler serves asked to API servers, and health checks and metrics to operators.
 func handler(deciding *guard.Guard, asked http.Handler, metrics bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", asked)
@@ -231,8 +227,8 @@ func handler(deciding *guard.Guard, asked http.Handler, metrics bool) http.Handl
 	return mux
 }
 
-// ensureNamespace makes the namespace for Lease and Secret, unless it is there or that is not
-// permitted: then what comes next says what is missing.
+// ensureNamespace creates the namespace of Lease and Secret. It ignores an existing namespace. It also ignores
+// missing rights: the next request fails if the namespace is missing.
 func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {

@@ -5,24 +5,23 @@ import (
 	"sync"
 )
 
-// arrivals are requests that are not there completely. If there are too many, the one that
-// has taken longest has to give up: an API server's takes milliseconds. The zero value, but for most,
-// has none. It is safe for concurrent use.
+// arrivals holds the requests that have not arrived completely. If there are too many, the oldest one must give up:
+// API servers send theirs within milliseconds. The zero value is empty and needs most. It is safe for concurrent use.
 type arrivals struct {
-	// most is how many there may be.
+	// most bounds the number of requests.
 	most int
 
 	mutex sync.Mutex
 	byAge list.List // of *arrival, the oldest one first
 }
 
-// arrival is a request that is not there completely.
+// arrival is a request that has not arrived completely.
 type arrival struct {
 	giveUp func()
 	place  *list.Element // nil if it had to give up
 }
 
-// begin adds one. giveUp is called before end if there are too many, and must not call back.
+// begin adds a request. giveUp is called before end if there are too many, and must not call back.
 func (a *arrivals) begin(giveUp func()) *arrival {
 	added := &arrival{giveUp: giveUp}
 	a.mutex.Lock()
@@ -36,7 +35,7 @@ func (a *arrivals) begin(giveUp func()) *arrival {
 	return added
 }
 
-// end is called when the request is there, or does not come.
+// end removes a request that has arrived or failed.
 func (a *arrivals) end(ended *arrival) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -11,15 +11,15 @@ import (
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 )
 
-// errNoCertificate is why a client is not answered.
+// errNoCertificate refuses a client without a certificate.
 var errNoCertificate = errors.New("the guard answers only to clients with a certificate by an authority in its --client-ca-file, and this one shows none; " +
 	"docs/guard.md says how an API server gets one")
 
-// errNoPath is why a client is not answered.
+// errNoPath refuses a client at an unknown path.
 var errNoPath = errors.New("the guard answers only at the path by which ValidatingWebhookConfiguration quartermaster-guard has API servers ask it, or had until a while ago")
 
-// OnlyAt has a handler answer only at the paths at which API servers ask. All others get 401, before anything of their
-// requests is read.
+// OnlyAt restricts a handler to the paths that API servers use. Other requests get 401 before the server reads their
+// bodies.
 func OnlyAt(asked func(ctx context.Context, path string) bool, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !asked(r.Context(), r.URL.Path) {
@@ -30,12 +30,12 @@ func OnlyAt(asked func(ctx context.Context, path string) bool, handler http.Hand
 	})
 }
 
-// Authorities returns what client certificates are verified by, as k8s.io/apiserver's
-// CAContentProvider does. It is called for each request, so that the authorities can change.
+// Authorities returns the options that verify client certificates, like the CAContentProvider of k8s.io/apiserver. It
+// is called for each request, so the authorities can change.
 type Authorities = x509request.VerifyOptionFunc
 
-// OnlyClientsOf has a handler answer only clients with a certificate by one of the authorities. All
-// others get 401, before anything of their requests is read. The server has to ask for certificates.
+// OnlyClientsOf restricts a handler to clients with a certificate from one of the authorities. Other requests get 401
+// before the server reads their bodies. The server must ask for certificates.
 func OnlyClientsOf(authorities Authorities, handler http.Handler) http.Handler {
 	verifier := x509request.NewDynamic(authorities, x509request.UserConversionFunc(anybody))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func OnlyClientsOf(authorities Authorities, handler http.Handler) http.Handler {
 	})
 }
 
-// anybody is whoever has a certificate that is verified: what names are in it does not matter.
+// anybody accepts every client with a verified certificate, whatever names the certificate has.
 func anybody([]*x509.Certificate) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{}, true, nil
 }

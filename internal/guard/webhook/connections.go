@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// MaxConnections is how many connections there may be. An API server has one, or a few.
+// MaxConnections bounds the open connections. An API server has one or a few.
 const MaxConnections = 512
 
-// Connections is a listener with a bound on how many connections there are. If there are more, one
-// has to go: of those that have brought no question so far, the oldest one from the address that
-// has most of them; if there are none, the same among all. So whoever crowds the port crowds
-// out himself, and an API server keeps its connection. Make it with NewConnections.
+// Connections is a listener with a bound on open connections. Beyond it, one is closed: among the connections that
+// have brought no review so far, the oldest one from the address with the most of them; if there are none, the same
+// among all. So a client that floods the port only closes its own connections, and API servers keep theirs. Create it
+// with NewConnections.
 type Connections struct {
 	net.Listener
 	most int
 
 	mutex    sync.Mutex
 	byRemote map[string]*connection
-	// strangers have brought nothing, known ones a question.
+	// strangers have brought no review so far, known connections at least one.
 	strangers, known byAddress
 	accepted         int
 }
@@ -30,17 +30,17 @@ func NewConnections(listener net.Listener, most int) *Connections {
 	return &Connections{Listener: listener, most: most, byRemote: make(map[string]*connection), strangers: byAddress{}, known: byAddress{}}
 }
 
-// connection is one of Connections, until it is closed.
+// connection is an open connection of Connections.
 type connection struct {
 	net.Conn
 	all     *Connections
 	address string // without the port
-	number  int    // that of an older one is smaller
+	number  int    // increases with each accepted connection
 	among   byAddress
 	place   *list.Element
 }
 
-// byAddress are connections by address, the oldest ones first.
+// byAddress lists connections by address, the oldest ones first.
 type byAddress map[string]*list.List
 
 func (b byAddress) add(c *connection) {
@@ -59,7 +59,7 @@ func (c *connection) leave() {
 	c.among, c.place = nil, nil
 }
 
-// oldestOfMost is the oldest connection from the address that has most; nil if there is none.
+// oldestOfMost returns the oldest connection from the address with the most; nil if there is none.
 func (b byAddress) oldestOfMost() *connection {
 	var found *connection
 	for _, of := range b {
@@ -85,7 +85,7 @@ func (l *Connections) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add adds a connection, and returns one that has to go if there are too many.
+// add adds a connection, and returns one to close if there are too many.
 func (l *Connections) add(c *connection) (crowded *connection) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -96,7 +96,7 @@ func (l *Connections) add(c *connection) (crowded *connection) {
 	if len(l.byRemote) <= l.most {
 		return nil
 	}
-	if crowded = l.strangers.oldestOfMost(); crowded == c { // The only one that has brought nothing is new.
+	if crowded = l.strangers.oldestOfMost(); crowded == c { // Only the new connection has brought no review.
 		if other := l.known.oldestOfMost(); other != nil {
 			crowded = other
 		}
@@ -105,7 +105,7 @@ func (l *Connections) add(c *connection) (crowded *connection) {
 	return crowded
 }
 
-// remove does nothing if the connection was removed before.
+// remove does nothing if the connection was already removed.
 func (l *Connections) remove(c *connection) {
 	if c.place == nil {
 		return
@@ -114,7 +114,7 @@ func (l *Connections) remove(c *connection) {
 	delete(l.byRemote, c.RemoteAddr().String())
 }
 
-// asked notes that a connection, by http.Request.RemoteAddr, has brought a question.
+// asked records that a connection, by http.Request.RemoteAddr, has brought a review.
 func (l *Connections) asked(remote string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

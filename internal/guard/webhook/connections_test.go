@@ -97,7 +97,7 @@ func TestWhoCrowdsGoes(t *testing.T) {
 	require.Len(t, d.all.byRemote, 6)
 }
 
-// Questions alone keep nobody's place if all have brought some.
+// A review alone does not protect a connection if all have brought some.
 func TestWhoCrowdsWithQuestionsGoes(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, 3)
@@ -113,8 +113,8 @@ func TestWhoCrowdsWithQuestionsGoes(t *testing.T) {
 	require.Len(t, d.all.byRemote, 3)
 }
 
-// A crowd of connections that bring nothing, or never all of it, keeps nobody from being answered, neither at
-// a connection that there was nor at a new one.
+// A flood of connections that bring nothing, or only parts of a request, does not keep other clients from being
+// answered, on existing or on new connections.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const most = 16
@@ -160,7 +160,7 @@ func shakes(connection net.Conn, config *tls.Config, then string) {
 	}
 }
 
-// requireAnswer has a client ask for what nobody else has.
+// requireAnswer requires an answer to a review of a claim that no other review is about.
 func requireAnswer(t *testing.T, client *http.Client, server *httptest.Server) (reused bool) {
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}

@@ -15,15 +15,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// isOurs reports whether a scheduler of ours asks, by the field manager of its writes. It decides
-// about nothing but whether a mark is of use.
+// isOurs reports whether a Quartermaster scheduler has sent the write, by its field manager. It only decides whether
+// the answer gets a mark.
 func isOurs(asked *admissionv1.AdmissionRequest) bool {
 	options := struct{ FieldManager string }{}
 	return json.Unmarshal(asked.Options.Raw, &options) == nil && options.FieldManager == claimwriter.FieldManager
 }
 
-// decode is the function of that name, for what was read. It gives back the slot for decoding,
-// whatever happens, and the bytes.
+// decode decodes the body. It always releases the bytes and the decoding slot.
 func (b *body) decode() (*admissionv1.AdmissionReview, *guard.Request, error) {
 	defer b.decoded()
 	data := b.data
@@ -31,8 +30,7 @@ func (b *body) decode() (*admissionv1.AdmissionReview, *guard.Request, error) {
 	return decode(data)
 }
 
-// decode reads an AdmissionReview about an update of a claim's status. The error says what else
-// it is.
+// decode decodes an AdmissionReview about an update of a claim's status. For anything else, the error describes it.
 func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	review := &admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(data, review); err != nil {
@@ -65,25 +63,24 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	if err := checkSize(asked.Resource.Version, after); err != nil {
 		return nil, nil, err
 	}
-	// As bytes they are not needed any more, and the request may have to wait.
+	// The bytes are no longer needed, and the request may have to wait.
 	asked.Object.Raw, asked.OldObject.Raw = nil, nil
 	return review, &guard.Request{
 		Claim:   ledger.RefTo(before),
 		Version: before.ResourceVersion,
 		Before:  before.Status.Allocation,
 		After:   after.Status.Allocation,
-		// A write of the status does not change them.
+		// A status update does not change the spec.
 		Requests:  before.Spec.Devices.Requests,
 		Unbounded: version == apiversions.V1alpha2,
 		DryRun:    asked.DryRun != nil && *asked.DryRun,
 	}, nil
 }
 
-// maxAlpha2Devices is more than any node has. v1alpha2 had no limit, and the time that a decision
-// takes must have one.
+// maxAlpha2Devices is more than any node has. v1alpha2 had no limit, but decisions need bounded time.
 const maxAlpha2Devices = 1024
 
-// checkSize returns an error if a claim was to get more devices than there can be.
+// checkSize fails if a claim would get more devices than the API allows.
 func checkSize(version string, claim *resourceapi.ResourceClaim) error {
 	if claim.Status.Allocation == nil {
 		return nil

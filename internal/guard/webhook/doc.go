@@ -1,6 +1,6 @@
-// Package webhook is how API servers ask the guard: AdmissionReviews (admission.k8s.io/v1) over
-// HTTP, about updates of resourceclaims/status.
+// Package webhook serves the guard to API servers: AdmissionReviews (admission.k8s.io/v1) over HTTP about updates of
+// resourceclaims/status.
 //
-// Requests may come from anybody who reaches the port. None takes more memory than a claim can,
-// or more time than a claim needs, from the others: see limits.go.
+// Any client that reaches the port can send requests. None can use more memory than a claim needs, or delay the
+// others for longer than a claim takes: see limits.go.
 package webhook

@@ -22,25 +22,26 @@ type Reviewer interface {
 	Review(ctx context.Context, r *guard.Request) guard.Answer
 }
 
-// Handler answers AdmissionReviews. Make it with NewHandler.
+// Handler answers AdmissionReviews. Create it with NewHandler.
 type Handler struct {
 	reviewer    Reviewer
 	limits      limits
-	connections *Connections // nil if they are not bounded
+	connections *Connections // nil without a bound
 
-	// Serves reports whether API servers serve claims in a version; nil for all. It must be set before use.
+	// Serves reports whether API servers serve claims in a version; nil means all versions. It must be set before
+	// use.
 	Serves func(apiversions.Version) bool
 }
 
-// NewHandler returns a handler that has the reviewer decide. It tells the connections, unless that is
-// nil, which of them have brought questions.
+// NewHandler returns a handler that asks the reviewer for decisions. It tells connections, unless nil, which of them
+// have brought reviews.
 func NewHandler(reviewer Reviewer, connections *Connections) *Handler {
 	return &Handler{reviewer: reviewer, limits: newLimits(), connections: connections}
 }
 
-// ServeHTTP implements http.Handler. It answers 200 with a decision; 503 if this process does not
-// decide or too many ask, which the API server takes for a webhook that cannot be reached
-// (failurePolicy); and 4xx for what is no question about a claim.
+// ServeHTTP implements http.Handler. It answers 200 with a decision; 503 if this process does not decide or too many
+// requests arrive, which API servers treat like an unreachable webhook (failurePolicy); and 4xx for anything that is
+// not a review of a claim.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	if r.Method != http.MethodPost {
@@ -89,19 +90,19 @@ func fail(w http.ResponseWriter, code int, err error) {
 	metrics.failed(code)
 	klog.V(4).InfoS("Not answering a request to the guard", "code", code, "reason", err)
 	if code == http.StatusServiceUnavailable || code == http.StatusUnauthorized {
-		// The API server would come again on this connection, also if the Service leads to another
-		// guard by now, which decides, or if it has got a certificate.
+		// Otherwise the API server would reuse this connection, even if the Service leads to another guard by now
+		// that decides, or if the API server has got a certificate.
 		w.Header().Set("Connection", "close")
 	}
 	http.Error(w, err.Error(), code)
 }
 
-// respond answers with a decision.
+// respond sends a decision.
 //
-// A denial has code 403: kube-scheduler repeats the same write after 409 and after 429, and gives
-// the plan up after this; the pod is tried again and gets a plan that knows more.
+// A denial has code 403: kube-scheduler repeats the same write after 409 and 429, but gives up the plan after 403;
+// the pod's next attempt makes a plan with current data.
 //
-// A mark tells a scheduler of ours that it was asked about.
+// A mark tells a Quartermaster scheduler that the guard was asked.
 func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer guard.Answer, mark bool) {
 	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: answer.Kind == guard.Allowed}
 	if response.Allowed && mark {
@@ -111,6 +112,6 @@ func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer 
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: answer.Reason}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// The connection may be gone; the API server then takes the webhook for one that does not answer.
+	// The connection may be gone; API servers then treat the webhook as unresponsive.
 	_ = json.NewEncoder(w).Encode(&admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
 }

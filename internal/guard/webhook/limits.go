@@ -12,34 +12,32 @@ import (
 )
 
 const (
-	// maxObject is what the API server accepts of an object in a request: 3 MiB, twice what
-	// etcd stores of one.
+	// maxObject is the API server's limit of an object in a request: 3 MiB, twice the limit of etcd.
 	maxObject = 3 << 20
-	// maxBody has room for a claim before and after the update, and what is said about them.
+	// maxBody has room for a claim before and after the update, and for the rest of the review.
 	maxBody = 2*maxObject + 1<<18
-	// smallBody is more than all but the strangest claims need: one with 32 results and 256
-	// consumers takes 60 KiB.
+	// smallBody is enough for all but the largest claims: a claim with 32 results and 256 consumers takes 60 KiB.
 	smallBody = 1 << 18
-	// readTimeout is how long a body may take to arrive.
+	// readTimeout limits the time in which a body must arrive.
 	readTimeout = 2 * time.Second
-	// smallArrivals and largeArrivals are how many requests may be arriving at a time; smallSlots and
-	// largeSlots are how many are worked on. Large ones have their own, so that small ones
-	// never wait for them. All together take no more memory than 400 MiB.
+	// smallArrivals and largeArrivals bound the requests that arrive at the same time, and smallSlots and largeSlots
+	// those in progress. Large requests have their own slots, so small ones never wait for them. All together use at
+	// most 400 MiB of memory.
 	smallArrivals, smallSlots = 1024, 64
 	largeArrivals, largeSlots = 16, 4
 )
 
 var (
-	// errTooLarge is why a request is not read.
+	// errTooLarge refuses a request before it is read.
 	errTooLarge = fmt.Errorf("the request is larger than %d bytes, which no claim can be", maxBody)
-	// errTooMany is why one is not answered.
+	// errTooMany ends the oldest incomplete request when too many arrive.
 	errTooMany = errors.New("too many requests came after this one, and it was not there completely")
 )
 
-// limits bounds what there is at a time.
+// limits bounds the concurrent requests.
 type limits struct{ small, large *class }
 
-// class are requests of some size.
+// class bounds the requests of one size.
 type class struct {
 	maxBody int64
 	timeout time.Duration
@@ -54,17 +52,16 @@ func newLimits() limits {
 	}
 }
 
-// body is a request's body and the slot in which to work on it.
+// body is a request's body with its slot.
 type body struct {
 	data []byte
-	// decoded is called when the data is not needed any more, and done when the request is
-	// answered. One of them gives the slot back: that of a small request is free for others while it
-	// waits for something, and a large one may be large also when it has been decoded.
+	// decoded is called after decoding, and done after the answer. One of them releases the slot: a small request
+	// releases it before it waits for a change, but a large one may stay large after decoding.
 	decoded, done func()
 }
 
-// read reads the body of a request and waits for a slot. Whoever sends slowly takes none from
-// the others meanwhile, and is the first to go if too many do.
+// read reads the body of a request and waits for a slot. A slow client takes no slot meanwhile, and is the first to
+// give up if there are too many.
 func (l limits) read(w http.ResponseWriter, r *http.Request) (body, error) {
 	if r.ContentLength > maxBody {
 		return body{}, errTooLarge
@@ -77,11 +74,11 @@ func (l limits) read(w http.ResponseWriter, r *http.Request) (body, error) {
 	return body{data, l.small.release, func() {}}, err
 }
 
-// read returns a body, and a slot unless there is an error.
+// read returns a body, and holds a slot unless it fails.
 func (c *class) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	// Not all writers of tests can do this; the server's can.
+	// Some writers of tests do not support deadlines; the server's do.
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Now().Add(c.timeout))
 	arrival := c.begin(func() {
@@ -98,7 +95,7 @@ func (c *class) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case int64(len(data)) > c.maxBody:
 		return nil, errTooLarge
 	}
-	_ = controller.SetReadDeadline(time.Time{}) // It would end what comes now as well.
+	_ = controller.SetReadDeadline(time.Time{}) // The deadline would also end later reads.
 	if err := c.slots.Acquire(ctx, 1); err != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 )
 
-// of is as long as said, and says how long it is only as a string does.
+// of returns length spaces. A strings.Reader on them makes the client send a Content-Length.
 func of(length int) string { return strings.Repeat(" ", length) }
 
-// withoutLength keeps the client from saying how long a body is.
+// withoutLength hides the length of a body from the client.
 type withoutLength struct{ io.Reader }
 
 func TestSizes(t *testing.T) {
@@ -70,8 +70,8 @@ func begun(t *testing.T, server *httptest.Server) <-chan int {
 	return code
 }
 
-// Who begins to send something and does not go on is not waited for for ever, and takes nothing from
-// the others meanwhile, although there are more of those than slots.
+// A client that begins to send a request and stops is not waited for forever, and takes no slot from others
+// meanwhile, even if there are more such clients than slots.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	server := answers(t, newDecider())
@@ -138,7 +138,7 @@ func (w *waits) Review(ctx context.Context, r *guard.Request) guard.Answer {
 	return guard.Answer{}
 }
 
-// Requests that wait for something to change keep nobody from being answered, however many they are.
+// Waiting requests do not keep others from being answered, whatever their number.
 func TestRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	w := &waits{slow: b.Claim("slow").Obj().UID, goOn: make(chan struct{})}

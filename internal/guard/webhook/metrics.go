@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 )
 
-// webhookMetrics are what the webhook tells of itself.
+// webhookMetrics holds the metrics of the webhook.
 type webhookMetrics struct {
 	duration *k8smetrics.HistogramVec
 	failures *k8smetrics.CounterVec
@@ -37,7 +37,7 @@ var metrics = &webhookMetrics{
 	}),
 }
 
-// Register makes the metrics known to the process, once.
+// Register registers the metrics, once.
 func Register() {
 	metrics.once.Do(func() { legacyregistry.MustRegister(metrics.duration, metrics.failures, metrics.closed) })
 }

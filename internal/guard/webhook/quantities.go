@@ -8,18 +8,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 )
 
-// To parse the quantity 1e-999999999 takes resource.Quantity hours, in which nobody can interrupt
-// it. An API server would have to have parsed it before it asks; whoever else reaches the port
-// need not. So quantities are looked at as text before they are decoded. Those that a tenant can write into a
-// claim without keeping the API server busy, such as 1e999999999, are read: what is not, passes with
-// failurePolicy Ignore.
+// resource.Quantity takes hours to parse the quantity 1e-999999999, and cannot be interrupted. An API server would
+// have to parse it before it asks, but another client of the port would not. So quantities are checked as text before
+// decoding. Quantities that a tenant can write into a claim without blocking the API server are accepted, for example
+// 1e999999999: with failurePolicy Ignore, a review that fails would let the allocation pass.
 
-// suspicious are texts and numbers that would be such a quantity if they were one. Most often
-// there is nothing like that, and looking for it costs microseconds.
+// suspicious matches text that could be such a quantity. Most objects contain none, and the search takes
+// microseconds.
 var suspicious = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{4}|[0-9.]{1000}`)
 
-// checkQuantities returns an error if a claim of a version has a quantity that takes long to parse. What is no JSON has
-// none: whoever decodes that says what is wrong.
+// checkQuantities returns an error if a claim of a version has a quantity that takes long to parse. It ignores
+// invalid JSON, which decoding reports.
 func checkQuantities(version apiversions.Version, data []byte) error {
 	if !suspicious.Match(data) {
 		return nil

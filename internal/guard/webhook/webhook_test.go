@@ -94,7 +94,7 @@ func raw(t *testing.T, object any) []byte {
 	return text
 }
 
-// review is what an API server sends about an update of a claim, in v1.
+// review returns an API server's review of an update of a claim, in v1.
 func review(t *testing.T, before, after any) *admissionv1.AdmissionReview {
 	t.Helper()
 	return &admissionv1.AdmissionReview{

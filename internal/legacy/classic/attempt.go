@@ -14,24 +14,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 )
 
-// Attempt is one attempt to schedule a pod. Check may be called concurrently, everything
-// else comes before or after.
+// Attempt is one attempt to schedule a pod. Check may be called concurrently, the other methods before or after it.
 type Attempt struct {
 	// Pod is the UID of the pod.
 	Pod types.UID
-	// Claims are those of the pod that controllers allocate, in the pod's order.
+	// Claims are the pod's claims that controllers allocate, in the pod's order.
 	Claims []*Claim
-	// Context is what the pod's context is known to be, nil if there is none. Read-only.
+	// Context is the pod's latest known context, nil if there is none. Read-only.
 	Context *apiversions.PodSchedulingContext
-	// Structured is set if the pod has other claims that are not allocated. The node is
-	// then not selected before all controllers have said something.
+	// Structured is set if the pod has other claims without allocation. Then no node is selected before all
+	// controllers have answered.
 	Structured bool
 
-	// feasible are the nodes that all plugins have agreed on, nil if that was not told.
+	// feasible are the nodes that pass all plugins, nil if SetFeasible was not called.
 	feasible []string
 
 	mutex sync.Mutex
-	// unavailable are the claims whose allocation has kept the pod from some node.
+	// unavailable are the claims whose allocation excludes some node.
 	unavailable sets.Set[*Claim]
 }
 
@@ -55,18 +54,16 @@ func (a *Attempt) Check(node *v1.Node) error {
 	return reason
 }
 
-// SetFeasible tells on which nodes the pod could run. It need not be called if that is
-// one node.
+// SetFeasible sets the nodes on which the pod could run. It is not needed for a single node.
 func (a *Attempt) SetFeasible(nodes []string) { a.feasible = nodes }
 
-// Pending are the claims without allocation.
+// Pending returns the claims without allocation.
 func (a *Attempt) Pending() []*Claim {
 	return slices.DeleteFunc(slices.Clone(a.Claims), (*Claim).Allocated)
 }
 
-// Freeable returns the first claim that keeps the pod from running on some node and that
-// nobody else uses, nil if there is none. spokenFor says which claims were allocated for
-// another pod that has not reserved them yet.
+// Freeable returns the first claim that keeps the pod from some node and has no other consumer, nil if there is none.
+// spokenFor reports whether a claim was allocated for another pod that has not reserved it yet.
 func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
 	for _, claim := range a.Claims {
 		if a.unavailable.Has(claim) && claim.MayBeFreed(a.Pod) && !spokenFor(claim) {
@@ -76,8 +73,8 @@ func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
 	return nil
 }
 
-// Select decides what to tell the controllers, after the scheduler has chosen a node. If
-// all claims are allocated there is nothing to tell, and proceed is true.
+// Select decides what to tell the controllers, after the scheduler has chosen a node. If all claims are allocated,
+// there is nothing to tell and proceed is true.
 func (a *Attempt) Select(node string) (spec apiversions.PodSchedulingContextSpec, proceed bool) {
 	pending := a.Pending()
 	if a.Context != nil {
@@ -100,10 +97,9 @@ func (a *Attempt) Select(node string) (spec apiversions.PodSchedulingContextSpec
 	return spec, false
 }
 
-// preferAsked returns the node that the scheduler has chosen, unless controllers have not
-// been asked about it, but about others that are feasible: they have not refused these. In
-// a cluster of a thousand nodes, of which a few will do, each other choice would cost a
-// write and an answer.
+// preferAsked returns the scheduler's node, unless controllers were asked about other feasible nodes and not about
+// this one: they have not refused the others. In a cluster of a thousand nodes with few suitable ones, each change of
+// the node would cost a write and an answer.
 func preferAsked(asked, feasible []string, node string) string {
 	if slices.Contains(asked, node) {
 		return node
@@ -115,9 +111,9 @@ func preferAsked(asked, feasible []string, node string) string {
 	return open[rand.IntN(len(open))]
 }
 
-// informed reports whether enough is known to select a node. With one claim a mistake
-// costs nothing: it gets allocated or not. With several, one may be allocated for a node
-// where another cannot be, and has to be freed again.
+// informed reports whether enough answers are known to select a node. With one claim, a wrong node costs nothing: the
+// claim is allocated or not. With several, one may be allocated for a node where another cannot be, and must be freed
+// again.
 func (a *Attempt) informed(pending []*Claim) bool {
 	if len(pending) == 1 && !a.Structured {
 		return true
@@ -125,12 +121,11 @@ func (a *Attempt) informed(pending []*Claim) bool {
 	return !slices.ContainsFunc(pending, func(c *Claim) bool { return a.Context.OfClaim(c.Reference) == nil })
 }
 
-// potentialNodes returns the nodes to ask about: those asked about already, together with
-// the feasible ones. If these are too many, then only the former as long as one of them is
-// feasible, and otherwise the latter: a random choice with the given node among them, so
-// that the next attempt has another one. What has been asked stays if possible, because
-// controllers only remember answers about what they are being asked, and the scheduler
-// looks at other nodes each time in a cluster of more than a hundred. It is sorted.
+// potentialNodes returns the nodes to ask about, sorted: those already asked about, together with the feasible ones.
+// If these are too many, it returns only the former while one of them is feasible, and otherwise the latter: a random
+// choice that includes the given node, so that the next attempt has another one. Nodes already asked about stay if
+// possible: controllers only remember answers about current potential nodes, and in a cluster of more than a hundred
+// nodes the scheduler finds different feasible nodes each time.
 func potentialNodes(asked, feasible []string, node string) []string {
 	known := sets.New(asked...)
 	if known.HasAll(feasible...) {
@@ -152,7 +147,7 @@ func potentialNodes(asked, feasible []string, node string) []string {
 	return nodes
 }
 
-// Waiting says what the pod waits for, given what Select has decided.
+// Waiting describes what the pod waits for after the decision of Select.
 func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 	var names []string
 	for _, claim := range a.Pending() {
@@ -169,10 +164,9 @@ func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 	return text + " to allocate " + what + " for the selected node " + spec.SelectedNode
 }
 
-// Progress says whether a change of a pod's context may help the pod, whose claims
-// without allocation have the given references, and whether it should be tried at once.
-// That is so if controllers have said something for the first time, or that the selected
-// node will not do. While some have not said anything there is nothing to be gained.
+// Progress reports whether a change of a pod's context may help the pod, whose pending references are given, and
+// whether the pod should be tried at once. The latter is true if controllers have answered for the first time, or
+// have refused the selected node. While answers are missing, another attempt would not help.
 func Progress(before, after *apiversions.PodSchedulingContext, pending []string) (helps, atOnce bool) {
 	if len(pending) == 0 || slices.ContainsFunc(pending, func(reference string) bool { return after.OfClaim(reference) == nil }) {
 		return false, false

@@ -173,7 +173,7 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	require.True(t, slices.IsSorted(first))
 	require.Len(t, slices.Compact(slices.Clone(first)), len(first))
 	require.Equal(t, before, all)
-	// As long as one of them will do, nobody has to start over.
+	// While one of them is suitable, the negotiation does not start over.
 	require.Equal(t, first, potentialNodes(first, []string{"node-500", "elsewhere"}, "elsewhere"))
 	require.Equal(t, first[:100], potentialNodes(first[:100], append(slices.Clone(first[:1]), all[:200]...), all[0]))
 	// What fits is asked as well: answers about what has been asked are remembered.
@@ -189,7 +189,7 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	require.NotEqual(t, first, potentialNodes(nil, all, "node-500"))
 }
 
-// Of the nodes that were asked about, those that nobody has refused have precedence.
+// Among the nodes asked about, those that no controller has refused have precedence.
 func TestSelectInLargeClusters(t *testing.T) {
 	t.Parallel()
 	var asked, refused []string

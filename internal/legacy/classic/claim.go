@@ -17,16 +17,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// ReservedForMaxSize is how many consumers a claim of v1alpha2 or v1alpha3 can have.
+// ReservedForMaxSize is the limit of consumers of a claim in v1alpha2 and v1alpha3.
 const ReservedForMaxSize = 32
 
-// ClassLister has the device classes; those of v1alpha2 are the resource classes.
+// ClassLister has the device classes; in v1alpha2, these are the resource classes.
 type ClassLister interface {
 	Get(name string) (*resourceapi.DeviceClass, error)
 }
 
-// IsClassic reports whether a claim is allocated by a controller. The error says why that
-// cannot be known: its class does not exist.
+// IsClassic reports whether a controller allocates a claim. It returns an error if that is unknown because the
+// claim's class does not exist.
 func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, error) {
 	fields := hub.AlphaClaimOf(claim)
 	if fields.Allocator != hub.ByClass {
@@ -44,8 +44,7 @@ func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, err
 	return true, nil
 }
 
-// DependsOn reports whether it matters to a claim without allocation that a class is
-// created or changed.
+// DependsOn reports whether the creation or change of a class matters to a claim without allocation.
 func DependsOn(claim *resourceapi.ResourceClaim, class string) bool {
 	fields := hub.AlphaClaimOf(claim)
 	return claim.Status.Allocation == nil && fields.Allocator != hub.ByScheduler && slices.Contains(fields.Classes, class)
@@ -55,21 +54,21 @@ func DependsOn(claim *resourceapi.ResourceClaim, class string) bool {
 type Claim struct {
 	// Object is the latest known state. It is shared and read-only.
 	Object *resourceapi.ResourceClaim
-	// Reference is the name under which the pod has it (pod.spec.resourceClaims[].name).
+	// Reference is the pod's reference to the claim (pod.spec.resourceClaims[].name).
 	Reference string
 	fields    hub.AlphaClaim
-	// nodes must all match: those of the allocation, or of the classes.
+	// nodes are selectors that must all match: that of the allocation, or those of the classes.
 	nodes []limit
 }
 
-// limit is nodes outside of which a claim is of no use, and whose limit that is.
+// limit is a restriction of a claim to some nodes, with its origin.
 type limit struct {
 	nodes *nodeaffinity.NodeSelector
 	class string // "" for the allocation
 }
 
-// NewClaim looks at a claim for a pod. The error says why the pod cannot be scheduled to
-// any node for the moment, and what has to happen.
+// NewClaim returns a claim of a pod. The error says why the pod cannot use any node at the moment, and what must
+// happen first.
 func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim, classes ClassLister) (*Claim, error) {
 	c := &Claim{Object: claim, Reference: reference, fields: hub.AlphaClaimOf(claim)}
 	switch {
@@ -87,8 +86,8 @@ func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim,
 // Allocated reports whether the claim has an allocation.
 func (c *Claim) Allocated() bool { return c.Object.Status.Allocation != nil }
 
-// nameWithDriver names the driver that has to allocate the claim, if the claim does
-// (v1alpha3). In v1alpha2 its class does.
+// nameWithDriver returns the claim's name, with its controller if the claim names it (v1alpha3). In v1alpha2, the
+// class names the driver.
 func (c *Claim) nameWithDriver() string {
 	name := klog.KObj(c.Object).String()
 	if c.fields.Controller != "" {
@@ -137,8 +136,8 @@ func (c *Claim) checkClasses(classes ClassLister) error {
 	return nil
 }
 
-// classOf looks up a class. Claims without controller are those of v1alpha2, whose users
-// know it as a resource class.
+// classOf looks up a class. Claims without a controller are those of v1alpha2, where the class is called a resource
+// class.
 func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister) (*resourceapi.DeviceClass, error) {
 	class, err := classes.Get(name)
 	if err == nil && class != nil {
@@ -154,10 +153,10 @@ func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister)
 	return nil, fmt.Errorf("claim %s: look up %s %s: %w", klog.KObj(claim), kind, name, err)
 }
 
-// errElsewhere is why a claim that is allocated is of no use on a node.
+// errElsewhere means that a claim's allocation cannot be used on a node.
 var errElsewhere = errors.New("is allocated on other nodes")
 
-// check says why the claim cannot be used on a node.
+// check returns an error that says why the claim cannot be used on a node.
 func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) error {
 	for _, limit := range c.nodes {
 		switch {
@@ -174,19 +173,18 @@ func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) e
 	return nil
 }
 
-// AllocatedFor reports whether the allocation of the claim can be used on a node.
+// AllocatedFor reports whether the claim's allocation can be used on a node.
 func (c *Claim) AllocatedFor(node *v1.Node) bool {
 	return c.Allocated() && c.check(node, nil) == nil
 }
 
-// MayBeFreed reports whether the driver may be asked to free the claim for the pod's
-// sake. Claims that are allocated without waiting for pods would only be allocated again
-// for any node.
+// MayBeFreed reports whether the pod may ask the driver to deallocate the claim. Immediate claims would only be
+// allocated again for any node.
 func (c *Claim) MayBeFreed(pod types.UID) bool {
 	return c.Allocated() && !c.fields.Immediate && onlyFor(c.Object.Status.ReservedFor, pod)
 }
 
-// onlyFor reports whether nobody but the pod uses a claim.
+// onlyFor reports whether no other pod uses a claim.
 func onlyFor(consumers []resourceapi.ResourceClaimConsumerReference, pod types.UID) bool {
 	return !slices.ContainsFunc(consumers, func(c resourceapi.ResourceClaimConsumerReference) bool { return c.UID != pod })
 }

@@ -16,20 +16,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
-// API is what is needed of the server.
+// API is the part of the server's API that the package uses.
 type API interface {
-	// Contexts of a namespace, or all of them ("") for reading.
+	// Contexts returns the contexts of a namespace; "" means all, for reading.
 	Contexts(namespace string) apiversions.SchedulingContexts
 }
 
-// contextStore has the known PodSchedulingContexts: those of the informer, and those that
-// were written and that the informer has not heard of yet.
+// contextStore has the known PodSchedulingContexts: those of the informer, and newer ones from this process's writes.
 type contextStore struct {
 	informer cache.SharedIndexInformer
 
 	mutex sync.Mutex
-	// written has what the server answered to writes, by namespace and name, until the
-	// informer has something as new, or an end.
+	// written has the server's answers to writes, by namespace and name, until the informer has a state that is as
+	// new, or a deletion.
 	written map[types.NamespacedName]*apiversions.PodSchedulingContext
 }
 
@@ -46,8 +45,8 @@ func newContextStore(api API) *contextStore {
 	}
 }
 
-// follow keeps the store up to date, and hands changes to the function: before is nil for
-// contexts that are new, after for those that have been deleted.
+// follow keeps the store up to date, and passes changes to the function: before is nil for new contexts, after for
+// deleted ones.
 func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedulingContext)) error {
 	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -82,8 +81,7 @@ func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedul
 	return nil
 }
 
-// get returns the latest known context of a pod; nil if there is none, or one of another
-// pod of that name.
+// get returns the latest known context of a pod; nil if there is none, or if it belongs to another pod of that name.
 func (s *contextStore) get(pod *v1.Pod) *apiversions.PodSchedulingContext {
 	key := keyOf(pod)
 	var known *apiversions.PodSchedulingContext
@@ -102,7 +100,7 @@ func (s *contextStore) get(pod *v1.Pod) *apiversions.PodSchedulingContext {
 	return known
 }
 
-// wrote notes what the server answered.
+// wrote records the server's answer to a write.
 func (s *contextStore) wrote(object *apiversions.PodSchedulingContext) {
 	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	s.mutex.Lock()
@@ -112,7 +110,7 @@ func (s *contextStore) wrote(object *apiversions.PodSchedulingContext) {
 	}
 }
 
-// heard drops what was written before that.
+// heard drops a recorded write if the informer's state is as new.
 func (s *contextStore) heard(object *apiversions.PodSchedulingContext) {
 	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	s.mutex.Lock()
@@ -128,7 +126,7 @@ func (s *contextStore) forget(key types.NamespacedName) {
 	delete(s.written, key)
 }
 
-// newer reports whether one state is certainly newer than another one.
+// newer reports whether a is certainly newer than b.
 func newer(a, b *apiversions.PodSchedulingContext) bool {
 	return a != nil && objectversion.Newer(a.ResourceVersion, b.ResourceVersion)
 }

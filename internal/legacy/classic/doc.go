@@ -1,32 +1,26 @@
-// Package classic schedules pods whose claims are allocated by controllers of their
-// drivers in the control plane (KEP-3063): v1alpha2 and v1alpha3 of the claim API, up to
-// Kubernetes 1.31.
+// Package classic schedules pods whose claims are allocated by the drivers' controllers in the control plane
+// (KEP-3063): v1alpha2 and v1alpha3 of resource.k8s.io, up to Kubernetes 1.31.
 //
-// The scheduler does not know which devices there are. It asks: in the
-// PodSchedulingContext of the pod it lists nodes that would do otherwise
-// (potentialNodes), and each controller answers on which of them it cannot allocate its
-// claims (unsuitableNodes). Once everybody has answered, the scheduler selects a node,
-// and each controller allocates for that. When all claims are allocated the pod is tried
-// once more, its claims get reserved for it, and it is bound. If a claim was allocated
-// where the pod cannot run, the controller is asked to free it
-// (status.deallocationRequested).
+// The scheduler does not know the devices. It asks: in the pod's PodSchedulingContext it lists nodes that pass all
+// other filters (potentialNodes), and each controller answers on which of them it cannot allocate its claims
+// (unsuitableNodes). After all answers, the scheduler selects a node, and each controller allocates for it. When all
+// claims are allocated, the pod is tried once more, the scheduler reserves its claims and binds it. If a claim was
+// allocated where the pod cannot run, the scheduler asks the controller to free it (status.deallocationRequested).
 //
-// An Attempt is what happens in one attempt to schedule a pod and has no side effects.
-// Contexts and Writer talk to the server: Contexts in the background, because the pod
-// has to wait anyway, Writer at once.
+// An Attempt holds the decisions of one scheduling attempt and has no side effects. Negotiator and Writer talk to the
+// server: Negotiator in the background, because the pod must wait anyway, Writer at once.
 //
-// Where this differs from the in-tree plugins of 1.30 and 1.31:
+// Differences from the in-tree plugins of 1.30 and 1.31:
 //
-//   - A node that is selected stays so as long as the pod fits there. Otherwise attempts
-//     in between, of which there may be many, would each select another one.
-//   - A selected node on which the pod does not fit any more is withdrawn.
-//   - Nodes that controllers were asked about stay among the potential ones as long as
-//     there is room, and have precedence as long as they are feasible. A random choice each
-//     time forgets what was refused; of a thousand nodes, few of which will do, that takes
-//     hundreds of writes.
+//   - A selected node stays selected while the pod fits there. Otherwise each of the attempts in between, which may be
+//     many, would select another one.
+//   - A selected node on which the pod no longer fits is withdrawn.
+//   - Nodes that controllers were asked about stay among the potential ones while there is room, and have precedence
+//     while they are feasible. A random choice each time would forget refusals; among a thousand nodes with few
+//     suitable ones, that takes hundreds of writes.
 //   - A claim that was allocated for the node of another pod is left to that pod.
-//   - Contexts do not keep their pods from being deleted (blockOwnerDeletion).
-//   - The context of a pod that is gone is removed if a new pod has the same name, instead
-//     of waiting for the garbage collector.
-//   - Writes to claims carry the resourceVersion of the state on which they were decided.
+//   - Contexts do not block the deletion of their pods (blockOwnerDeletion).
+//   - If a new pod has the name of a deleted one, the old pod's context is deleted without waiting for the garbage
+//     collector.
+//   - Writes to claims carry the resourceVersion of the state that they are based on.
 package classic

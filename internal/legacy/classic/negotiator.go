@@ -20,12 +20,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
-// Negotiator tells controllers what the scheduler wants, and hears their answers. It is
-// safe for concurrent use.
+// Negotiator tells controllers what the scheduler wants, and receives their answers. It is safe for concurrent use.
 //
-// What is wanted for a pod is written in the background, one thing after the other and
-// again until it succeeds or is not wanted any more. The latest wish counts. Nothing is
-// lost with the process: the next one comes to the same conclusions.
+// It writes in the background, one write after the other for each pod, and retries until the write succeeds or is no
+// longer wanted. Only the latest wish for a pod counts. A restart loses nothing: the next process reaches the same
+// conclusions.
 type Negotiator struct {
 	api    API
 	writer *Writer
@@ -35,26 +34,25 @@ type Negotiator struct {
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mutex sync.Mutex
-	// wishes has what is not fulfilled yet, also while that is being done. Who works on a
-	// wish that is not here any more must stop.
+	// wishes has the unfulfilled wishes, including those in progress. A worker must stop when its wish is no longer
+	// here.
 	wishes map[types.NamespacedName]*wish
 }
 
-// wish is what is wanted for a pod.
+// wish is the desired state for a pod.
 type wish struct {
 	pod *v1.Pod
-	// spec is how its context is to be; nil if it is not needed any more.
+	// spec is the desired spec of the pod's context; nil if the context is not needed any more.
 	spec *apiversions.PodSchedulingContextSpec
-	// free is a claim to be freed when the context is as it is to be; nil if there is none.
+	// free is a claim to free once the context has that spec; nil if there is none.
 	free *Claim
 }
 
-// workers is how many pods are attended to at a time.
+// workers is the number of pods that are processed at a time.
 const workers = 4
 
-// NewNegotiator also returns an error if the informer cannot be followed. changed is told
-// of all changes of contexts, see Progress: before is nil for new ones, after for those
-// that have been deleted. It must not block.
+// NewNegotiator returns a negotiator, and an error if it cannot watch the informer. changed is called with all
+// changes of contexts, see Progress: before is nil for new contexts, after for deleted ones. It must not block.
 func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed func(before, after *apiversions.PodSchedulingContext)) (*Negotiator, error) {
 	n := &Negotiator{
 		api:    api,
@@ -83,8 +81,8 @@ func (n *Negotiator) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// CheckSync fails until the contexts that existed at the start are known. It does not wait
-// for that: without the right to list them it would be for ever, and other pods need none.
+// CheckSync fails until the first list of contexts has arrived. It does not wait: without the right to list them it
+// would wait forever, and other pods need none.
 func (n *Negotiator) CheckSync() error {
 	if n.store.informer.HasSynced() {
 		return nil
@@ -95,13 +93,13 @@ func (n *Negotiator) CheckSync() error {
 // Context returns the latest known context of a pod, nil if there is none. Read-only.
 func (n *Negotiator) Context(pod *v1.Pod) *apiversions.PodSchedulingContext { return n.store.get(pod) }
 
-// Ask has the pod's context changed, unless it is like that already.
+// Ask requests a change of the pod's context, unless it already has the spec.
 func (n *Negotiator) Ask(pod *v1.Pod, spec apiversions.PodSchedulingContextSpec) {
 	n.want(&wish{pod: pod, spec: &spec})
 }
 
-// Free asks the claim's driver to deallocate it. Before that, drivers are told that no
-// node is selected: they might allocate it again for that one.
+// Free asks the claim's driver to deallocate it. First it deselects the node, because drivers might allocate the
+// claim again for that node.
 func (n *Negotiator) Free(pod *v1.Pod, claim *Claim) {
 	w := &wish{pod: pod, free: claim, spec: &apiversions.PodSchedulingContextSpec{}}
 	if known := n.Context(pod); known != nil {
@@ -111,12 +109,11 @@ func (n *Negotiator) Free(pod *v1.Pod, claim *Claim) {
 	n.want(w)
 }
 
-// End removes the pod's context, if there is one: the pod is bound.
+// End removes the context of a bound pod, if there is one.
 func (n *Negotiator) End(pod *v1.Pod) { n.want(&wish{pod: pod}) }
 
-// Withdraw ends what is wanted for a pod, because it can use its claims as they are. None
-// of them will be freed for its sake unless that is being written at this moment, which
-// whoever reserves the claim afterwards finds out.
+// Withdraw cancels the wish for a pod that can use its claims as they are. After it, none of them is freed for this
+// pod, except by a write in progress, which a later Reserve of the claim detects.
 func (n *Negotiator) Withdraw(pod *v1.Pod) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -142,7 +139,7 @@ func (n *Negotiator) wanted(key types.NamespacedName) *wish {
 	return n.wishes[key]
 }
 
-// fulfilled forgets a wish, unless there is another one by now.
+// fulfilled removes a wish, unless a newer one has replaced it.
 func (n *Negotiator) fulfilled(key types.NamespacedName, w *wish) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -193,8 +190,8 @@ func sameSpec(a, b *apiversions.PodSchedulingContextSpec) bool {
 	return a.SelectedNode == b.SelectedNode && slices.Equal(a.PotentialNodes, b.PotentialNodes)
 }
 
-// publish makes the context as it is to be. Nobody else writes its spec, so a conflict
-// only means that its status has changed.
+// publish writes the desired spec. Only the scheduler writes the spec, so a conflict means that only the status has
+// changed.
 func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversions.PodSchedulingContext, spec *apiversions.PodSchedulingContextSpec) error {
 	client := n.api.Contexts(pod.Namespace)
 	var err error
@@ -222,11 +219,11 @@ func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversion
 	return fmt.Errorf("write PodSchedulingContext %s: it keeps changing: %w", klog.KObj(pod), err)
 }
 
-// maxWriteConflicts is how often a write is tried again at once.
+// maxWriteConflicts is the number of immediate attempts of a write.
 const maxWriteConflicts = 5
 
-// read gets the context of a pod from the server, nil if there is none. That of an earlier
-// pod of the same name is removed.
+// read gets a pod's context from the server, nil if there is none. It deletes the context of an earlier pod of the
+// same name.
 func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSchedulingContext, error) {
 	client := n.api.Contexts(pod.Namespace)
 	found, err := client.Get(ctx, pod.Name, metav1.GetOptions{})
@@ -246,9 +243,8 @@ func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSch
 	return nil, nil
 }
 
-// newContext makes a context that belongs to the pod. It does not keep the pod from being
-// deleted before it (blockOwnerDeletion): with the admission plugin
-// OwnerReferencesPermissionEnforcement, that needs the right to update finalizers of pods.
+// newContext returns a context that is owned by the pod. It does not block the pod's deletion (blockOwnerDeletion):
+// with the admission plugin OwnerReferencesPermissionEnforcement, that needs the right to update finalizers of pods.
 func newContext(pod *v1.Pod, spec *apiversions.PodSchedulingContextSpec) *apiversions.PodSchedulingContext {
 	owner := metav1.NewControllerRef(pod, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	owner.BlockOwnerDeletion = nil
@@ -258,9 +254,8 @@ func newContext(pod *v1.Pod, spec *apiversions.PodSchedulingContextSpec) *apiver
 	}
 }
 
-// remove removes the context of a pod. A pod whose claims were allocated already may have
-// none, which cannot be known for sure: the write of an earlier process may not have been
-// heard of.
+// remove deletes the context of a pod. It always asks the server: a pod whose claims were already allocated may have
+// no context, but the informer may not have seen an earlier process's write yet.
 func (n *Negotiator) remove(ctx context.Context, pod *v1.Pod) error {
 	o := metav1.DeleteOptions{}
 	if known := n.Context(pod); known != nil {

@@ -252,7 +252,7 @@ func TestFreeIsWithdrawnInTheMiddle(t *testing.T) {
 	})
 }
 
-// Without a context nobody allocates, and none is made to say so.
+// Without a context no driver allocates, so there is no need to create one to deselect the node.
 func TestFreeWithoutContext(t *testing.T) {
 	t.Parallel()
 	negotiate(t, classictest.NewServer(), func(f *fixture) {

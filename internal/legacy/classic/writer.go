@@ -17,27 +17,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// Writer writes the consumers of claims that controllers have allocated. All else in a
-// claim stays as it is. A write is decided on what the server has at that moment, and
-// refused by the server if that has changed.
+// Writer writes the consumers of claims that controllers have allocated, and leaves everything else unchanged. Each
+// write is based on the server's current state, and the server refuses it if that has changed.
 type Writer struct {
 	// Claims returns the client for the claims of a namespace.
 	Claims func(namespace string) ClaimClient
 	locks  claimwriter.ClaimLocks
 }
 
-// ClaimClient is what is needed of a client for claims. What v1 does not have must pass
-// through it (hub.AlphaClaim, and all of the allocation).
+// ClaimClient is the part of a claim client that Writer uses. Fields that v1 lacks must pass through it
+// (hub.AlphaClaim, and the whole allocation).
 type ClaimClient interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*resourceapi.ResourceClaim, error)
 	UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error)
 }
 
-// ErrChanged says that a claim is not any more what the pod's node was chosen for.
+// ErrChanged means that a claim has changed since the pod's node was chosen.
 var ErrChanged = errors.New("the claim has changed since the pod's node was chosen; looking for a node again")
 
-// Reserve makes sure that the claim is reserved for the pod, and still allocated as it was
-// when the pod was tried. The error is ErrChanged if it is not, or cannot be.
+// Reserve makes sure that the claim is reserved for the pod, and still has the allocation of the pod's attempt. It
+// returns ErrChanged if the claim has changed or cannot be reserved.
 func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 	return w.change(ctx, claim.Object, "reserve it for pod "+pod.Name, func(current *storedClaim) (bool, error) {
 		consumers := current.Status.ReservedFor
@@ -62,8 +61,8 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 	})
 }
 
-// Unreserve removes the reservation for the pod, if there is one. It goes on when ctx is
-// cancelled, for at most claimwriter.UndoTimeout. That a claim is gone is no error.
+// Unreserve removes the reservation for the pod, if there is one. It continues when ctx is cancelled, for at most
+// claimwriter.UndoTimeout. A missing claim is no error.
 func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
@@ -80,17 +79,16 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) err
 	return err
 }
 
-// RequestDeallocation asks the driver to free a claim, and removes the pod's reservation.
-// Nothing happens if the claim is used by others, or is allocated for other nodes, by now:
-// the pod will find out. Nor if that is not wanted any more when it is this write's turn:
-// a Reserve that begins later finds the claim as it was.
+// RequestDeallocation asks the driver to free a claim, and removes the pod's reservation. It does nothing if the
+// claim meanwhile has other consumers or other nodes: the pod will see that. It also does nothing if wanted is false
+// when the write's turn comes: a Reserve that begins later finds the claim unchanged.
 func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID, wanted func() bool) error {
 	err := w.change(ctx, claim.Object, "request its deallocation", func(current *storedClaim) (bool, error) {
 		if !wanted() || current.Status.Allocation == nil || current.fields.DeallocationRequested ||
 			!onlyFor(current.Status.ReservedFor, pod) || !current.forNodesOf(claim) {
 			return false, nil
 		}
-		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // The server does not accept the request otherwise.
+		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // Otherwise the server refuses the request.
 		current.fields.DeallocationRequested = true
 		hub.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
@@ -101,8 +99,8 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod type
 	return err
 }
 
-// change reads a claim, changes it and writes its status. The error is ErrChanged if the
-// claim is gone or has been replaced, and what the function or the server says otherwise.
+// change reads a claim, changes it and writes its status. It returns ErrChanged if the claim is gone or was replaced,
+// and otherwise the error of the function or the server.
 func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, change func(*storedClaim) (bool, error)) error {
 	turn, err := w.locks.Lock(ctx, claim.UID)
 	if err != nil {
@@ -138,7 +136,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 	return fmt.Errorf("claim %s: asked to %s but it keeps changing; trying again: %w", klog.KObj(claim), asked, writeConflict)
 }
 
-// storedClaim is a claim as the server has it, to be changed.
+// storedClaim is a claim from the server, to be changed.
 type storedClaim struct {
 	*resourceapi.ResourceClaim
 	fields hub.AlphaClaim

@@ -28,8 +28,8 @@ func alpha3ClaimToHub(in *v1alpha3.ResourceClaim, out *resourceapi.ResourceClaim
 	return nil
 }
 
-// alpha3Classes returns the classes of a claim, each once. Releases with alternatives have
-// no controllers that allocate.
+// alpha3Classes returns the classes of a claim, each once. It ignores alternatives, because releases that have them
+// have no allocating controllers.
 func alpha3Classes(spec *v1alpha3.ResourceClaimSpec) []string {
 	var classes []string
 	for i := range spec.Devices.Requests {
@@ -40,8 +40,8 @@ func alpha3Classes(spec *v1alpha3.ResourceClaimSpec) []string {
 	return classes
 }
 
-// alpha3ClaimFromHub drops what belongs to an allocation if there is none: whoever clears
-// the allocation of a claim of the hub knows nothing of it, and the API server insists.
+// alpha3ClaimFromHub drops fields that belong to an allocation if there is none: a writer that clears the allocation
+// of a hub claim does not know these fields, and the API server requires it.
 func alpha3ClaimFromHub(in *resourceapi.ResourceClaim, out *v1alpha3.ResourceClaim) error {
 	fields := AlphaClaimOf(in)
 	out.ObjectMeta = in.ObjectMeta
@@ -102,8 +102,7 @@ func alpha3SpecToHub(in *v1alpha3.ResourceClaimSpec, out *resourceapi.ResourceCl
 	}
 }
 
-// alpha3SpecFromHub keeps alternatives. A server before 1.33 drops them, and does not
-// accept what is left.
+// alpha3SpecFromHub keeps alternatives. A server before 1.33 drops them, and refuses the rest.
 func alpha3SpecFromHub(in *resourceapi.ResourceClaimSpec, out *v1alpha3.ResourceClaimSpec) {
 	out.Devices = v1alpha3.DeviceClaim{Config: in.Devices.Config}
 	for i := range in.Devices.Requests {
@@ -141,7 +140,7 @@ func alpha3AllocationToHub(in *v1alpha3.AllocationResult, requests []resourceapi
 	return out
 }
 
-// alpha3AdminAccess says of a request what v1 has in the results of an allocation.
+// alpha3AdminAccess returns a request's admin access, which v1 has in the results of an allocation.
 func alpha3AdminAccess(requests []resourceapi.DeviceRequest, name string) *bool {
 	for i := range requests {
 		if requests[i].Name == name && requests[i].Exactly != nil {

@@ -17,12 +17,11 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return addAlpha2Conversions(scheme)
 }
 
-// addAlpha3Conversions registers the conversions between v1alpha3 and v1. Lists are only
-// converted to v1: nobody sends any.
+// addAlpha3Conversions registers the conversions between v1alpha3 and v1. Lists are only converted to v1, because no
+// client sends lists.
 //
-// In the direction of v1 nothing is lost; what v1 has no field for is in AlphaClaim and
-// AlphaClass. In the other direction, what v1alpha3 has no field for is left out, as a
-// server leaves out what it does not know. The tests list these fields.
+// Conversion to v1 loses nothing; fields that v1 lacks are in AlphaClaim and AlphaClass. Conversion to v1alpha3 omits
+// fields that v1alpha3 lacks, as servers omit unknown fields. The tests list these fields.
 func addAlpha3Conversions(scheme *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{
 		adds(alpha3ClaimToHub), adds(alpha3ClaimFromHub),
@@ -49,7 +48,7 @@ func addAlpha3Conversions(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// adds returns what registers a conversion.
+// adds returns a function that registers a conversion.
 func adds[A, B any](convert func(*A, *B) error) func(*runtime.Scheme) error {
 	return func(scheme *runtime.Scheme) error {
 		return scheme.AddConversionFunc((*A)(nil), (*B)(nil), func(a, b any, _ conversion.Scope) error {
@@ -65,7 +64,7 @@ func convertList[A, B any](meta metav1.ListMeta, in []A, convert func(*A, *B) er
 	return err
 }
 
-// convertAll leaves nil as it is.
+// convertAll converts a list; nil stays nil.
 func convertAll[A, B any](in []A, convert func(*A, *B) error) ([]B, error) {
 	if in == nil {
 		return nil, nil

@@ -21,8 +21,7 @@ func alpha3ClassFromHub(in *resourceapi.DeviceClass, out *v1alpha3.DeviceClass) 
 	return nil
 }
 
-// alpha3SliceToHub leaves devices out that are not basic: nothing is known of them, so they
-// must not be allocated.
+// alpha3SliceToHub omits devices that are not basic: they are unknown, so they must not be allocated.
 func alpha3SliceToHub(in *v1alpha3.ResourceSlice, out *resourceapi.ResourceSlice) error {
 	out.ObjectMeta = in.ObjectMeta
 	out.Spec = resourceapi.ResourceSliceSpec{Driver: in.Spec.Driver, Pool: in.Spec.Pool, NodeSelector: in.Spec.NodeSelector,
@@ -92,7 +91,7 @@ func alpha3CapacityToHub(in resource.Quantity) resourceapi.DeviceCapacity {
 
 func alpha3CapacityFromHub(in resourceapi.DeviceCapacity) resource.Quantity { return in.Value }
 
-// mapped leaves nil as it is.
+// mapped converts a map; nil stays nil.
 func mapped[K comparable, A, B any](in map[K]A, convert func(A) B) map[K]B {
 	if in == nil {
 		return nil
@@ -104,7 +103,7 @@ func mapped[K comparable, A, B any](in map[K]A, convert func(A) B) map[K]B {
 	return out
 }
 
-// valueOf is zero for nil.
+// valueOf returns the value, zero for nil.
 func valueOf[T any](p *T) T {
 	if p == nil {
 		return *new(T)

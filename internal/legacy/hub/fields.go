@@ -10,54 +10,52 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Annotation is where objects of the hub carry what the alpha versions know and v1
-// does not. It exists in memory only: conversion from an alpha version sets or removes
-// it, whatever the server has under that name, and conversion to one removes it.
+// Annotation is the annotation in which hub objects carry fields that v1 lacks. It exists in memory only: conversion
+// from an alpha version sets or removes it, whatever value the server has under that name, and conversion to an alpha
+// version removes it.
 const Annotation = "alpha.quartermaster/fields"
 
-// Allocator says who allocates a claim.
+// Allocator is the component that allocates a claim.
 type Allocator string
 
 const (
-	// ByScheduler is allocation by structured parameters, as in v1.
+	// ByScheduler means structured parameters, as in v1.
 	ByScheduler Allocator = ""
-	// ByController is the classic mode (KEP-3063): a controller of the driver in the
-	// control plane allocates, and negotiates with the scheduler through a
-	// PodSchedulingContext.
+	// ByController means the classic mode (KEP-3063): a controller of the driver in the control plane allocates, and
+	// negotiates with the scheduler through a PodSchedulingContext.
 	ByController Allocator = "controller"
-	// ByClass is either: the claim is not allocated, and its ResourceClass decides, see
+	// ByClass means that the claim is not allocated and its ResourceClass decides between the two, see
 	// AlphaClass.Structured (v1alpha2).
 	ByClass Allocator = "class"
 )
 
-// AlphaClaim is what a claim of v1alpha2 or v1alpha3 has and one of v1 has not, as far as
-// it matters to scheduling. The zero value is that of a claim of v1.
+// AlphaClaim has the fields of a claim of v1alpha2 or v1alpha3 that v1 lacks and that matter to scheduling. The zero
+// value stands for a claim of v1.
 type AlphaClaim struct {
-	// Allocator is who allocates the claim, or has allocated it: in v1alpha3 the claim says
-	// so (spec.controller, status.allocation.controller). In v1alpha2 an allocated claim
-	// with the finalizer of Kubernetes was allocated by the scheduler, one without by a
-	// controller.
+	// Allocator is the component that allocates or has allocated the claim. In v1alpha3, spec.controller and
+	// status.allocation.controller determine it. In v1alpha2, the scheduler has allocated an allocated claim with
+	// Kubernetes' finalizer, and a controller one without.
 	Allocator Allocator `json:"allocator,omitempty"`
-	// Controller and AllocatedBy are spec.controller and status.allocation.controller
-	// (v1alpha3), for the way back.
+	// Controller and AllocatedBy are spec.controller and status.allocation.controller (v1alpha3), for the conversion
+	// back.
 	Controller  string `json:"controller,omitempty"`
 	AllocatedBy string `json:"allocatedBy,omitempty"`
-	// Classes are those that all have to exist and to admit a node before a controller
-	// is asked: spec.resourceClassName in v1alpha2, those of all requests in v1alpha3.
+	// Classes are the classes that must exist and admit a node before a controller is asked: spec.resourceClassName
+	// in v1alpha2, those of all requests in v1alpha3.
 	Classes []string `json:"classes,omitempty"`
 	// Immediate is spec.allocationMode Immediate (v1alpha2): the controller allocates the
 	// claim without waiting for a pod.
 	Immediate bool `json:"immediate,omitempty"`
-	// Exclusive says that the allocation cannot be shared (v1alpha2,
-	// status.allocation.shareable is false): one consumer at a time.
+	// Exclusive means that the allocation cannot be shared (v1alpha2, status.allocation.shareable is false): the
+	// claim has at most one consumer.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// DeallocationRequested is status.deallocationRequested: the allocation is about to be
-	// removed, and no new consumer may come.
+	// DeallocationRequested is status.deallocationRequested: the allocation is about to be removed, and no new
+	// consumer may be added.
 	DeallocationRequested bool `json:"deallocationRequested,omitempty"`
 }
 
-// AlphaClaimOf returns what conversion from an alpha version has noted about a claim, the
-// zero value if there is nothing. Only claims from a client set of Connect have it.
+// AlphaClaimOf returns the fields that conversion from an alpha version has recorded, the zero value if there are
+// none. Only claims from a client set of Connect have them.
 func AlphaClaimOf(claim *resourceapi.ResourceClaim) AlphaClaim {
 	var fields AlphaClaim
 	read(claim.Annotations, &fields)
@@ -69,21 +67,19 @@ func SameAlphaClaim(a, b *resourceapi.ResourceClaim) bool {
 	return a.Annotations[Annotation] == b.Annotations[Annotation]
 }
 
-// SetAlphaClaim is for conversion from an alpha version. It changes the claim.
+// SetAlphaClaim records the fields in the claim, for conversion from an alpha version.
 func SetAlphaClaim(claim *resourceapi.ResourceClaim, fields AlphaClaim) { set(claim, fields) }
 
-// AlphaClass is what a ResourceClass (v1alpha2) or DeviceClass (v1alpha3) has and a
-// DeviceClass of v1 has not.
+// AlphaClass has the fields of a ResourceClass (v1alpha2) or DeviceClass (v1alpha3) that a DeviceClass of v1 lacks.
 type AlphaClass struct {
-	// SuitableNodes are the only nodes for which claims of that class can be allocated by
-	// a controller; nil stands for all.
+	// SuitableNodes are the nodes for which a controller can allocate claims of the class; nil means all nodes.
 	SuitableNodes *v1.NodeSelector `json:"suitableNodes,omitempty"`
-	// Structured is structuredParameters (v1alpha2): the scheduler allocates, not a
-	// controller. Without meaning in v1alpha3.
+	// Structured is structuredParameters (v1alpha2): the scheduler allocates, not a controller. It has no meaning in
+	// v1alpha3.
 	Structured bool `json:"structured,omitempty"`
 }
 
-// AlphaClassOf returns what conversion from an alpha version has noted about a class.
+// AlphaClassOf returns the fields that conversion from an alpha version has recorded.
 func AlphaClassOf(class *resourceapi.DeviceClass) AlphaClass {
 	var fields AlphaClass
 	read(class.Annotations, &fields)
@@ -95,11 +91,11 @@ func SameAlphaClass(a, b *resourceapi.DeviceClass) bool {
 	return a.Annotations[Annotation] == b.Annotations[Annotation]
 }
 
-// SetAlphaClass is for conversion from an alpha version. It changes the class.
+// SetAlphaClass records the fields in the class, for conversion from an alpha version.
 func SetAlphaClass(class *resourceapi.DeviceClass, fields AlphaClass) { set(class, fields) }
 
-// DropAlpha removes what SetAlphaClaim and SetAlphaClass have set, for conversion to an
-// alpha version.
+// DropAlpha removes the fields that SetAlphaClaim and SetAlphaClass have recorded, for conversion to an alpha
+// version.
 func DropAlpha(object metav1.Object) {
 	annotations := object.GetAnnotations()
 	if _, found := annotations[Annotation]; !found {
@@ -117,8 +113,7 @@ func DropAlpha(object metav1.Object) {
 	object.SetAnnotations(kept)
 }
 
-// set replaces the annotation, without changing a map that may be shared. The zero value
-// is no annotation at all.
+// set replaces the annotation, without changing a map that may be shared. For the zero value, there is no annotation.
 func set(object metav1.Object, fields any) {
 	DropAlpha(object)
 	encoded, err := json.Marshal(fields)
@@ -136,9 +131,8 @@ func set(object metav1.Object, fields any) {
 	object.SetAnnotations(annotations)
 }
 
-// read leaves the fields as they are if there is no annotation. Conversion replaces what
-// servers have under that name, but what is in v1 already is not converted. There, the
-// annotation can be anything, and what is no JSON means nothing.
+// read leaves fields unchanged if there is no annotation. Conversion replaces a server's annotation of that name, but
+// objects of v1 are not converted: there, the annotation may have any value, and read ignores invalid JSON.
 func read(annotations map[string]string, fields any) {
 	encoded, found := annotations[Annotation]
 	if !found {

@@ -13,8 +13,8 @@ import (
 // addAlpha2Conversions registers the conversions between v1alpha2 and v1. Classes and
 // slices are only converted to v1: schedulers do not write them.
 //
-// See package v1alpha2 for what claims look like in the hub. What it does not keep there
-// is in AlphaClaim and AlphaClass.
+// Package v1alpha2 describes the hub form of claims. AlphaClaim and AlphaClass have the fields that it does not keep
+// there.
 func addAlpha2Conversions(scheme *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{
 		adds(alpha2ClaimToHub), adds(alpha2ClaimFromHub),
@@ -71,7 +71,7 @@ func alpha2ClaimFromHub(in *resourceapi.ResourceClaim, out *v1alpha2.ResourceCla
 	}
 	*out = *old
 	DropAlpha(out)
-	// Whoever clears the allocation knows nothing of what belongs to it.
+	// A writer that clears the allocation does not know the fields that belong to it.
 	out.Status.DeallocationRequested = out.Status.Allocation != nil && AlphaClaimOf(in).DeallocationRequested
 	return nil
 }
@@ -94,7 +94,7 @@ func alpha2TemplateFromHub(in *resourceapi.ResourceClaimTemplate, out *v1alpha2.
 	return nil
 }
 
-// alpha2ClassToHub has nothing but metadata: requests of claims have all selectors.
+// alpha2ClassToHub returns a class without selectors, because the requests of claims have all selectors.
 func alpha2ClassToHub(in *v1alpha2.ResourceClass, out *resourceapi.DeviceClass) error {
 	out.ObjectMeta = in.ObjectMeta
 	SetAlphaClass(out, AlphaClass{SuitableNodes: in.SuitableNodes, Structured: in.IsStructured()})

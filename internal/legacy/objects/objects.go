@@ -1,5 +1,5 @@
-// Package objects has what the types of all alpha versions have in common: the versions
-// that client-go has no types for any more, so that nothing is generated for them.
+// Package objects has common parts of the types of the alpha versions, which client-go no longer has, so that no code
+// is generated for them.
 package objects
 
 import (
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// List is what a list of the API consists of. Types that embed it are such lists.
+// List has the fields of an API list. Types that embed it are lists.
 type List[T any] struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -17,8 +17,8 @@ type List[T any] struct {
 	Items []T `json:"items"`
 }
 
-// Copy returns a copy of an object or a list that shares nothing with it. It copies by way
-// of JSON, which all objects of the API survive, and panics for what cannot be written so.
+// Copy returns a deep copy of an object or a list. It copies through JSON, which preserves all API objects, and
+// panics if the object cannot be encoded.
 func Copy[T any](object *T) *T {
 	raw, err := json.Marshal(object)
 	result := new(T)

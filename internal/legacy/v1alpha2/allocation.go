@@ -8,14 +8,15 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// outline is an allocation without what the hub has fields for: devices, and where it is
-// available. Where devices belong, it has results without a name.
+// outline is an allocation without the parts that the hub has fields for: devices and nodes. In place of devices, it
+// has results without a name.
 type outline struct {
 	DriverName string `json:"driverName,omitempty"`
 	AllocationResult
 }
 
-// requestName is how a result in the hub says to which driver's requests it belongs.
+// requestName returns the request name of a result in the hub, which identifies the driver and the position of its
+// request.
 func requestName(driver string, i int) string { return driver + "-" + strconv.Itoa(i) }
 
 // allocationToHub splits an allocation into devices and outline.
@@ -43,7 +44,7 @@ func allocationToHub(driverName string, allocation *AllocationResult) (*resource
 			result.NamedResources = nil
 		}
 		if len(structured.Results) > 0 {
-			structured.NodeName = "" // It is that of the devices.
+			structured.NodeName = "" // The devices determine the node.
 		}
 		handle.StructuredData = &structured
 	}
@@ -53,8 +54,8 @@ func allocationToHub(driverName string, allocation *AllocationResult) (*resource
 	return hub, nil
 }
 
-// allocationFromHub joins devices and outline. Other configurations, and whatever else v1
-// may say about devices, cannot be there: Resolve asks for nothing of that kind.
+// allocationFromHub joins devices and outline. The allocation cannot have other configurations or other details of
+// devices, because Resolve does not ask for any.
 func allocationFromHub(hub *resourceapi.AllocationResult) (driverName string, allocation *AllocationResult, err error) {
 	rest, err := outlineOf(hub)
 	if err != nil {
@@ -83,7 +84,7 @@ func outlineOf(hub *resourceapi.AllocationResult) (*outline, error) {
 		"allocate claims as Parameters.Resolve returns them", Carrier)
 }
 
-// place puts a device where it belongs.
+// place puts a device into its result of the outline.
 func (o *outline) place(device *resourceapi.DeviceRequestAllocationResult) error {
 	for h := range o.ResourceHandles {
 		handle := &o.ResourceHandles[h]

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Carrier is the driver of those opaque configurations in the hub that hold what v1 has
-// no fields for. No server ever gets to see such a configuration.
+// Carrier is the driver name of opaque configurations in the hub that hold fields that v1 lacks. No server ever gets
+// such a configuration.
 const Carrier = "v1alpha2.resource.k8s.io"
 
-// carry returns the configuration that holds a value.
+// carry returns a configuration that holds a value.
 func carry(value any) resourceapi.DeviceConfiguration {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		// Plain data, except for what vendors have written: that came as JSON.
+		// Plain data, except for vendors' parameters, which were decoded from JSON.
 		panic(fmt.Sprintf("write %T as JSON: %v; conversion has to refuse what is no JSON", value, err))
 	}
 	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
@@ -24,8 +24,7 @@ func carry(value any) resourceapi.DeviceConfiguration {
 	}}
 }
 
-// carried reads what carry has written. It reports false if the configuration is
-// another one.
+// carried reads the value of carry. It reports false for any other configuration.
 func carried(config *resourceapi.DeviceConfiguration, into any) (bool, error) {
 	if config.Opaque == nil || config.Opaque.Driver != Carrier {
 		return false, nil

@@ -2,16 +2,15 @@ package v1alpha2
 
 import resourceapi "k8s.io/api/resource/v1"
 
-// Change says what has changed in Parameters. Exactly one field is set, or none, which
-// stands for anything.
+// Change describes a change of Parameters. At most one field is set; if none is, anything may have changed.
 type Change struct {
 	Class           *ResourceClass
 	ClassParameters *ResourceClassParameters
 	ClaimParameters *ResourceClaimParameters
 }
 
-// Concerns reports whether the requests of a claim from ToHub may be others after a
-// change. The Parameters have to include that change already.
+// Concerns reports whether a change may change the requests of a claim from ToHub. The Parameters must already
+// include the change.
 func (p *Parameters) Concerns(change Change, hub *resourceapi.ResourceClaim) bool {
 	if !IsFrom(hub) || hub.Status.Allocation != nil {
 		return false
@@ -40,7 +39,7 @@ func (r *ParametersReference) isToClassParameters(parameters *ResourceClassParam
 	return parameters.GeneratedFrom != nil && *parameters.GeneratedFrom == *r
 }
 
-// isToClaimParameters is about parameters in the namespace of the claim.
+// isToClaimParameters assumes parameters in the namespace of the claim.
 func (r *ParametersReference) isToClaimParameters(parameters *ResourceClaimParameters) bool {
 	if r.isDirect("ResourceClaimParameters") {
 		return r.Name == parameters.Name
@@ -48,7 +47,7 @@ func (r *ParametersReference) isToClaimParameters(parameters *ResourceClaimParam
 	return parameters.GeneratedFrom != nil && parameters.GeneratedFrom.withoutNamespace() == r.withoutNamespace()
 }
 
-// withoutNamespace is how references from claims are compared: they cannot have one.
+// withoutNamespace returns the reference in comparable form: references from claims have no namespace.
 func (r *ParametersReference) withoutNamespace() ParametersReference {
 	result := *r
 	result.Namespace = ""

@@ -9,14 +9,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// unresolved is the name of the only request of a claim that Resolve has not given its
-// requests. It has no allocation mode, so no allocator accepts it.
+// unresolved is the name of a claim's only request before Resolve. That request has no allocation mode, so no
+// allocator accepts it.
 const unresolved = "unresolved"
 
-// ToHub converts a claim as the server has it. What the result has in common with the
-// claim is shared.
+// ToHub converts a claim from the server. The result shares data with the claim.
 //
-// Not converted here is status.deallocationRequested, which the caller has to keep.
+// It does not convert status.deallocationRequested, which the caller must keep.
 func ToHub(claim *ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	hub := &resourceapi.ResourceClaim{ObjectMeta: claim.ObjectMeta}
 	hub.Finalizers = replaced(claim.Finalizers, Finalizer, resourceapi.Finalizer)
@@ -32,11 +31,10 @@ func ToHub(claim *ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	return hub, nil
 }
 
-// FromHub converts a claim that comes from ToHub, with whatever was done since to its
-// metadata and status, so that the server takes it. status.deallocationRequested is false.
+// FromHub converts a claim from ToHub back, with later changes of its metadata and status, for the server.
+// status.deallocationRequested is false.
 //
-// status.driverName is that of the allocation; a claim without one has none, also if it
-// had one before.
+// status.driverName is that of the allocation; without an allocation it is empty, even if it was set before.
 func FromHub(hub *resourceapi.ResourceClaim) (*ResourceClaim, error) {
 	spec, err := SpecFromHub(&hub.Spec)
 	if err != nil {
@@ -57,7 +55,7 @@ func FromHub(hub *resourceapi.ResourceClaim) (*ResourceClaim, error) {
 	return claim, nil
 }
 
-// SpecToHub converts what a claim or template asks for.
+// SpecToHub converts the spec of a claim or template.
 func SpecToHub(spec *ResourceClaimSpec) resourceapi.ResourceClaimSpec {
 	return resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
 		Requests: []resourceapi.DeviceRequest{{
@@ -68,7 +66,7 @@ func SpecToHub(spec *ResourceClaimSpec) resourceapi.ResourceClaimSpec {
 	}}
 }
 
-// SpecFromHub is the reverse of SpecToHub. It fails for what did not come from there.
+// SpecFromHub is the inverse of SpecToHub. It fails for any other spec.
 func SpecFromHub(hub *resourceapi.ResourceClaimSpec) (*ResourceClaimSpec, error) {
 	for i := range hub.Devices.Config {
 		spec := &ResourceClaimSpec{}
@@ -86,7 +84,7 @@ func IsFrom(hub *resourceapi.ResourceClaim) bool {
 	return len(config) > 0 && config[0].Opaque != nil && config[0].Opaque.Driver == Carrier
 }
 
-// replaced returns the list with one text in place of another, and does not change it.
+// replaced returns a copy of the list with one text replaced, or the list itself if it lacks the text.
 func replaced(list []string, old, by string) []string {
 	i := slices.Index(list, old)
 	if i < 0 {

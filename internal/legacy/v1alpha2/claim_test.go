@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// read is what a server sends, which has no spaces.
+// read decodes an object as a server sends it, without spaces.
 func read[T any](t *testing.T, text string) *T {
 	t.Helper()
 	object := new(T)
@@ -115,7 +115,7 @@ func TestAllFieldsOfTheStatusAreCovered(t *testing.T) {
 	}
 }
 
-// fate is what becomes of a field of v1 that is changed before a claim is sent.
+// fate is the fate of a field of v1 that is changed before a claim is sent.
 type fate string
 
 const (

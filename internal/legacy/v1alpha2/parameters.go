@@ -5,27 +5,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceClaimParameters says what a claim asks for.
+// ResourceClaimParameters has the requests of a claim.
 type ResourceClaimParameters struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// GeneratedFrom is the vendor's object that these parameters stand for.
+	// GeneratedFrom is the vendor's object that a controller generated these parameters from.
 	GeneratedFrom *ParametersReference `json:"generatedFrom,omitempty"`
 	// Shareable becomes status.allocation.shareable.
 	Shareable bool `json:"shareable,omitempty"`
-	// DriverRequests has each driver once. All of them have to be met on one node.
+	// DriverRequests has each driver once. One node must satisfy all of them.
 	DriverRequests []DriverRequests `json:"driverRequests,omitempty"`
 }
 
-// DriverRequests is what is asked of one driver: one device for each of the requests.
+// DriverRequests has the requests to one driver, each for one device.
 type DriverRequests struct {
 	DriverName       string               `json:"driverName,omitempty"`
 	VendorParameters runtime.RawExtension `json:"vendorParameters,omitzero"`
 	Requests         []ResourceRequest    `json:"requests,omitempty"`
 }
 
-// ResourceRequest asks for one device. NamedResources is the only model there ever was.
+// ResourceRequest asks for one device. NamedResources is the only model that ever existed.
 type ResourceRequest struct {
 	VendorParameters runtime.RawExtension   `json:"vendorParameters,omitzero"`
 	NamedResources   *NamedResourcesRequest `json:"namedResources,omitempty"`
@@ -41,14 +41,14 @@ type ResourceClassParameters struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// GeneratedFrom is the vendor's object that these parameters stand for.
+	// GeneratedFrom is the vendor's object that a controller generated these parameters from.
 	GeneratedFrom *ParametersReference `json:"generatedFrom,omitempty"`
-	// VendorParameters has each driver at most once, and so has Filters.
+	// VendorParameters and Filters have each driver at most once.
 	VendorParameters []VendorParameters `json:"vendorParameters,omitempty"`
 	Filters          []ResourceFilter   `json:"filters,omitempty"`
 }
 
-// VendorParameters are for one driver and mean nothing to anybody else.
+// VendorParameters has opaque parameters for one driver.
 type VendorParameters struct {
 	DriverName string               `json:"driverName,omitempty"`
 	Parameters runtime.RawExtension `json:"parameters,omitzero"`

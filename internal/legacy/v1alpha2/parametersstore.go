@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Parameters has the classes and parameters of a server, as far as they are known. It is
-// safe for concurrent use; what is in it must not be changed any more.
+// Parameters has the known classes and parameters of a server. It is safe for concurrent use; objects in it must not
+// change any more.
 type Parameters struct {
 	mutex           sync.RWMutex
 	classes         map[string]*ResourceClass
@@ -15,7 +15,7 @@ type Parameters struct {
 	claimParameters parametersOf[*ResourceClaimParameters]
 }
 
-// NewParameters returns Parameters that know nothing.
+// NewParameters returns an empty store.
 func NewParameters() *Parameters {
 	return &Parameters{
 		classes:         make(map[string]*ResourceClass),
@@ -83,15 +83,14 @@ func (p *Parameters) Class(name string) *ResourceClass {
 
 type objectKey struct{ namespace, name string }
 
-// generatedFrom is a vendor's object for which parameters were generated. Those of claims
-// are only looked for in the namespace of the claim (within), those of classes everywhere.
+// generatedFrom identifies a vendor's object that parameters were generated from. Parameters of claims only match in
+// the claim's namespace (within), those of classes everywhere.
 type generatedFrom struct {
 	ref    ParametersReference
 	within string
 }
 
-// parametersOf has parameters of one type by their own name, and by what they were
-// generated from.
+// parametersOf has parameters of one type by their name, and by the object that they were generated from.
 type parametersOf[T any] struct {
 	objects   map[objectKey]T
 	origins   map[objectKey]generatedFrom
@@ -135,14 +134,13 @@ func (p *parametersOf[T]) delete(key objectKey) {
 	}
 }
 
-// named returns parameters by their own name.
+// named returns parameters by their name.
 func (p *parametersOf[T]) named(namespace, name string) (object T, found bool) {
 	object, found = p.objects[objectKey{namespace, name}]
 	return object, found
 }
 
-// from returns parameters by what they were generated from: the first, if there are
-// several.
+// from returns parameters by the object that they were generated from: the first one by name, if there are several.
 func (p *parametersOf[T]) from(from generatedFrom) (object T, found bool) {
 	keys := p.generated[from]
 	if len(keys) == 0 {

@@ -11,13 +11,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Resolve returns a claim from ToHub with the requests that its class and parameters ask
-// for now. The claim itself stays as it is, and other claims are returned as they are. The
-// error says what is missing.
+// Resolve returns a claim from ToHub with the current requests of its class and parameters. It does not change its
+// argument, and returns other claims unchanged. If an object is missing, the error names it.
 //
-// Requests are in the order of the parameters. Each has three selectors: the driver, the
-// filter of the class if there is one, and that of the request. The configuration has
-// what an allocation needs for FromHub.
+// Requests are in the order of the parameters. Each has up to three selectors: the driver, the filter of the class if
+// there is one, and that of the request. The configuration has the parts of an allocation that FromHub needs.
 func (p *Parameters) Resolve(hub *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if !IsFrom(hub) {
 		return hub, nil
@@ -54,8 +52,8 @@ func (p *Parameters) resolve(namespace string, spec *ResourceClaimSpec) (*resour
 	return join(class, ofClass, ofClaim)
 }
 
-// SuitableNodes returns the nodes to which the class of a claim from ToHub confines it
-// now, nil if it does not or is not known.
+// SuitableNodes returns the nodes to which the class currently restricts a claim from ToHub, nil if there is no
+// restriction or the class is unknown.
 func (p *Parameters) SuitableNodes(hub *resourceapi.ResourceClaim) *v1.NodeSelector {
 	spec, err := SpecFromHub(&hub.Spec)
 	if err != nil {
@@ -67,7 +65,7 @@ func (p *Parameters) SuitableNodes(hub *resourceapi.ResourceClaim) *v1.NodeSelec
 	return nil
 }
 
-// parametersOfClass returns empty parameters for a class that refers to none.
+// parametersOfClass returns the parameters of a class, empty ones if it refers to none.
 func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassParameters, error) {
 	ref := class.ParametersRef
 	if ref == nil {
@@ -92,8 +90,8 @@ func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassPara
 		ref, class.Name)
 }
 
-// parametersOfClaim returns, for a claim that refers to none, parameters for any one
-// device of the driver of the class, which can be shared.
+// parametersOfClaim returns the parameters of a claim. If it refers to none, they ask for any one device of the
+// class's driver, which can be shared.
 func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, ref *ParametersReference) (*ResourceClaimParameters, error) {
 	if ref == nil {
 		return &ResourceClaimParameters{
@@ -118,12 +116,12 @@ func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, r
 	return nil, fmt.Errorf("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)
 }
 
-// isDirect reports whether the reference is to an object of this API group.
+// isDirect reports whether the reference names an object of this API group.
 func (r *ParametersReference) isDirect(kind string) bool {
 	return r.APIGroup == resourceapi.GroupName && r.Kind == kind
 }
 
-// String is "Kind.group namespace/name".
+// String returns "Kind.group namespace/name".
 func (r *ParametersReference) String() string {
 	kind := r.Kind
 	if r.APIGroup != "" {
@@ -132,7 +130,7 @@ func (r *ParametersReference) String() string {
 	return kind + " " + klog.KRef(r.Namespace, r.Name).String()
 }
 
-// join makes requests of the hub, and the outline of an allocation for them.
+// join returns the requests in the hub, with the outline of their allocation as configuration.
 func join(class *ResourceClass, ofClass *ResourceClassParameters, ofClaim *ResourceClaimParameters) (*resourceapi.DeviceClaim, error) {
 	devices := &resourceapi.DeviceClaim{}
 	rest := outline{DriverName: class.DriverName, AllocationResult: AllocationResult{Shareable: ofClaim.Shareable}}
@@ -177,7 +175,7 @@ func selector(expression string) resourceapi.DeviceSelector {
 	return resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}
 }
 
-// filter returns that for a driver, nil if there is none.
+// filter returns the filter for a driver, nil if there is none.
 func (p *ResourceClassParameters) filter(driver string) *NamedResourcesFilter {
 	i := slices.IndexFunc(p.Filters, func(f ResourceFilter) bool { return f.DriverName == driver && f.NamedResources != nil })
 	if i < 0 {
@@ -186,7 +184,7 @@ func (p *ResourceClassParameters) filter(driver string) *NamedResourcesFilter {
 	return p.Filters[i].NamedResources
 }
 
-// vendorParameters returns those for a driver.
+// vendorParameters returns the vendor parameters for a driver.
 func (p *ResourceClassParameters) vendorParameters(driver string) runtime.RawExtension {
 	i := slices.IndexFunc(p.VendorParameters, func(v VendorParameters) bool { return v.DriverName == driver })
 	if i < 0 {

@@ -83,7 +83,7 @@ func TestResolve(t *testing.T) {
 		request("nic.example.com-0", `device.driver == "nic.example.com"`, MarkExpression("attributes.string['x'] == 'y'")),
 	}, resolved.Spec.Devices.Requests))
 
-	// What an allocator makes of it is what the server is to have.
+	// The allocator's result must convert to the server's form.
 	hub = allocated(hub, resolved,
 		resourceapi.DeviceRequestAllocationResult{Request: "gpu.example.com-0", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-7"},
 		resourceapi.DeviceRequestAllocationResult{Request: "gpu.example.com-1", Driver: "gpu.example.com", Pool: "node-1", Device: "gpu-1"},

@@ -9,11 +9,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Kind is a type of attributes. In the hub it is the domain of the attribute's name, in
-// expressions a part of the variable: attributes.int.
+// Kind is the type of an attribute. In the hub it is the domain of the attribute's name; in expressions it is part of
+// the variable: attributes.int.
 type Kind string
 
-// All kinds. A quantity is a capacity in the hub, the others are attributes.
+// All kinds. Quantities are capacities in the hub, the others are attributes.
 const (
 	KindQuantity    Kind = "quantity"
 	KindBool        Kind = "bool"
@@ -29,10 +29,9 @@ func (k Kind) Qualified(name string) resourceapi.QualifiedName {
 	return resourceapi.QualifiedName(string(k) + "/" + name)
 }
 
-// SliceToHub converts a slice. What the result has in common with the slice is shared.
+// SliceToHub converts a slice. The result shares data with the slice.
 //
-// The pool is the node. How many slices it has is not known.
-// A slice without node is for no node, as in 1.30.
+// The node serves as the pool, whose number of slices is unknown. A slice without a node is for no node, as in 1.30.
 func SliceToHub(slice *ResourceSlice) (*resourceapi.ResourceSlice, error) {
 	hub := &resourceapi.ResourceSlice{
 		ObjectMeta: slice.ObjectMeta,
@@ -81,8 +80,7 @@ func deviceToHub(instance *NamedResourcesInstance) (*resourceapi.Device, error) 
 	return device, nil
 }
 
-// attributeToHub returns nil if there is no value that an attribute of the hub can have.
-// A list without elements is not nil in the hub.
+// attributeToHub returns nil if no attribute of the hub can hold the value. An empty list is not nil in the hub.
 func attributeToHub(attribute *NamedResourcesAttribute) (Kind, *resourceapi.DeviceAttribute) {
 	switch {
 	case attribute.BoolValue != nil:

@@ -5,19 +5,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceSlice has devices of one driver. It may be one of several for a node.
+// ResourceSlice has devices of one driver. A node may have several.
 type ResourceSlice struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// NodeName is the node that has the devices. No scheduler ever allocated from slices
-	// without one.
+	// NodeName is the node that has the devices. No scheduler ever allocated from slices without it.
 	NodeName       string                   `json:"nodeName,omitempty"`
 	DriverName     string                   `json:"driverName"`
 	NamedResources *NamedResourcesResources `json:"namedResources,omitempty"`
 }
 
-// NamedResourcesResources are devices that are told apart by name.
+// NamedResourcesResources has devices that are identified by name.
 type NamedResourcesResources struct {
 	Instances []NamedResourcesInstance `json:"instances"`
 }
@@ -28,8 +27,7 @@ type NamedResourcesInstance struct {
 	Attributes []NamedResourcesAttribute `json:"attributes,omitempty"`
 }
 
-// NamedResourcesAttribute has exactly one of the values. The name is unique in a device,
-// whatever the kind of the value.
+// NamedResourcesAttribute has exactly one value. Its name is unique in a device, whatever the kind of the value.
 type NamedResourcesAttribute struct {
 	Name string `json:"name"`
 

@@ -7,16 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Finalizer is on claims that a scheduler has allocated (structured parameters). It is
-// how the controllers of the server's release tell them from those of the classic mode.
+// Finalizer is the finalizer of claims that a scheduler has allocated (structured parameters). The controllers of
+// that release distinguish them by it from claims of the classic mode.
 const Finalizer = "dra.k8s.io/delete-protection"
 
 const (
-	// MaxConsumers is how many entries status.reservedFor can have if the allocation can
-	// be shared.
+	// MaxConsumers is the limit of entries in status.reservedFor if the allocation can be shared.
 	MaxConsumers = 32
-	// MaxHandles is how many entries status.allocation.resourceHandles can have: one for
-	// each driver.
+	// MaxHandles is the limit of entries in status.allocation.resourceHandles: one for each driver.
 	MaxHandles = 32
 )
 
@@ -29,26 +27,26 @@ type ResourceClaim struct {
 	Status ResourceClaimStatus `json:"status,omitzero"`
 }
 
-// ResourceClaimSpec cannot be changed.
+// ResourceClaimSpec is immutable.
 type ResourceClaimSpec struct {
 	ResourceClassName string               `json:"resourceClassName"`
 	ParametersRef     *ParametersReference `json:"parametersRef,omitempty"`
-	// AllocationMode is of no concern if the scheduler allocates.
+	// AllocationMode has no effect if the scheduler allocates.
 	AllocationMode AllocationMode `json:"allocationMode,omitempty"`
 }
 
-// AllocationMode says when a controller of the driver is to allocate a claim.
+// AllocationMode says when a controller of the driver allocates a claim.
 type AllocationMode string
 
-// The server sets WaitForFirstConsumer if nothing is given.
+// WaitForFirstConsumer is the default.
 const (
 	WaitForFirstConsumer AllocationMode = "WaitForFirstConsumer"
 	Immediate            AllocationMode = "Immediate"
 )
 
-// ParametersReference names an object with parameters: one of this API group, or one of
-// the vendor's own API from which a controller generates one of this API group. Namespace is
-// for classes only; parameters of a claim are in the namespace of the claim.
+// ParametersReference names an object with parameters: one of this API group, or a vendor's object from which a
+// controller generates one of this API group. Namespace is for classes only; the parameters of a claim are in its
+// namespace.
 type ParametersReference struct {
 	APIGroup  string `json:"apiGroup,omitempty"`
 	Kind      string `json:"kind"`
@@ -56,38 +54,36 @@ type ParametersReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// ResourceClaimStatus is what became of a claim.
+// ResourceClaimStatus is the status of a claim.
 type ResourceClaimStatus struct {
-	// DriverName is that of the class when the claim was allocated. It has to be set
-	// together with Allocation.
+	// DriverName is the class's driver at the time of the allocation. It must be set together with Allocation.
 	DriverName  string                                       `json:"driverName,omitempty"`
 	Allocation  *AllocationResult                            `json:"allocation,omitempty"`
 	ReservedFor []resourceapi.ResourceClaimConsumerReference `json:"reservedFor,omitempty"`
-	// DeallocationRequested asks the controller that allocated the claim to take that
-	// back. No consumer can be added while it is set.
+	// DeallocationRequested asks the controller that allocated the claim to deallocate it. While it is set, no
+	// consumer can be added.
 	DeallocationRequested bool `json:"deallocationRequested,omitempty"`
 }
 
-// AllocationResult cannot be changed, only removed.
+// AllocationResult is immutable, but can be removed.
 type AllocationResult struct {
 	// ResourceHandles has one entry for each driver, at most MaxHandles.
 	ResourceHandles []ResourceHandle `json:"resourceHandles,omitempty"`
-	// AvailableOnNodes are the nodes where it can be used; nil stands for all.
+	// AvailableOnNodes are the nodes that can use the devices; nil means all nodes.
 	AvailableOnNodes *v1.NodeSelector `json:"availableOnNodes,omitempty"`
-	// Shareable permits up to MaxConsumers consumers, otherwise there is one at most.
+	// Shareable permits up to MaxConsumers consumers; otherwise the limit is one.
 	Shareable bool `json:"shareable,omitempty"`
 }
 
-// ResourceHandle is what one driver needs to know. Data is from a controller of that
-// driver, StructuredData from a scheduler; at most one of them is set.
+// ResourceHandle has the data for one driver. Data comes from a controller of that driver, StructuredData from a
+// scheduler; at most one of them is set.
 type ResourceHandle struct {
 	DriverName     string                    `json:"driverName,omitempty"`
 	Data           string                    `json:"data,omitempty"`
 	StructuredData *StructuredResourceHandle `json:"structuredData,omitempty"`
 }
 
-// StructuredResourceHandle lists the devices of a driver, with the parameters of the
-// vendor as they were at the time of the allocation.
+// StructuredResourceHandle lists the devices of a driver, with the vendor's parameters at the time of the allocation.
 type StructuredResourceHandle struct {
 	VendorClassParameters runtime.RawExtension `json:"vendorClassParameters,omitzero"`
 	VendorClaimParameters runtime.RawExtension `json:"vendorClaimParameters,omitzero"`
@@ -107,8 +103,7 @@ type NamedResourcesAllocationResult struct {
 	Name string `json:"name"`
 }
 
-// ResourceClaimTemplate is what the controller of the server's release makes claims for
-// pods from.
+// ResourceClaimTemplate is a template for claims of pods.
 type ResourceClaimTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -116,25 +111,24 @@ type ResourceClaimTemplate struct {
 	Spec ResourceClaimTemplateSpec `json:"spec"`
 }
 
-// ResourceClaimTemplateSpec has what is copied into each claim.
+// ResourceClaimTemplateSpec has the contents of each claim.
 type ResourceClaimTemplateSpec struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ResourceClaimSpec `json:"spec"`
 }
 
-// ResourceClass says who allocates claims, and with which parameters of the administrator.
+// ResourceClass determines the component that allocates claims, and the administrator's parameters.
 type ResourceClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	DriverName    string               `json:"driverName"`
 	ParametersRef *ParametersReference `json:"parametersRef,omitempty"`
-	// SuitableNodes are the only nodes for which claims of the class are allocated; nil
-	// stands for all.
+	// SuitableNodes are the nodes for which claims of the class can be allocated; nil means all nodes.
 	SuitableNodes *v1.NodeSelector `json:"suitableNodes,omitempty"`
-	// StructuredParameters makes schedulers allocate the claims; otherwise, and before
-	// 1.30, a controller of the driver does.
+	// StructuredParameters makes schedulers allocate the claims; otherwise, and before 1.30, a controller of the
+	// driver does.
 	StructuredParameters *bool `json:"structuredParameters,omitempty"`
 }
 

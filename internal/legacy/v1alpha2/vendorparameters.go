@@ -7,19 +7,19 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// storable returns parameters of a vendor in the form that a server gives them when it
-// applies a patch: keys sorted, numbers as Go writes them.
+// storable returns vendor parameters in the form in which a server writes them when it applies a patch: with sorted
+// keys, and numbers as Go formats them.
 //
-// An allocation cannot be changed, and for that servers compare these parameters byte by
-// byte. A patch of anything else in the status brings them into this form, so it is
-// refused unless they have it already. The scheduler of 1.30 adds consumers by patches.
+// An allocation is immutable, and servers compare its parameters byte by byte. A patch of any other status field
+// converts the parameters to this form, so the server refuses the patch if they had another form. The scheduler of
+// 1.30 adds consumers by patches.
 func storable(parameters runtime.RawExtension) runtime.RawExtension {
 	if len(parameters.Raw) == 0 {
 		return runtime.RawExtension{}
 	}
 	var value any
 	if err := utiljson.Unmarshal(parameters.Raw, &value); err != nil {
-		return parameters // The server has never seen it as an object.
+		return parameters // The server has never decoded it as an object.
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {

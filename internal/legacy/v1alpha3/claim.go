@@ -6,11 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxConsumers is how many entries status.reservedFor can have in 1.31. Later servers take
-// more, but they have v1beta1, too, which is preferred.
+// MaxConsumers is the limit of entries in status.reservedFor in 1.31. Later servers have a higher limit, but also
+// have v1beta1, which is preferred.
 const MaxConsumers = 32
 
-// ResourceClaim asks for devices, and has them once it is allocated.
+// ResourceClaim asks for devices; after the allocation it holds them.
 type ResourceClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -19,14 +19,14 @@ type ResourceClaim struct {
 	Status ResourceClaimStatus `json:"status,omitempty"`
 }
 
-// ResourceClaimSpec is what is asked for. It never changes.
+// ResourceClaimSpec has the requests. It is immutable.
 type ResourceClaimSpec struct {
 	Devices DeviceClaim `json:"devices"`
-	// Controller allocates the claim. Empty: the scheduler does.
+	// Controller is the controller that allocates the claim; "" means the scheduler.
 	Controller string `json:"controller,omitempty"`
 }
 
-// DeviceClaim is the requests for devices.
+// DeviceClaim has requests for devices.
 type DeviceClaim struct {
 	Requests    []DeviceRequest                        `json:"requests"`
 	Constraints []DeviceConstraint                     `json:"constraints,omitempty"`
@@ -41,38 +41,37 @@ type DeviceRequest struct {
 	AllocationMode  resourceapi.DeviceAllocationMode `json:"allocationMode,omitempty"`
 	Count           int64                            `json:"count,omitempty"`
 	AdminAccess     *bool                            `json:"adminAccess,omitempty"`
-	// FirstAvailable are alternatives (KEP-4816), instead of all fields above but the name.
-	// Like Tolerations, it is of 1.33.
+	// FirstAvailable has alternatives (KEP-4816), which replace all fields above except the name. Like Tolerations,
+	// it exists since 1.33.
 	FirstAvailable []resourceapi.DeviceSubRequest `json:"firstAvailable,omitempty"`
 	Tolerations    []resourceapi.DeviceToleration `json:"tolerations,omitempty"`
 }
 
-// DeviceConstraint is what the devices of some requests must have in common.
+// DeviceConstraint names an attribute that the devices of some requests must have in common.
 type DeviceConstraint struct {
 	Requests       []string                        `json:"requests,omitempty"`
 	MatchAttribute *resourceapi.FullyQualifiedName `json:"matchAttribute,omitempty"`
 }
 
-// ResourceClaimStatus is what the claim has and who uses it.
+// ResourceClaimStatus has the devices and the consumers of the claim.
 type ResourceClaimStatus struct {
 	Allocation  *AllocationResult                            `json:"allocation,omitempty"`
 	ReservedFor []resourceapi.ResourceClaimConsumerReference `json:"reservedFor,omitempty"`
-	// DeallocationRequested forbids new consumers. It needs an allocation, and goes
-	// with it.
+	// DeallocationRequested forbids new consumers. It requires an allocation, and is removed with it.
 	DeallocationRequested bool `json:"deallocationRequested,omitempty"`
-	// Devices is of 1.32.
+	// Devices exists since 1.32.
 	Devices []resourceapi.AllocatedDeviceStatus `json:"devices,omitempty"`
 }
 
-// AllocationResult is the devices of a claim. It never changes.
+// AllocationResult has the devices of a claim. It is immutable.
 type AllocationResult struct {
 	Devices      DeviceAllocationResult `json:"devices,omitempty"`
 	NodeSelector *v1.NodeSelector       `json:"nodeSelector,omitempty"`
-	// Controller has allocated the claim. Empty: a scheduler has.
+	// Controller is the controller that has allocated the claim; "" means a scheduler.
 	Controller string `json:"controller,omitempty"`
 }
 
-// DeviceAllocationResult is the devices and how to set them up.
+// DeviceAllocationResult has the devices and their configuration.
 type DeviceAllocationResult struct {
 	Results []DeviceRequestAllocationResult             `json:"results,omitempty"`
 	Config  []resourceapi.DeviceAllocationConfiguration `json:"config,omitempty"`
@@ -84,13 +83,13 @@ type DeviceRequestAllocationResult struct {
 	Driver  string `json:"driver"`
 	Pool    string `json:"pool"`
 	Device  string `json:"device"`
-	// AdminAccess is of 1.32.
+	// AdminAccess exists since 1.32.
 	AdminAccess *bool `json:"adminAccess,omitempty"`
-	// Tolerations are of 1.33.
+	// Tolerations exist since 1.33.
 	Tolerations []resourceapi.DeviceToleration `json:"tolerations,omitempty"`
 }
 
-// ResourceClaimTemplate is what claims are made from.
+// ResourceClaimTemplate is a template for claims.
 type ResourceClaimTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -98,7 +97,7 @@ type ResourceClaimTemplate struct {
 	Spec ResourceClaimTemplateSpec `json:"spec"`
 }
 
-// ResourceClaimTemplateSpec is what goes into the claims.
+// ResourceClaimTemplateSpec has the contents of each claim.
 type ResourceClaimTemplateSpec struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeviceClass is a kind of device that can be asked for.
+// DeviceClass is a class of devices that claims can request.
 type DeviceClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -15,15 +15,15 @@ type DeviceClass struct {
 	Spec DeviceClassSpec `json:"spec"`
 }
 
-// DeviceClassSpec says which devices are of that kind and how they are set up.
+// DeviceClassSpec selects the devices of the class and configures them.
 type DeviceClassSpec struct {
 	Selectors []resourceapi.DeviceSelector           `json:"selectors,omitempty"`
 	Config    []resourceapi.DeviceClassConfiguration `json:"config,omitempty"`
-	// SuitableNodes restricts claims that a controller allocates. It is of 1.31.
+	// SuitableNodes restricts claims that a controller allocates. It exists only in 1.31.
 	SuitableNodes *v1.NodeSelector `json:"suitableNodes,omitempty"`
 }
 
-// ResourceSlice is some of the devices of a pool.
+// ResourceSlice has some of the devices of a pool.
 type ResourceSlice struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -31,7 +31,7 @@ type ResourceSlice struct {
 	Spec ResourceSliceSpec `json:"spec"`
 }
 
-// ResourceSliceSpec is devices and which nodes can use them: one, some or all.
+// ResourceSliceSpec has devices and the nodes that can use them: one, some or all.
 type ResourceSliceSpec struct {
 	Driver       string                   `json:"driver"`
 	Pool         resourceapi.ResourcePool `json:"pool"`
@@ -39,23 +39,23 @@ type ResourceSliceSpec struct {
 	NodeSelector *v1.NodeSelector         `json:"nodeSelector,omitempty"`
 	AllNodes     bool                     `json:"allNodes,omitempty"`
 	Devices      []Device                 `json:"devices"`
-	// Of 1.33, as are those of BasicDevice: partitionable devices (KEP-4815).
+	// Since 1.33, like those of BasicDevice: partitionable devices (KEP-4815).
 	PerDeviceNodeSelection *bool                    `json:"perDeviceNodeSelection,omitempty"`
 	SharedCounters         []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
 }
 
-// Device is one device. Basic is the only type there is; the API server requires it.
+// Device is one device. Basic is the only type, and the API server requires it.
 type Device struct {
 	Name  string       `json:"name"`
 	Basic *BasicDevice `json:"basic,omitempty"`
 }
 
-// BasicDevice is what is known of a device.
+// BasicDevice has the published properties of a device.
 type BasicDevice struct {
 	Attributes map[resourceapi.QualifiedName]DeviceAttribute   `json:"attributes,omitempty"`
 	Capacity   map[resourceapi.QualifiedName]resource.Quantity `json:"capacity,omitempty"`
-	// ConsumesCounters is what the device takes of SharedCounters. NodeName, NodeSelector and
-	// AllNodes stand here if PerDeviceNodeSelection is true. Taints are of KEP-5055.
+	// ConsumesCounters is the device's consumption of SharedCounters. NodeName, NodeSelector and AllNodes are set
+	// here if PerDeviceNodeSelection is true. Taints belong to KEP-5055.
 	ConsumesCounters []resourceapi.DeviceCounterConsumption `json:"consumesCounters,omitempty"`
 	NodeName         *string                                `json:"nodeName,omitempty"`
 	NodeSelector     *v1.NodeSelector                       `json:"nodeSelector,omitempty"`

@@ -1,8 +1,7 @@
-// Package v1alpha3 has resource.k8s.io/v1alpha3 as the API server of Kubernetes 1.31
-// serves it: ResourceClaims, their templates, DeviceClasses and ResourceSlices. The servers
-// of 1.32 and 1.33 have that version, too, with more fields, which are here, and some less.
-// A server that has only this version must not be read as if it had no counters or taints.
-// DeviceTaintRules, which came to that version later, are in client-go.
+// Package v1alpha3 has the types of resource.k8s.io/v1alpha3 in the API server of Kubernetes 1.31: ResourceClaims,
+// their templates, DeviceClasses and ResourceSlices. Servers of 1.32 and 1.33 have that version too, with additional
+// fields, which are included, and without a few others. If a server has only this version, its counters and taints
+// must not be ignored. DeviceTaintRules, which joined that version later, are in client-go.
 //
-// Parts that have the same JSON in v1 are the types of v1.
+// Parts with the same JSON in v1 use the types of v1.
 package v1alpha3

@@ -12,7 +12,7 @@ import (
 // GroupVersion is resource.k8s.io/v1alpha3.
 var GroupVersion = schema.GroupVersion{Group: resourceapi.GroupName, Version: "v1alpha3"}
 
-// AddToScheme makes the types known under their names in the API.
+// AddToScheme registers the types under their names in the API.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ResourceClaim{}, &ResourceClaimList{},
@@ -34,8 +34,8 @@ type (
 	ResourceSliceList struct{ objects.List[ResourceSlice] }
 )
 
-// DeepCopyObject implements runtime.Object, as do those of the other types. Clients and
-// codecs have to have it, but reading and writing does not copy anything.
+// DeepCopyObject implements runtime.Object, like those of the other types. Clients and codecs require it, but reading
+// and writing does not call it.
 func (c *ResourceClaim) DeepCopyObject() runtime.Object { return objects.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.

@@ -8,8 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// badInputScenarios show requests that can never be satisfied, and that they are
-// in nobody's way.
+// badInputScenarios show requests that can never be satisfied, and that they do not affect other pods.
 func badInputScenarios() []scenario.Scenario {
 	return []scenario.Scenario{impossibleCounts(), brokenClaimSelector(), brokenClassSelector(), refusedByTheAPI()}
 }
@@ -48,8 +47,8 @@ func impossibleCounts() scenario.Scenario {
 	}
 }
 
-// noSuchAttribute compiles, and fails for a device without the attribute, which
-// a careful author would have asked for first.
+// noSuchAttribute compiles, but fails for a device without the attribute; a careful author would first check that it
+// exists.
 func noSuchAttribute() string { return gpuAttribute("noSuchAttribute") + " == 1" }
 
 func brokenClaimSelector() scenario.Scenario {
@@ -112,7 +111,7 @@ func refusedByTheAPI() scenario.Scenario {
 			scenario.Refused(fleet.LocalSlice(fleet.GPUDriver, "nowhere",
 				fleet.PlainGPU("nowhere", 0), fleet.PlainGPU("nowhere", 0)).Obj(), "Duplicate"),
 			scenario.Create(
-				// 0 is not refused: it means that the field was left out.
+				// 0 is not refused: it means that the field is unset.
 				builder.Claim("zero", gpus(0)).Obj(),
 				builder.AppPod("zero", "zero", onNodesOf(name, builder.Uses("zero"))),
 			),

@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// badReferenceScenarios show names of things that do not exist (yet).
+// badReferenceScenarios show references to missing objects.
 func badReferenceScenarios() []scenario.Scenario {
 	return []scenario.Scenario{missingClass(), missingClaim(), missingTemplate(), deletedClaim()}
 }
@@ -92,7 +92,7 @@ func missingTemplate() scenario.Scenario {
 func deletedClaim() scenario.Scenario {
 	const name = "deleted-claim"
 	deleted := builder.Claim("deleted", gpus(1)).Obj()
-	// Somebody else's finalizer keeps the claim in this state.
+	// A foreign finalizer keeps the claim in this state.
 	deleted.Finalizers = []string{"playground.quartermaster/hold"}
 	return scenario.Scenario{
 		Name:    name,

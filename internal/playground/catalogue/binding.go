@@ -14,13 +14,13 @@ const (
 	attachFailed = fleet.FabricDriver + "/attach-failed"
 )
 
-// bindingScenarios show devices that get ready only after they were allocated (KEP-5007).
+// bindingScenarios show devices that get ready only after their allocation (KEP-5007).
 func bindingScenarios() []scenario.Scenario {
 	return []scenario.Scenario{attachedLate(), attachFails()}
 }
 
-// fabricOf is a pool of devices that all nodes of a scenario reach, and that have to be
-// attached to the node of the pod first.
+// fabricOf returns a pool of devices that all nodes of a scenario reach, and that must be attached to the pod's node
+// first.
 func fabricOf(scenarioName string, first, count int) *resourceapi.ResourceSlice {
 	pool := scenarioName + "-fabric"
 	devices := fleet.FabricDevices(pool, first, count)

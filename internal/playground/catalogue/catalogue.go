@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// Short names for what nearly every scenario says.
+// Short names for values that nearly every scenario uses.
 const (
 	gpuClass = fleet.GPUDriver
 
@@ -44,8 +44,7 @@ func WithDefaultGates() []scenario.Scenario {
 	)
 }
 
-// Classes are the device classes that several scenarios use; they exist before
-// any scenario begins.
+// Classes returns the device classes that several scenarios use; they exist before any scenario begins.
 func Classes() []runtime.Object {
 	var classes []runtime.Object
 	for _, driver := range []string{fleet.GPUDriver, fleet.RDMADriver, fleet.FabricDriver, fleet.EdgeDriver, fleet.LicenseDriver} {
@@ -88,7 +87,7 @@ func gpus(count int64, where ...string) *builder.RequestBuilder {
 	return builder.Request("gpu", gpuClass).Count(count).Where(where...)
 }
 
-// gpuAttribute is the CEL expression of an attribute of the plain GPUs.
+// gpuAttribute returns the CEL expression of an attribute of the plain GPUs.
 func gpuAttribute(name string) string {
 	return `device.attributes["` + fleet.GPUDriver + `"].` + name
 }

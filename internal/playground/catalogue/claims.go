@@ -7,7 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// claimScenarios show where claims come from and where they go.
+// claimScenarios show the life of claims from creation to deallocation.
 func claimScenarios() []scenario.Scenario {
 	return []scenario.Scenario{
 		namedClaims(), templateDeployment(), templateJob(), freedDevices(), podsWithoutClaims(),

@@ -10,12 +10,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// dividedScenarios show devices of which claims get a part.
+// dividedScenarios show devices that claims share or that are partitioned.
 func dividedScenarios() []scenario.Scenario {
 	return []scenario.Scenario{sharedNIC(), partitionedGPU()}
 }
 
-// share asks for a share of a NIC, as large as the driver's policy says.
+// share asks for a share of a NIC, with the default size of the driver's policy.
 func share() *builder.RequestBuilder { return builder.Request("nic", gpuClass) }
 
 func sharedNIC() scenario.Scenario {

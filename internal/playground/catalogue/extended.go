@@ -17,8 +17,7 @@ func extendedScenarios() []scenario.Scenario {
 	return []scenario.Scenario{extendedResource(), besideDevicePlugin()}
 }
 
-// servingClass is the class of the plain GPUs under another name. It stands for an
-// extended resource.
+// servingClass returns the class of the plain GPUs under another name, with an extended resource name.
 func servingClass(name string, resource corev1.ResourceName) *resourceapi.DeviceClass {
 	class := builder.Class(name, builder.OfDriver(fleet.GPUDriver))
 	extended := string(resource)
@@ -45,7 +44,7 @@ func extendedResource() scenario.Scenario {
 			scenario.Create(builder.Deployment("named", 3, asking(name, explicit, "2"))),
 			scenario.Expect(scenario.Scheduled("named", 3, scenario.DevicesEach(2), scenario.NoDeviceTwice(),
 				scenario.FromRequest("container-0-request-1"), scenario.ReservedFor(1), scenario.Running())),
-			// The other name of the class, for what is left.
+			// Use the class's implicit resource name for the remaining devices.
 			scenario.Create(builder.AppPod("by-class", "by-class", asking(name, implicit, "2"))),
 			scenario.Expect(scenario.Scheduled("by-class", 1, scenario.DevicesEach(2))),
 			scenario.Create(builder.AppPod("late", "late", asking(name, explicit, "1"))),

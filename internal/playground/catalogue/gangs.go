@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// FeatureGates are those that Gangs need and that are off by default.
+// FeatureGates returns the gates that Gangs needs and that are off by default.
 func FeatureGates() map[string]bool {
 	return map[string]bool{
 		"GenericWorkload":           true, // PodGroups, KEP-4671
@@ -21,11 +21,10 @@ func FeatureGates() map[string]bool {
 	}
 }
 
-// APIs are the versions of the API that Gangs need and that are off by default.
+// APIs returns the API versions that Gangs needs and that are off by default.
 func APIs() map[string]bool { return map[string]bool{"scheduling.k8s.io/v1beta1": true} }
 
-// Gangs returns the scenarios that show pods that are scheduled together or not at all. They
-// need FeatureGates and APIs.
+// Gangs returns the scenarios about pods that are scheduled together or not at all. They need FeatureGates and APIs.
 func Gangs() []scenario.Scenario {
 	return []scenario.Scenario{gangShares(), gangOnFewNodes(), gangMakesDo()}
 }

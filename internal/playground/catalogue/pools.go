@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// poolScenarios show how slices make up a pool, and when they do not.
+// poolScenarios show complete, incomplete and invalid pools of slices.
 func poolScenarios() []scenario.Scenario {
 	return []scenario.Scenario{severalSlices(), newerGeneration(), incompletePool(), invalidPool()}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// preemptionScenarios show pods that have to go for others. Only their own pods have a priority, and only their own
-// nodes have the devices: nobody else is evicted.
+// preemptionScenarios show victims of preemption. Only their own pods have a priority, and only their own nodes have
+// the devices, so no other pod is evicted.
 func preemptionScenarios() []scenario.Scenario {
 	return []scenario.Scenario{preemption()}
 }
 
-// priorityClass makes a class of pods.
+// priorityClass returns a PriorityClass.
 func priorityClass(name string, value int32) runtime.Object {
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
 }
@@ -44,11 +44,11 @@ func preemption() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("batch", 1, scenario.DeviceNames("gpu-0"))),
 			scenario.Create(pod("service", important(service))),
 			scenario.Expect(scenario.Scheduled("service", 1, scenario.DeviceNames("gpu-1"))),
-			// It is not more important than the others: nobody goes for it.
+			// It has the same priority as the others, so none is evicted for it.
 			scenario.Create(pod("later")),
 			scenario.Expect(scenario.Waits("later", 1, scenario.Reason{Cause: devicesHeld, Entry: "one", Request: "gpu"})),
 			scenario.Create(pod("urgent", important(urgent))),
-			// The pod that waited does not get the GPU of the one that went.
+			// The waiting pod does not get the GPU of the victim.
 			scenario.Expect(
 				scenario.Scheduled("batch", 0),
 				scenario.Scheduled("service", 1, scenario.Running(), scenario.DeviceNames("gpu-1")),

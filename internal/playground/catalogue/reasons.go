@@ -6,26 +6,26 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// The causes that scenarios expect. Their words are in the dialects below; they
-// must not be such that the name of a namespace or a claim contains them.
+// The causes that scenarios expect. The dialects below have their wording. No name of a namespace or a claim may
+// contain one of these texts.
 const (
-	// devicesHeld: enough devices match, too many of them are held by others.
+	// devicesHeld: enough devices match, but other claims hold too many of them.
 	devicesHeld scenario.Cause = "devices held by other claims"
-	// notAllFree: all matching devices are asked for, and some are held.
+	// notAllFree: the request asks for all matching devices, and some are held.
 	notAllFree scenario.Cause = "not all devices free"
-	// tooFewDevices: no node has as many matching devices as are asked for.
+	// tooFewDevices: no node has enough matching devices.
 	tooFewDevices scenario.Cause = "too few devices"
 	// noDeviceMatches: no device satisfies the selectors.
 	noDeviceMatches scenario.Cause = "no device matches"
-	// noAlternativeFits: none of the alternatives of firstAvailable can be had.
+	// noAlternativeFits: none of the alternatives of firstAvailable can be allocated.
 	noAlternativeFits scenario.Cause = "no alternative fits"
 	// constraintUnmet: no choice of free devices satisfies a constraint.
 	constraintUnmet scenario.Cause = "constraint unmet"
-	// devicesTainted: the free devices have taints that nobody tolerates.
+	// devicesTainted: the free devices have taints that the request does not tolerate.
 	devicesTainted scenario.Cause = "devices tainted"
 	// devicesNotReady: the devices are allocated, and are being prepared.
 	devicesNotReady scenario.Cause = "devices not ready"
-	// capacityUsedUp: shares of others leave too little of a capacity.
+	// capacityUsedUp: other shares leave too little of a capacity.
 	capacityUsedUp scenario.Cause = "capacity used up"
 	// countersUsedUp: devices in use leave too little of a counter.
 	countersUsedUp scenario.Cause = "counters used up"
@@ -35,7 +35,7 @@ const (
 	poolInvalid scenario.Cause = "pool invalid"
 	// notReachable: the claim is allocated for nodes that the pod cannot use.
 	notReachable scenario.Cause = "claim allocated elsewhere"
-	// tooManyDevices: more devices are asked for than one claim can hold.
+	// tooManyDevices: the claim asks for more devices than a claim can hold.
 	tooManyDevices scenario.Cause = "more devices than a claim can hold"
 	// classMissing: a device class does not exist.
 	classMissing scenario.Cause = "class missing"
@@ -45,20 +45,20 @@ const (
 	claimDeleted scenario.Cause = "claim being deleted"
 	// claimNotGenerated: a claim was not made from its template yet.
 	claimNotGenerated scenario.Cause = "claim not generated"
-	// groupTooLarge: not all pods of a group fit that are to run together.
+	// groupTooLarge: not all pods of a group that must run together fit.
 	groupTooLarge scenario.Cause = "too little for all pods of the group"
 	// celFails: a CEL expression fails at run time.
 	celFails scenario.Cause = "CEL fails at run time"
 )
 
-// What a kube-scheduler without the plugin says. The plugin says it as well, and then more.
+// Messages of a kube-scheduler without the plugin. The plugin's messages contain them, and more.
 const (
 	noAllocation = "cannot allocate all claims"
 	invalidPools = "invalid resource pools were encountered"
 	notOnNode    = "resourceclaim not available on the node"
 )
 
-// Quartermaster is the dialect of this project's plugin.
+// Quartermaster returns the dialect of this project's plugin.
 func Quartermaster() scenario.Dialect {
 	return scenario.Dialect{
 		Name:         "quartermaster",
@@ -89,9 +89,8 @@ func Quartermaster() scenario.Dialect {
 	}
 }
 
-// Stock is the dialect of a kube-scheduler 1.37 without the plugin. It tells
-// less, and not always which claim or request it means. Of claims that are not
-// there yet or not any more it says nothing.
+// Stock returns the dialect of kube-scheduler 1.37 without the plugin. Its messages have less information, do not
+// always name claim or request, and say nothing about missing or deleted claims.
 func Stock() scenario.Dialect {
 	return scenario.Dialect{
 		Name: "stock",

@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// requestScenarios show how many devices a request gets.
+// requestScenarios show the number of devices that a request gets.
 func requestScenarios() []scenario.Scenario {
 	return []scenario.Scenario{exactCount(), fullNodes(), allDevices(), allMatchingDevices(), firstAvailable(), firstAvailableScored()}
 }
@@ -126,7 +126,7 @@ func allMatchingDevices() scenario.Scenario {
 	}
 }
 
-// preferLarge asks for one large GPU, or else for two small ones.
+// preferLarge asks for one large GPU, or otherwise for two small ones.
 func preferLarge() *builder.RequestBuilder {
 	return builder.FirstAvailable("gpu",
 		gpus(1, gpuAttribute("model")+` == "`+fleet.LargeGPU+`"`).Named("large"),

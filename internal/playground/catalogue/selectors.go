@@ -9,7 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// selectorScenarios show how CEL expressions choose devices.
+// selectorScenarios show the selection of devices by CEL expressions.
 func selectorScenarios() []scenario.Scenario {
 	return []scenario.Scenario{classSelectors(), requestSelectors()}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 )
 
-// sharingScenarios show claims with several consumers, devices that are seen
-// by administrators, and what the driver is told.
+// sharingScenarios show claims with several consumers, admin access, and configuration for the driver.
 func sharingScenarios() []scenario.Scenario {
 	return []scenario.Scenario{sharedClaim(), sharedClaimElsewhere(), adminAccess(), configuration()}
 }
@@ -122,7 +121,7 @@ func configuration() scenario.Scenario {
 				builder.AppPod("capped", "capped", onNodesOf(name, builder.Uses("capped"))),
 				builder.AppPod("roles", "roles", onNodesOf(name, builder.Uses("roles"))),
 			),
-			// An entry that is for all requests of a claim names none of them.
+			// An entry for all requests of a claim names none of them.
 			scenario.Expect(
 				scenario.Scheduled("plain", 1, scenario.Configs(entry(fromClass, ofClass))),
 				scenario.Scheduled("capped", 1, scenario.Configs(entry(fromClass, ofClass), entry(fromClaim, powerCap))),

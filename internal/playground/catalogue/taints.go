@@ -71,7 +71,7 @@ func taintRule() scenario.Scenario {
 			scenario.Expect(scenario.Waits("patient", 2, scenario.Reason{Cause: devicesTainted, Entry: "one", Request: "gpu"})),
 			scenario.Delete(rule),
 			scenario.Expect(scenario.Scheduled("patient", 2, scenario.NoDeviceTwice())),
-			// A rule without eviction leaves alone what runs, and keeps others away.
+			// A rule without eviction does not affect running pods, but keeps others away.
 			scenario.Create(again),
 			scenario.Create(
 				builder.AppPod("late", "late", onNode(node, builder.FromTemplate("one"))),

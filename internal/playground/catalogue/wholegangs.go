@@ -18,7 +18,7 @@ func wholeGangScenarios() []scenario.Scenario {
 	return []scenario.Scenario{gangsCompete()}
 }
 
-// labeledGang makes a PodGroup of scheduler-plugins, and as many pods of it as have to run together. Group and app have the
+// labeledGang returns a PodGroup of scheduler-plugins, and its pods, which must run together. Group and app have the
 // same name.
 func labeledGang(scenarioName, name string, pods int, claims []corev1.PodResourceClaim) (group runtime.Object, members []runtime.Object) {
 	group = &v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PodGroupSpec{MinMember: int32(pods)}}
@@ -43,7 +43,7 @@ func gangsCompete() scenario.Scenario {
 			scenario.Expect(scenario.Scheduled("first", pods, scenario.DevicesEach(1), scenario.NoDeviceTwice())),
 			scenario.Create(second),
 			scenario.Create(ofSecond...),
-			// Two of them would fit. None gets a device.
+			// Two of them would fit, but none gets a device.
 			scenario.Expect(
 				scenario.Scheduled("first", pods, scenario.DevicesEach(1), scenario.NoDeviceTwice()),
 				scenario.Waits("second", pods, scenario.Reason{Cause: groupTooLarge, Mentions: []string{

@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// SharedNIC is a NIC of 400 Gbit/s that any number of claims can share (KEP-5075). Who
-// does not say how much bandwidth it wants gets 50; more is given in steps of 50.
+// SharedNIC returns a NIC of 400 Gbit/s that any number of claims can share (KEP-5075). A claim gets 50 by default;
+// more is given in steps of 50.
 func SharedNIC(pool string, index int) *builder.DeviceBuilder {
 	step := resource.MustParse("50")
 	return builder.Device(fmt.Sprintf("nic-%d", index)).Shared().
@@ -23,8 +23,8 @@ func SharedNIC(pool string, index int) *builder.DeviceBuilder {
 		})
 }
 
-// PartitionedGPU are the slices of a node with one GPU of 80 GiB that can be had whole, as
-// halves or as quarters (KEP-4815). Attribute "partition" says which a device is.
+// PartitionedGPU returns the slices of a node with one GPU of 80 GiB that can be allocated whole, as halves or as
+// quarters (KEP-4815). The attribute "partition" names the kind of a device.
 func PartitionedGPU(driver, node string) []*builder.SliceBuilder {
 	const gpu = "gpu-0"
 	partition := func(name, kind, memory string) *builder.DeviceBuilder {

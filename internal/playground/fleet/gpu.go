@@ -19,17 +19,17 @@ const (
 	gpusPerNUMANode = 4
 )
 
-// PlainGPU is device "gpu-<index>" of a pool: an exclusive GPU with 80 GiB.
+// PlainGPU returns device "gpu-<index>" of a pool: an exclusive GPU with 80 GiB.
 func PlainGPU(pool string, index int) *builder.DeviceBuilder {
 	return gpuOfModel(LargeGPU, "80Gi", pool, index)
 }
 
-// PlainGPUs are count GPUs of 80 GiB of a pool, with the indices from first on.
+// PlainGPUs returns count GPUs of 80 GiB of a pool, with the indices from first on.
 func PlainGPUs(pool string, first, count int) []*builder.DeviceBuilder {
 	return numbered(first, count, func(index int) *builder.DeviceBuilder { return PlainGPU(pool, index) })
 }
 
-// SmallPlainGPUs are PlainGPUs with 40 GiB.
+// SmallPlainGPUs returns GPUs like PlainGPUs, with 40 GiB.
 func SmallPlainGPUs(pool string, first, count int) []*builder.DeviceBuilder {
 	return numbered(first, count, func(index int) *builder.DeviceBuilder {
 		return gpuOfModel(SmallGPU, "40Gi", pool, index)

@@ -14,8 +14,8 @@ const (
 	// RDMADriver publishes the RDMA NICs of such a node.
 	RDMADriver = "rdma.example.com"
 
-	// PCIeRootAttribute is the standard attribute by which devices of
-	// different drivers are found to share a PCIe root (KEP-4381).
+	// PCIeRootAttribute is the standard attribute that shows whether devices of different drivers share a PCIe root
+	// (KEP-4381).
 	PCIeRootAttribute = "resource.kubernetes.io/pcieRoot"
 	pciBusIDAttribute = "resource.kubernetes.io/pciBusID"
 )
@@ -26,13 +26,12 @@ var h100PCIeRoots = []string{
 	"pci0000:88", "pci0000:99", "pci0000:aa", "pci0000:bb",
 }
 
-// h100PublishedOrder is the order in which the driver lists the GPUs. It is
-// not the order of their names, and the search order of devices follows it.
+// h100PublishedOrder is the order in which the driver lists the GPUs. It differs from the order of their names, and
+// the search order of devices follows it.
 var h100PublishedOrder = []int{3, 4, 5, 6, 7, 0, 1, 2}
 
-// H100Slices are what an 8 × H100 node publishes: its GPUs, its compute domain
-// devices, and an RDMA NIC on the PCIe root of each GPU in nicRoots (numbers
-// of GPUs, 0 to 7), in that order.
+// H100Slices returns the slices of an 8 × H100 node: its GPUs, its compute domain devices, and an RDMA NIC on the
+// PCIe root of each GPU in nicRoots (numbers of GPUs, 0 to 7), in that order.
 func H100Slices(node string, nicRoots ...int) []*builder.SliceBuilder {
 	gpus := make([]*builder.DeviceBuilder, 0, len(h100PublishedOrder))
 	for _, index := range h100PublishedOrder {

@@ -12,8 +12,7 @@ const (
 	// NodePoolLabel groups the nodes that belong together. A pod with this
 	// label in its node selector runs only on them.
 	NodePoolLabel = "playground.quartermaster/node-pool"
-	// RackLabel says which rack a node stands in; a rack shares its
-	// network-attached devices.
+	// RackLabel names the rack of a node; the nodes of a rack share its network-attached devices.
 	RackLabel = "topology.playground.quartermaster/rack"
 
 	// kwokNodeAnnotation makes KWOK keep the node Ready and run its pods.

@@ -7,7 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// Slice publishes the only slice of a pool; who reaches it remains to be said.
+// Slice returns the only slice of a pool; the caller must add the nodes that reach it.
 func Slice(driver, pool string, devices ...*builder.DeviceBuilder) *builder.SliceBuilder {
 	return builder.Slice(pool+"-"+driver).OfDriver(driver).InPool(pool, 1, 1).Devices(devices...)
 }
@@ -27,8 +27,7 @@ func numbered(first, count int, device func(index int) *builder.DeviceBuilder) [
 	return devices
 }
 
-// deviceUUID returns an identifier in UUID form that depends only on the place
-// of the device.
+// deviceUUID returns an identifier in UUID form that depends only on the prefix, pool and index.
 func deviceUUID(prefix, pool string, index int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", prefix, pool, index))
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// AppPods is what a check looks at: the pods of one app, ordered by name.
+// AppPods are the pods of one app, ordered by name, for checks.
 type AppPods struct {
 	App      string
 	Members  []Member
@@ -25,8 +25,7 @@ type Member struct {
 	Claims []*resourceapi.ResourceClaim
 }
 
-// appPods collects the pods of an app. Pods that are on their way out do not
-// count: somebody else is about to take their place.
+// appPods collects the pods of an app. Terminating and failed pods do not count, because others will replace them.
 func (s *Snapshot) appPods(app string) *AppPods {
 	g := &AppPods{App: app, snapshot: s}
 	for _, pod := range s.Pods {
@@ -54,7 +53,7 @@ func (s *Snapshot) claimsOf(pod *corev1.Pod) []*resourceapi.ResourceClaim {
 	return claims
 }
 
-// claimCount is how many claims a pod needs.
+// claimCount returns the number of claims that a pod needs.
 func claimCount(pod *corev1.Pod) int {
 	count := len(pod.Spec.ResourceClaims)
 	if pod.Status.ExtendedResourceClaimStatus != nil {
@@ -63,8 +62,7 @@ func claimCount(pod *corev1.Pod) int {
 	return count
 }
 
-// claimName is the name of the ResourceClaim behind a pod's reference; empty if
-// it has not been generated yet.
+// claimName returns the name of the ResourceClaim behind a pod's reference; empty if it has not been generated yet.
 func claimName(pod *corev1.Pod, reference corev1.PodResourceClaim) string {
 	if reference.ResourceClaimName != nil {
 		return *reference.ResourceClaimName
@@ -77,7 +75,7 @@ func claimName(pod *corev1.Pod, reference corev1.PodResourceClaim) string {
 	return ""
 }
 
-// Results are the allocation results of all claims of the pod, in order.
+// Results returns the allocation results of all claims of the pod, in order.
 func (m Member) Results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for _, claim := range m.Claims {
@@ -86,8 +84,7 @@ func (m Member) Results() []resourceapi.DeviceRequestAllocationResult {
 	return results
 }
 
-// finished says whether the pod has run to its end, so that its claims may be
-// gone already.
+// finished reports whether the pod has ended, so that its claims may be gone.
 func (m Member) finished() bool { return m.Pod.Status.Phase == corev1.PodSucceeded }
 
 // scheduled returns nil if the pod is bound and, unless it has finished, all
@@ -122,8 +119,8 @@ func reservedFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	})
 }
 
-// groupConsumer stands for a PodGroup among the UIDs of consumers, "" for others: pods
-// know their group by name only.
+// groupConsumer returns the UID that stands for a PodGroup among consumers, "" for other consumers: pods refer to
+// their group by name only.
 func groupConsumer(namespace string, consumer resourceapi.ResourceClaimConsumerReference) types.UID {
 	if consumer.Resource != "podgroups" {
 		return ""
@@ -131,7 +128,7 @@ func groupConsumer(namespace string, consumer resourceapi.ResourceClaimConsumerR
 	return types.UID("podgroups/" + namespace + "/" + consumer.Name)
 }
 
-// podGroupOf is groupConsumer for the group of a pod, "" if it has none.
+// podGroupOf returns the groupConsumer of a pod's group, "" if it has none.
 func podGroupOf(pod *corev1.Pod) types.UID {
 	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
 		return types.UID("podgroups/" + pod.Namespace + "/" + *group.PodGroupName)
@@ -139,8 +136,8 @@ func podGroupOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// podReason is why a pod is not scheduled: the PodScheduled condition, or, as
-// long as the scheduler has set none, the given texts of events about it.
+// podReason returns the reason why a pod is not scheduled: the PodScheduled condition or, until the scheduler has set
+// it, the given texts of events about the pod.
 func podReason(pod *corev1.Pod, eventTexts []string) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

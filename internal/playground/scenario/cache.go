@@ -10,15 +10,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cache is a Source that answers from informers: cheap enough to be asked many
-// times a second, and a little behind the API server.
+// Cache is a Source that reads from informers: cheap enough for many reads a second, and slightly behind the API
+// server.
 type Cache struct {
 	factory informers.SharedInformerFactory
 }
 
-// NewCache starts informers and returns when they are filled. They run until
-// ctx ends. The recorder, if not nil, sees every pod, claim
-// and event.
+// NewCache starts informers and returns when they are filled. They run until ctx ends. The recorder, if not nil, sees
+// every pod, claim and event.
 func NewCache(ctx context.Context, client kubernetes.Interface, recorder *Recorder) (*Cache, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods().Informer()
@@ -53,7 +52,7 @@ func onEach[T any](seen func(T)) cache.ResourceEventHandler {
 	}
 }
 
-// Snapshot returns what the informers know at the moment.
+// Snapshot returns the current objects of the informers.
 func (c *Cache) Snapshot(_ context.Context, namespace string) (*Snapshot, error) {
 	pods, err := c.factory.Core().V1().Pods().Lister().Pods(namespace).List(labels.Everything())
 	if err != nil {

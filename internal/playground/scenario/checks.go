@@ -74,7 +74,7 @@ func FromRequest(name string) Check {
 	})
 }
 
-// ByRequest wants every pod to have so many devices for each request.
+// ByRequest wants every pod to have the given number of devices for each request.
 func ByRequest(want map[string]int) Check {
 	return func(g *AppPods) error {
 		return g.each(func(m Member) error {
@@ -109,8 +109,7 @@ func DeviceNames(names ...string) Check {
 	}
 }
 
-// EveryDevice wants every device to satisfy a condition, which is described by
-// what.
+// EveryDevice wants every device to satisfy a condition, described by what.
 func EveryDevice(what string, satisfies func(*resourceapi.Device) bool) Check {
 	return eachResult(func(g *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		device := g.snapshot.device(result)
@@ -215,12 +214,12 @@ func resultsOf(claim *resourceapi.ResourceClaim) []resourceapi.DeviceRequestAllo
 	return claim.Status.Allocation.Devices.Results
 }
 
-// deviceID is driver, pool and device, which together are unique.
+// deviceID returns driver, pool and device, which together are unique.
 func deviceID(result resourceapi.DeviceRequestAllocationResult) string {
 	return result.Driver + "/" + result.Pool + "/" + result.Device
 }
 
-// attributeText is the value of an attribute; empty if it has none.
+// attributeText returns the value of an attribute; empty if it has none.
 func attributeText(attribute resourceapi.DeviceAttribute) string {
 	switch {
 	case attribute.StringValue != nil:

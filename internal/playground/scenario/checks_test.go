@@ -142,7 +142,7 @@ func TestDeviceOfNewestGeneration(t *testing.T) {
 	}
 }
 
-// share makes a result one of which an amount of bandwidth is consumed.
+// share makes a result a share that consumes an amount of bandwidth.
 func share(amount string) func(*resourceapi.DeviceRequestAllocationResult) {
 	return func(r *resourceapi.DeviceRequestAllocationResult) {
 		r.ShareID = ptr.To(types.UID("share"))

@@ -18,8 +18,7 @@ func ReservedFor(count int) Check {
 	})
 }
 
-// Consumes wants each device to be a share of its own that takes an amount of a capacity
-// (KEP-5075).
+// Consumes wants each device to be a separate share that consumes an amount of a capacity (KEP-5075).
 func Consumes(capacity resourceapi.QualifiedName, amount string) Check {
 	return eachResult(func(_ *AppPods, result resourceapi.DeviceRequestAllocationResult) error {
 		consumed := result.ConsumedCapacity[capacity]
@@ -53,7 +52,7 @@ func Tolerates(key string) Check {
 	})
 }
 
-// ConfigEntry is what a claim's allocation tells the driver.
+// ConfigEntry is an entry of the configuration in a claim's allocation.
 type ConfigEntry struct {
 	Source     resourceapi.AllocationConfigSource
 	Requests   []string

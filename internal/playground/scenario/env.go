@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// pollInterval is how often a waiting step looks at the cache.
+// pollInterval is the interval at which a waiting step reads the cache.
 const pollInterval = 50 * time.Millisecond
 
-// Env is what the steps of one scenario work with; they use it one at a time.
+// Env is the environment of one scenario's steps, which use it one at a time.
 type Env struct {
 	scenario Scenario
 	objects  *Objects
 	cached   Source
 	live     Source
 	dialect  Dialect
-	// patience is how long one Expect may take.
+	// patience limits the wait of one Expect.
 	patience time.Duration
 
-	// apps is what has been confirmed, for each app the newest.
+	// apps has the newest confirmed expectation for each app.
 	apps map[string]*confirmed
 }
 
@@ -33,8 +33,7 @@ type confirmed struct {
 	retired bool
 }
 
-// await polls the cache until the expectations hold there, and then the API
-// server; what it confirms is remembered.
+// await polls the cache until the expectations hold there, and then the API server; it records the confirmed ones.
 func (env *Env) await(ctx context.Context, expectations []Expectation) error {
 	ctx, cancel := context.WithTimeout(ctx, env.patience)
 	defer cancel()
@@ -44,7 +43,7 @@ func (env *Env) await(ctx context.Context, expectations []Expectation) error {
 		if unmet == nil {
 			unmet = env.unmet(ctx, env.live, expectations)
 		}
-		// An answer that was cut off by the deadline says nothing new.
+		// An answer that the deadline cut off is not informative.
 		if unmet == nil || ctx.Err() == nil {
 			last = unmet
 		}

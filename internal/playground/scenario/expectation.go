@@ -9,19 +9,18 @@ import (
 type Expectation struct {
 	// App is the value of the app label.
 	App string
-	// Pods is how many there are.
+	// Pods is the number of pods.
 	Pods int
-	// Waiting says that none of them is bound; else all of them are, with
-	// their claims allocated and reserved.
+	// Waiting means that none of them is bound; otherwise all of them must be, with their claims allocated and
+	// reserved.
 	Waiting bool
-	// Reason is why they wait.
+	// Reason is the reason why they wait.
 	Reason Reason
 	// Checks are applied to pods that do not wait.
 	Checks []Check
 }
 
-// Check looks closer at scheduled pods. It returns nil, or an error that says
-// what is wanted and what was found.
+// Check checks scheduled pods more closely. It returns nil, or an error with the wanted and the actual state.
 type Check func(*AppPods) error
 
 // Scheduled expects the pods of an app to be bound and all checks to hold.
@@ -34,7 +33,7 @@ func Waits(app string, pods int, reason Reason) Expectation {
 	return Expectation{App: app, Pods: pods, Waiting: true, Reason: reason}
 }
 
-// String is "<n> <app> scheduled" or "<n> <app> waiting (<cause>)".
+// String returns "<n> <app> scheduled" or "<n> <app> waiting (<cause>)".
 func (e Expectation) String() string {
 	if e.Waiting {
 		return fmt.Sprintf("%d × %s waiting (%s)", e.Pods, e.App, e.Reason.Cause)

@@ -18,7 +18,7 @@ import (
 // clusterScoped are the kinds without a namespace that scenarios use.
 var clusterScoped = sets.New("Namespace", "Node", "DeviceClass", "DeviceTaintRule", "PriorityClass", "ResourceSlice")
 
-// kinds are those that client-go knows, and PodGroups of scheduler-plugins.
+// kinds has the kinds of client-go, and PodGroups of scheduler-plugins.
 var kinds = func() *runtime.Scheme {
 	all := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(all))
@@ -58,8 +58,8 @@ func (o *Objects) Delete(ctx context.Context, namespace string, object runtime.O
 	return nil
 }
 
-// prepare finds the endpoint for an object and converts it. The object itself
-// is not changed: a scenario's objects may be used again.
+// prepare finds the endpoint for an object and converts it. It does not change the object, because a scenario's
+// objects may be used again.
 func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
 	known, _, err := kinds.ObjectKinds(object)
 	if err != nil {
@@ -71,7 +71,7 @@ func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.Reso
 	}
 	content := &unstructured.Unstructured{Object: fields}
 	content.SetGroupVersionKind(known[0])
-	// The server says these.
+	// The server sets these fields.
 	content.SetUID("")
 	content.SetResourceVersion("")
 	// The guess adds an s or es, which is right for all kinds in use.

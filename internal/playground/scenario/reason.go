@@ -1,33 +1,32 @@
 package scenario
 
-// Cause is why a pod cannot be scheduled, apart from the words that a
-// scheduler uses for it.
+// Cause is the cause that keeps a pod from being scheduled, independent of a scheduler's wording.
 type Cause string
 
-// Reason is what the text on a waiting pod has to tell.
+// Reason is the expected content of the message on a waiting pod.
 type Reason struct {
 	Cause Cause
-	// Claim is the name of the claim at fault, Entry what the pod calls it if it was made
-	// from a template. Both empty: the text need not name it.
+	// Claim is the name of the claim at fault, and Entry the pod's reference to it if it comes from a template. If
+	// both are empty, the text need not name it.
 	Claim, Entry string
-	// Request is the name of the request at fault; empty: need not be named.
+	// Request is the name of the request at fault; empty if the text need not name it.
 	Request string
 	// Mentions are further parts of the text, whatever the scheduler.
 	Mentions []string
 }
 
-// Dialect is how one scheduler words its reasons.
+// Dialect is one scheduler's wording of its reasons.
 type Dialect struct {
-	// Name is how users ask for the dialect.
+	// Name is the name by which users select the dialect.
 	Name string
 	// NamesClaim and NamesRequest say whether the texts name claim and request.
 	NamesClaim, NamesRequest bool
-	// Texts are, for each cause, parts that its text contains. A cause without
-	// an entry only has to have some text with the other parts.
+	// Texts are, for each cause, parts that its text contains. For a cause without an entry, any text with the other
+	// parts is enough.
 	Texts map[Cause][]string
 }
 
-// parts returns what the text for a reason has to contain.
+// parts returns the required parts of the text for a reason.
 func (d Dialect) parts(namespace string, reason Reason) []string {
 	parts := append([]string{}, d.Texts[reason.Cause]...)
 	if d.NamesClaim && reason.Claim != "" {

@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Recorder remembers of every pod the newest state and of every claim of it
-// the newest allocation, beyond their end: claims of finished pods are
-// deallocated and deleted.
+// Recorder keeps the newest state of every pod and the newest allocation of each of its claims, even after their end:
+// claims of finished pods are deallocated and deleted.
 type Recorder struct {
 	mu     sync.Mutex
 	pods   map[types.UID]*corev1.Pod
 	events map[types.UID]string
-	// allocations is by consumer, then by claimKey.
+	// allocations has results by consumer, then by claimKey.
 	allocations map[types.UID]map[string][]resourceapi.DeviceRequestAllocationResult
 }
 
@@ -53,9 +52,8 @@ func (r *Recorder) claimSeen(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// claimKey is the name by which the pod knows a generated claim, and the claim's
-// own name else. The status of a finished pod does not tell any more which
-// claims were generated for it.
+// claimKey returns the pod's reference for a generated claim, and otherwise the claim's name. The status of a
+// finished pod no longer lists its generated claims.
 func claimKey(claim *resourceapi.ResourceClaim) string {
 	if name := claim.Annotations[resourceapi.PodResourceClaimAnnotation]; name != "" {
 		return name
@@ -76,7 +74,7 @@ func (r *Recorder) eventSeen(event *corev1.Event) {
 	r.events[event.InvolvedObject.UID] = event.Reason + ": " + event.Message
 }
 
-// Row is what a table says about one pod.
+// Row is a pod's row in the table.
 type Row struct {
 	Namespace, Pod string
 	// Node is empty if the pod was never bound.
@@ -108,8 +106,8 @@ func (r *Recorder) Rows(namespace string) []Row {
 	return rows
 }
 
-// allocationsFor returns the allocations of the claims that were reserved for a pod or
-// its group. It needs the lock.
+// allocationsFor returns the allocations of the claims that were reserved for a pod or its group. The caller holds
+// the lock.
 func (r *Recorder) allocationsFor(pod *corev1.Pod) map[string][]resourceapi.DeviceRequestAllocationResult {
 	all := maps.Clone(r.allocations[podGroupOf(pod)])
 	if all == nil {
@@ -119,8 +117,7 @@ func (r *Recorder) allocationsFor(pod *corev1.Pod) map[string][]resourceapi.Devi
 	return all
 }
 
-// shortReason leaves out what kube-scheduler adds about preemption, which is
-// the same for all pods.
+// shortReason removes kube-scheduler's text about preemption, which is the same for all pods.
 func shortReason(reason string) string {
 	if reason == "" {
 		return "(the scheduler has not said why)"
@@ -129,8 +126,7 @@ func shortReason(reason string) string {
 	return short
 }
 
-// allocationLines names each claim as its author did: by its own name, or by
-// that of its template.
+// allocationLines names each claim by its own name, or by that of its template.
 func allocationLines(pod *corev1.Pod, allocations map[string][]resourceapi.DeviceRequestAllocationResult) []string {
 	var lines []string
 	for _, reference := range pod.Spec.ResourceClaims {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Report waits until a claim is allocated, and then reports a condition of its devices to
-// be true, as their driver would do.
+// Report waits until a claim is allocated, and then sets a condition of its devices to true, as their driver would
+// do.
 func Report(claim, condition string) Step {
 	return Step{
 		Does: fmt.Sprintf("report that the devices of claim %s are %s", claim, condition),
@@ -35,10 +35,10 @@ func Report(claim, condition string) Step {
 	}
 }
 
-// errNotAllocated says that there is nothing to report about.
+// errNotAllocated means that the claim has no devices to report about.
 var errNotAllocated = errors.New("the claim is not allocated")
 
-// report replaces what was reported about the devices of a claim. It does not wait.
+// report replaces the status of a claim's devices. It does not wait.
 func (o *Objects) report(ctx context.Context, namespace, claim, condition string) error {
 	resource, _, err := o.prepare(namespace, &resourceapi.ResourceClaim{})
 	if err != nil {
@@ -66,7 +66,7 @@ func (o *Objects) report(ctx context.Context, namespace, claim, condition string
 	return nil
 }
 
-// deviceStatuses says of all devices of an allocation that a condition is true.
+// deviceStatuses returns statuses in which a condition of all devices of an allocation is true.
 func deviceStatuses(allocation *resourceapi.AllocationResult, condition string) []resourceapi.AllocatedDeviceStatus {
 	var statuses []resourceapi.AllocatedDeviceStatus
 	for _, result := range allocation.Devices.Results {

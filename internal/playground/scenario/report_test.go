@@ -31,7 +31,7 @@ func reportedClaim(allocated bool) *resourceapi.ResourceClaim {
 	return claim
 }
 
-// envWith makes what a step needs that changes a claim.
+// envWith returns the environment of a step that changes a claim.
 func envWith(claim *resourceapi.ResourceClaim) (*Env, *fake.FakeDynamicClient) {
 	client := fake.NewSimpleDynamicClient(scheme.Scheme, claim)
 	return &Env{scenario: Scenario{Name: "s"}, objects: NewObjects(client), patience: 200 * time.Millisecond}, client
@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A step that cannot be done ends when its time is over, and says what is missing.
+// A step that cannot succeed ends after its patience, with an error about the missing object or allocation.
 func TestReportWaitsForTheAllocation(t *testing.T) {
 	t.Parallel()
 	env, _ := envWith(reportedClaim(false))

@@ -15,14 +15,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// Runner runs scenarios at the same time. All fields are needed.
+// Runner runs scenarios concurrently. All fields are required.
 type Runner struct {
 	Objects *Objects
-	// Cached is asked while steps wait, Live before anything counts.
+	// Steps read Cached while they wait, and Live for confirmation.
 	Cached, Live Source
-	// Dialect is how the scheduler under test words its reasons.
+	// Dialect is the wording of the scheduler under test.
 	Dialect Dialect
-	// Patience is how long one Expect step may take.
+	// Patience limits the wait of one Expect step.
 	Patience time.Duration
 	// Ended is called when a scenario has ended, from one goroutine at a time.
 	Ended func(Result)
@@ -112,8 +112,8 @@ type Tally struct {
 	Problems []string
 }
 
-// Confirm asks the API server once more for everything that was expected, and
-// counts. Pods that no expectation speaks of are problems, too.
+// Confirm checks everything that was expected once more in the API server, and counts. Pods without any expectation
+// are problems, too.
 func (r *Runner) Confirm(ctx context.Context, results []Result) Tally {
 	var tally Tally
 	for _, result := range results {
@@ -150,7 +150,7 @@ func (t *Tally) add(result Result, snapshot *Snapshot, dialect Dialect) {
 	}
 }
 
-// strays returns the names of pods that no expectation speaks of.
+// strays returns the names of pods without any expectation.
 func (env *Env) strays(snapshot *Snapshot) []string {
 	var names []string
 	for _, pod := range snapshot.Pods {
@@ -162,7 +162,7 @@ func (env *Env) strays(snapshot *Snapshot) []string {
 	return names
 }
 
-// Summary is the line that ends a demo.
+// Summary returns the last line of a demo.
 func (t Tally) Summary() string {
 	return fmt.Sprintf("demo: %d pods scheduled, %d not schedulable as expected, %d failed",
 		t.Scheduled, t.Waiting, len(t.Problems))

@@ -23,8 +23,7 @@ type world struct {
 	mu        sync.Mutex
 	snapshots map[string]*Snapshot
 	asked     int
-	// onAsk, if set, is called before each answer with the number of times
-	// that somebody asked.
+	// onAsk, if set, is called before each answer with the number of requests so far.
 	onAsk func(w *world, asked int)
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 )
 
-// Scenario is one story about the scheduler.
+// Scenario is one demonstration of the scheduler's behaviour.
 type Scenario struct {
 	// Name is a DNS label: the name of the namespace and of the node pool.
 	Name string
-	// Shows is one sentence that says what can be seen here.
+	// Shows describes in one sentence what the scenario shows.
 	Shows string
 	// NamespaceLabels are put on the namespace.
 	NamespaceLabels map[string]string
@@ -35,16 +35,16 @@ func Nodes(scenarioName string, count int) []runtime.Object {
 	return nodes
 }
 
-// NodeName is the name of node number index (from 0) of a scenario.
+// NodeName returns the name of node number index (from 0) of a scenario.
 func NodeName(scenarioName string, index int) string {
 	return fmt.Sprintf("%s-%d", scenarioName, index)
 }
 
-// Step is one thing that happens in a scenario.
+// Step is one step of a scenario.
 type Step struct {
 	// Does completes the sentence "the step failed to ...".
 	Does string
-	// Run returns when it is done, or an error that says what is missing.
+	// Run performs the step. Its error describes the missing result.
 	Run func(ctx context.Context, env *Env) error
 }
 
@@ -97,9 +97,8 @@ func Refused(object runtime.Object, parts ...string) Step {
 	}
 }
 
-// Expect waits until all expectations hold at the same time, as the API server
-// shows them. What is expected of the pods of an app holds until a later Expect
-// says something else about that app, and is checked again at the end.
+// Expect waits until all expectations hold at the same time, as the API server shows them. An expectation about an
+// app holds until a later Expect replaces it, and is checked again at the end.
 func Expect(expectations ...Expectation) Step {
 	titles := make([]string, 0, len(expectations))
 	for _, expectation := range expectations {
@@ -113,8 +112,8 @@ func Expect(expectations ...Expectation) Step {
 	}
 }
 
-// Deleted records that the pods of an app are meant to be gone from here on;
-// what was expected of them before still counts, but is not checked again.
+// Deleted records that the pods of an app should be gone from here on; earlier expectations about them still count,
+// but are not checked again.
 func Deleted(app string) Step {
 	return Step{
 		Does: "forget the pods of " + app,
@@ -133,7 +132,7 @@ func describe(objects []runtime.Object) string {
 	return strings.Join(names, ", ")
 }
 
-// objectTitle is "<kind> <name>" for messages.
+// objectTitle returns "<kind> <name>" for messages.
 func objectTitle(object runtime.Object) string {
 	kind := fmt.Sprintf("%T", object)
 	if known, _, err := kinds.ObjectKinds(object); err == nil {

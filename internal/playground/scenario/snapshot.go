@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Snapshot is what expectations look at: the objects of one namespace and the
-// cluster's slices, all read at about the same time. They must not be changed.
+// Snapshot has the objects of one namespace and the cluster's slices for expectations, all read at about the same
+// time. They must not be changed.
 type Snapshot struct {
 	Namespace string
 	Pods      []*corev1.Pod
@@ -94,7 +94,7 @@ func (s *Snapshot) device(result resourceapi.DeviceRequestAllocationResult) *res
 	return found
 }
 
-// events returns the texts of the events about a pod, oldest first as listed.
+// eventTexts returns the texts of the events about a pod, oldest first as listed.
 func (s *Snapshot) eventTexts(pod *corev1.Pod) []string {
 	var texts []string
 	for _, event := range s.Events {

@@ -57,7 +57,7 @@ func TestSourcesAgree(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// asked counts how often somebody got the default account of a namespace.
+// asked counts the requests for the default account of a namespace.
 func asked(client *fake.Clientset, namespace string) int {
 	count := 0
 	for _, action := range client.Actions() {

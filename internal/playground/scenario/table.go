@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// textWidth is how wide the last column gets before its text is wrapped.
+// textWidth is the width at which the last column is wrapped.
 const textWidth = 100
 
-// WriteTable prints the pods of all scenarios: what each scenario shows, then
-// pod, node, and devices or reason.
+// WriteTable prints the pods of all scenarios: the description of each scenario, then pod, node, and devices or
+// reason.
 func WriteTable(out io.Writer, scenarios []Scenario, recorder *Recorder) error {
 	rows := make([][]Row, len(scenarios))
 	podWidth, nodeWidth := len("POD"), len("NODE")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// StopGracePeriod is how long Stop waits after SIGTERM before it kills.
+// StopGracePeriod is the time that Stop waits after SIGTERM before it sends SIGKILL.
 const StopGracePeriod = 10 * time.Second
 
 // Options says which scheduler to run and as whom.
@@ -22,12 +22,10 @@ type Options struct {
 	Binary string
 	// Kubeconfig is the path of the file with the scheduler's identity.
 	Kubeconfig string
-	// Config is a KubeSchedulerConfiguration as YAML. Its
-	// clientConnection.kubeconfig is replaced by Kubeconfig.
+	// Config is a KubeSchedulerConfiguration as YAML. Its clientConnection.kubeconfig is replaced by Kubeconfig.
 	Config []byte
-	// LeaderElection overrides the configuration's leaderElect. A scheduler
-	// that gets killed and started again should not use it: its successor has
-	// to wait until the lease of the dead process runs out.
+	// LeaderElection overrides the configuration's leaderElect. A scheduler that is killed and started again should
+	// not use it: its successor would have to wait until the lease of the dead process expires.
 	LeaderElection *bool
 	// LogFile receives stdout and stderr of the process; a restart appends to
 	// it. The configuration is written beside it, as LogFile + ".config.yaml".
@@ -36,15 +34,14 @@ type Options struct {
 	FeatureGates map[string]bool
 	// ExtraArgs are appended to the command line.
 	ExtraArgs []string
-	// Flags is set for programs beside the scheduler that take no configuration file: their
-	// identity is the flag --kubeconfig, and they are waited for until /healthz answers, since only
-	// one of several is ready.
+	// Flags is set for programs other than the scheduler that take no configuration file: their identity is the flag
+	// --kubeconfig, and Start waits until /healthz answers, since only one of several is ready.
 	Flags bool
-	// OnlyHealthz is set for programs without /readyz: kube-scheduler up to 1.30. They are waited for until /healthz answers.
+	// OnlyHealthz is set for programs without /readyz: kube-scheduler up to 1.30. Start waits until /healthz answers.
 	OnlyHealthz bool
 }
 
-// command returns the arguments of a process that is to listen at an address.
+// command returns the arguments of a process that will listen at an address.
 func (o *Options) command(configFile, host, port string) []string {
 	first := "--config=" + configFile
 	if o.Flags {
@@ -53,7 +50,7 @@ func (o *Options) command(configFile, host, port string) []string {
 	return slices.Concat([]string{first, "--bind-address=" + host, "--secure-port=" + port}, gateFlags(o.FeatureGates), o.ExtraArgs)
 }
 
-// health is where the process says that it has started.
+// health returns the path that reports whether the process has started.
 func (o *Options) health() string {
 	if o.Flags || o.OnlyHealthz {
 		return "/healthz"
@@ -109,7 +106,7 @@ func Start(ctx context.Context, opts Options) (*Process, error) {
 	return p, nil
 }
 
-// writeConfig writes the configuration file, if there has to be one.
+// writeConfig writes the configuration file, if one is needed.
 func (p *Process) writeConfig() error {
 	if p.opts.Flags {
 		return nil
@@ -147,11 +144,10 @@ func (p *Process) Stop() error { return p.run().end(syscall.SIGTERM) }
 // Kill ends the process with SIGKILL: no deferred work runs, as in a crash.
 func (p *Process) Kill() error { return p.run().end(syscall.SIGKILL) }
 
-// Done is closed when the current run has ended, whoever ended it.
+// Done is closed when the current run has ended for any reason.
 func (p *Process) Done() <-chan struct{} { return p.run().done }
 
-// Err describes an end that nobody asked for. It is nil while the process
-// runs and after Stop and Kill.
+// Err describes an unexpected end. It is nil while the process runs and after Stop and Kill.
 func (p *Process) Err() error {
 	r := p.run()
 	select {
@@ -162,14 +158,14 @@ func (p *Process) Err() error {
 	}
 }
 
-// PID is the process ID of the current run.
+// PID returns the process ID of the current run.
 func (p *Process) PID() int { return p.run().cmd.Process.Pid }
 
-// LogFile is the path of the log.
+// LogFile returns the path of the log.
 func (p *Process) LogFile() string { return p.opts.LogFile }
 
-// Address is the host:port of the HTTPS endpoints (/readyz, /metrics) of the
-// current run; the certificate is self-signed.
+// Address returns the host:port of the HTTPS endpoints (/readyz, /metrics) of the current run; the certificate is
+// self-signed.
 func (p *Process) Address() string { return p.run().address }
 
 func (p *Process) run() *run {

@@ -23,7 +23,7 @@ func startFake(t *testing.T, opts Options) *Process {
 	return p
 }
 
-// alive says whether a process exists. Signal 0 is delivered to nobody.
+// alive reports whether a process exists. Signal 0 only checks that.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func requireDone(t *testing.T, p *Process) {

@@ -16,13 +16,12 @@ import (
 const (
 	readyTimeout      = 60 * time.Second
 	readyPollInterval = 50 * time.Millisecond
-	// logTailBytes is how much of the log an error shows.
+	// logTailBytes limits the part of the log in an error, in bytes.
 	logTailBytes = 2048
 )
 
-// freePort returns a loopback address that was free a moment ago. kube-scheduler
-// cannot be asked which port it chose, so the port has to be chosen for it; if
-// somebody else takes it in between, the start fails and says so in the log.
+// freePort returns a loopback address that was just free. kube-scheduler does not report a port that it chose itself,
+// so the caller must choose one; if another process takes it first, the start fails and the log says so.
 func freePort() (host, port string, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,13 +31,13 @@ func freePort() (host, port string, err error) {
 	return net.SplitHostPort(listener.Addr().String())
 }
 
-// waitReady polls a path until it answers 200, the process ends, or the time
-// is over: that of ctx or readyTimeout, whichever is shorter.
+// waitReady polls a path until it answers 200, the process ends, or the time is over: that of ctx or readyTimeout,
+// whichever is shorter.
 func (r *run) waitReady(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	transport := &http.Transport{
-		// The scheduler makes itself a certificate that nobody knows.
+		// The scheduler's certificate is self-signed.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}
 	defer transport.CloseIdleConnections()

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// run is one life of the process.
+// run is one run of the process.
 type run struct {
 	cmd     *exec.Cmd
 	address string
-	// asked is set before a signal is sent, so that an end can be told from a
-	// crash.
+	// asked is set before a signal is sent, to distinguish this end from a crash.
 	asked atomic.Bool
 	// done is closed after waitErr is set; waitErr is read only after that.
 	done    chan struct{}
@@ -27,9 +26,8 @@ func (r *run) wait() {
 	close(r.done)
 }
 
-// end sends the signal, waits until the process is gone, and kills it if it
-// outlives StopGracePeriod. The exit status is not an error: it says how a
-// process ended that was meant to end.
+// end sends the signal, waits until the process is gone, and kills it if it outlives StopGracePeriod. The exit status
+// of a process that was asked to end is not an error.
 func (r *run) end(signal syscall.Signal) error {
 	r.asked.Store(true)
 	if err := r.signal(signal); err != nil {
@@ -55,7 +53,7 @@ func (r *run) signal(signal syscall.Signal) error {
 	return fmt.Errorf("send %s to scheduler process %d: %w; end it by hand", signal, r.cmd.Process.Pid, err)
 }
 
-// unexpectedEnd is nil if the end was asked for. The run must have ended.
+// unexpectedEnd returns nil if the end was expected. The run must have ended.
 func (r *run) unexpectedEnd(logFile string) error {
 	if r.asked.Load() {
 		return nil

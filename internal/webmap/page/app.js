@@ -1,4 +1,4 @@
-// Ties the parts of the page together.
+// Connects the parts of the page.
 
 import { make, plural } from "./dom.js";
 import { Filter } from "./filter.js";
@@ -62,7 +62,7 @@ store.addEventListener("reset", () => { showMeta(); showCounts(); view.layout();
 store.addEventListener("delta", ({ detail }) => {
   if (detail.meta) showMeta();
   showCounts();
-  // With a filter, what is shown may be other tiles; without, only their looks are different.
+  // With a filter, other tiles may become visible; without, only their looks change.
   if (detail.shape || filter.active) view.layout(); else view.draw();
   if (detail.published || detail.shape) filter.refresh();
   table.render();
@@ -92,11 +92,11 @@ document.addEventListener("keydown", (e) => {
   if (e.key === "Escape" && !["INPUT", "TEXTAREA", "SELECT"].includes(e.target.tagName)) { view.show(); (($("map").hidden) ? $("as-table") : $("map")).focus(); }
 });
 
-// mark says for tests and for people with questions about speed what is on the map: data-… of the document.
+// mark publishes the contents of the map for tests and performance measurements: data-… of the document.
 const data = document.documentElement.dataset;
 function mark() { data.version = store.version; data.tiles = store.tiles.size; data.shown = view.arranged?.names.length ?? 0; }
 view.addEventListener("drawn", ({ detail }) => {
-  // Two frames later the browser has painted what was drawn.
+  // Two frames later the browser has painted the map.
   if (!data.rendered && store.version) requestAnimationFrame(() => requestAnimationFrame(() => { data.rendered ||= performance.now().toFixed(1); }));
   data.drawn = detail.tiles;
   data.took = detail.took.toFixed(1);

@@ -1,4 +1,4 @@
-// make builds elements. Text is always text: nothing of a cluster is taken for HTML.
+// make builds elements. Text is always text: no text of a cluster is parsed as HTML.
 export function make(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {

@@ -1,4 +1,5 @@
-// What is shown of the map: devices by class, CEL, namespace of their holders and labels of nodes; and what devices are grouped by.
+// The filter of the map: devices by class, CEL, namespace of their holders and labels of nodes; and the attribute
+// that groups devices.
 
 import { ask } from "./store.js";
 
@@ -17,12 +18,12 @@ export class Filter extends EventTarget {
 
   field(id) { return this.form.querySelector("#" + id).value.trim(); }
 
-  // offer fills the lists of what can be chosen.
+  // offer fills the lists of choices.
   offer(meta) {
     const fill = (id, all, first) => {
       const select = this.form.querySelector("#" + id), chosen = select.value;
       const offered = all.join("\n");
-      if (select.dataset.offered === offered) return; // somebody may just be choosing
+      if (select.dataset.offered === offered) return; // the user may be choosing
       select.dataset.offered = offered;
       select.replaceChildren(new Option(first, ""), ...all.map((one) => new Option(one, one)));
       if (all.includes(chosen)) select.value = chosen;
@@ -40,7 +41,7 @@ export class Filter extends EventTarget {
     this.error.textContent = "";
     try {
       const choice = query.size ? await ask(`api/select?${query}`) : null;
-      if (number !== this.asked) return; // another question was asked since
+      if (number !== this.asked) return; // a newer question was asked
       this.choice = choice;
       this.namespace = this.field("namespace");
       if (choice?.failed) this.error.textContent = `Could not be evaluated for ${choice.failed} devices: ${choice.example}`;
@@ -61,7 +62,7 @@ export class Filter extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  // refresh asks again after devices changed, when nothing has changed for a moment.
+  // refresh asks again after devices changed, as soon as there was no change for a moment.
   refresh() {
     clearTimeout(this.again);
     this.again = setTimeout(() => {
@@ -83,14 +84,14 @@ export class Filter extends EventTarget {
     return false;
   }
 
-  // valuesOf returns a text for each device of a tile, null if nothing is grouped.
+  // valuesOf returns a text for each device of a tile, null without grouping.
   valuesOf(tile) {
     if (!this.values) return null;
     const has = this.values.tiles[tile.n];
     return Array.from(tile.s, (_, i) => this.values.values[has?.[i] ?? -1] ?? "–");
   }
 
-  // count says how many devices are shown.
+  // count shows the number of visible devices.
   count() {
     if (!this.active) { this.result.textContent = ""; return; }
     let devices = 0, free = 0, tiles = 0;

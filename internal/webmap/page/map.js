@@ -1,16 +1,17 @@
-// The map: a canvas as large as what is seen of it. Only tiles that are seen are drawn.
+// The map: a canvas as large as its visible part. It only draws visible tiles.
 
 import * as paint from "./paint.js";
 import { arrange, rowAt, shape, sizes } from "./shapes.js";
 import { describe } from "./store.js";
 
 export class MapView extends EventTarget {
-  // filter says what is shown, see filter.js.
+  // filter selects the visible devices, see filter.js.
   constructor(store, filter, elements) {
     super();
     Object.assign(this, elements, { store, filter, zoom: -1, arranged: null, shapes: new Map(), focus: null, hover: null, pending: false, draws: 0 });
     this.context = this.canvas.getContext("2d");
-    // What to point at: tiles by name with a text of 0 and 1 for their devices, sets of ids, names of nodes that lack little, and of those where it fits.
+    // Highlights: tiles by name with a text of 0 and 1 for their devices, sets of ids, names of the
+    // nearest nodes, and names of the nodes that fit.
     this.blocks = null;
     this.plan = new Set();
     this.nodes = new Set();
@@ -41,7 +42,7 @@ export class MapView extends EventTarget {
     return found;
   }
 
-  // layout puts the tiles where they belong, after tiles came or went or are filtered otherwise.
+  // layout places the tiles, after tiles came or went or the filter changed.
   layout() {
     const width = this.map.clientWidth;
     if (!width || !this.store.meta) return;
@@ -62,7 +63,7 @@ export class MapView extends EventTarget {
     this.space.style.height = `${Math.max(0, this.arranged.height - height)}px`;
   }
 
-  // fitting is the largest zoom with which everything is seen at once, or the smallest one.
+  // fitting returns the largest zoom at which the whole map is visible, or the smallest zoom.
   fitting(names, width) {
     for (let zoom = sizes.length - 1; zoom > 0; zoom--) {
       this.zoom = zoom;
@@ -71,7 +72,7 @@ export class MapView extends EventTarget {
     return 0;
   }
 
-  // fit has everything seen at once again, if that is possible.
+  // fit makes the whole map visible again, if possible.
   fit() { this.zoom = -1; this.shapes.clear(); this.layout(); }
 
   setZoom(zoom) {
@@ -139,7 +140,7 @@ export class MapView extends EventTarget {
     c.globalAlpha = 1;
   }
 
-  // box returns where a device is drawn: it, or the GPU that it is a part of.
+  // box returns the place of a device, or of the GPU that it is a part of.
   box(name, i) {
     const place = this.arranged.places.get(name);
     if (!place) return null;
@@ -158,7 +159,7 @@ export class MapView extends EventTarget {
     if (box) paint.focusRing(this.context, box.x, box.y, box.w, box.h);
   }
 
-  // at returns what is drawn at a point of the map.
+  // at returns the object at a point of the map.
   at(x, y) {
     const { rows, names, places } = this.arranged;
     const row = rows[rowAt(rows, y)];
@@ -192,7 +193,7 @@ export class MapView extends EventTarget {
 
   hideTip() { this.tip.hidden = true; }
 
-  // words says what is somewhere, for tips and for screen readers.
+  // words describes the object at a point, for tips and for screen readers.
   words({ name, i }) {
     const tile = this.store.tiles.get(name), counts = this.store.counts(tile);
     const node = `${name}: ${counts.devices} devices, ${counts.free} free${tile.r ? ", takes no pods" : ""}${tile.e ? `; ${tile.e}` : ""}`;
@@ -219,7 +220,7 @@ export class MapView extends EventTarget {
     e.preventDefault();
   }
 
-  // move goes to another device, and reports whether the key is for that.
+  // move selects another device, and reports whether the key does that.
   move(key) {
     const names = this.arranged.names;
     const last = (name) => this.store.tiles.get(name).s.length - 1;
@@ -269,7 +270,7 @@ export class MapView extends EventTarget {
     this.draw();
   }
 
-  // show points at something that is asked about, and goes to the first of it if none is seen.
+  // show highlights the objects of a question, and scrolls to the first of them if none is visible.
   show({ blocks = null, plan = [], nodes = [], fits = [] } = {}) {
     this.blocks = blocks;
     this.plan = new Set(plan);

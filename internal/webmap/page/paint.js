@@ -1,5 +1,6 @@
-// How devices are drawn. Each state has a colour and a form: free ones are pale with a border, allocated ones solid,
-// shared ones filled from below, blocked ones crossed, unknown ones have a question mark, and tainted ones are hatched.
+// Draws devices. Each state has a colour and a form: free devices are pale with a border, allocated ones solid,
+// shared ones filled from below, blocked ones crossed, unknown ones have a question mark, and tainted ones are
+// hatched.
 
 let colors = {}, hatches = new Map();
 
@@ -52,7 +53,7 @@ export function cell(c, x, y, w, h, state, level, tainted) {
   }
 }
 
-// whole draws a GPU of which the partitions are too small to be seen: how much is taken of its counters.
+// whole draws a GPU whose partitions are too small to be visible: the used part of its counters.
 export function whole(c, w, level) {
   cell(c, w.x, w.y, w.width, w.height, level === 0 ? "f" : level >= 100 ? "a" : "s", level, false);
 }
@@ -87,7 +88,7 @@ export function groupBox(c, x, y, box) {
   if (box.label) text(c, box.label, x + box.x + 3, y + box.y + 8, box.width - 4, 10);
 }
 
-// text writes as much as there is room for; the end of a name is what tells it from others.
+// text writes as much of a name as fits, from its end, because names differ there.
 export function text(c, words, x, y, width, size) {
   c.fillStyle = colors.text; c.font = `${size}px sans-serif`; c.textAlign = "left"; c.textBaseline = "middle";
   const most = Math.max(1, Math.floor(width / (size * 0.56)));

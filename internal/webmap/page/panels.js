@@ -1,4 +1,4 @@
-// What is beside the map: a device in full, pods that wait, and what would fit.
+// The panels beside the map: a device in full, waiting pods, and what would fit.
 
 import { age, link, make, plural } from "./dom.js";
 import { ask, describe } from "./store.js";
@@ -6,7 +6,7 @@ import { ask, describe } from "./store.js";
 const $ = (id) => document.getElementById(id);
 const named = (all) => make("dl", {}, ...all.flatMap(({ name, value, left }) => [make("dt", {}, name), make("dd", {}, left ? `${value}, ${left} left` : value)]));
 
-// Details shows one device, as it is now and what happened to it since the page was opened.
+// Details shows one device: its current state, and its changes since the page was opened.
 export class Details {
   constructor(store, view, whatif) { Object.assign(this, { store, view, whatif, id: null, asked: 0 }); }
 
@@ -25,7 +25,7 @@ export class Details {
     $("details").replaceChildren(make("p", {}, this.view.words({ name: tile.n, i: -1 })));
   }
 
-  // changed shows the device anew if it is among tiles that changed.
+  // changed shows the device again if it is on a changed tile.
   changed(tiles) {
     const found = this.id && this.store.find(this.id);
     if (found && tiles.includes(found.tile.n)) this.load();
@@ -86,7 +86,7 @@ export function reasons(r, onDrop) {
   return parts;
 }
 
-// Waiting lists the pods that wait. Pointing at one shows on the map what blocks it.
+// Waiting lists the waiting pods. Hovering over a pod highlights what blocks it.
 export class WaitingPods {
   constructor(view, whatif) {
     Object.assign(this, { view, whatif, known: new Map(), chosen: null, timer: null });
@@ -109,7 +109,7 @@ export class WaitingPods {
     if (this.chosen && !pods.some((p) => p.pod === this.chosen)) { this.chosen = null; $("explanation").replaceChildren(); this.view.show(); }
   }
 
-  // forget is for when the cluster has changed: what was explained may not be so any more.
+  // forget removes explanations after a change of the cluster, because they may be outdated.
   forget() {
     this.known.clear();
     clearTimeout(this.again);
@@ -149,7 +149,7 @@ export class WaitingPods {
   }
 }
 
-// WhatIf asks where a pod would go, and what if some claims were gone.
+// WhatIf asks where a pod would go, also without some claims.
 export class WhatIf {
   constructor(view) {
     Object.assign(this, { view, pod: null, without: [], asked: 0, answered: false });
@@ -157,7 +157,7 @@ export class WhatIf {
     $("manifest").addEventListener("input", () => { this.answered = false; });
   }
 
-  // about asks about a pod that waits in place of a manifest.
+  // about asks about a waiting pod instead of a manifest.
   about(pod) {
     this.pod = pod;
     this.render();

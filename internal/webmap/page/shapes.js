@@ -1,11 +1,11 @@
-// Where things are drawn: devices in their tile, and tiles on the map.
+// The layout of the map: devices in their tile, and tiles on the map.
 
 import { collator } from "./store.js";
 
 // sizes are the widths of a device, by zoom.
 export const sizes = [4, 6, 9, 13, 18, 26, 36];
-const partsFrom = 13; // partitions are drawn from this size on,
-const namesFrom = 13; // and names.
+const partsFrom = 13; // the least size at which partitions are drawn,
+const namesFrom = 13; // and names
 const gap = 1;
 
 // shape computes the cells of a tile: x, y, width and height by device (width 0: not drawn), the wholes, and the boxes of groups.

@@ -1,7 +1,7 @@
-// What the server knows of the map, kept in step with it.
+// The server's state of the map, kept up to date.
 
 const collator = new Intl.Collator("en", { numeric: true });
-// historyAtMost is how many changes are kept of one device.
+// historyAtMost bounds the changes that are kept for one device.
 const historyAtMost = 100;
 
 export const states = { f: "free", a: "allocated", s: "shared", x: "blocked", "?": "unknown" };
@@ -19,7 +19,7 @@ export class Store extends EventTarget {
     Object.assign(this, { version: 0, meta: null, layouts: [], tiles: new Map(), order: [], history: new Map(), stream: null });
   }
 
-  // start reads everything, and follows what changes.
+  // start reads the whole state, and follows changes.
   async start() {
     if (this.stream) this.stream.close();
     this.stream = null;
@@ -67,7 +67,7 @@ export class Store extends EventTarget {
     this.tell("delta", { shape, published: metaBefore.published !== this.meta.published, tiles: tiles.map((t) => t.n), meta: Boolean(delta.meta) });
   }
 
-  // note remembers what happens to devices while the page is open.
+  // note records changes of devices while the page is open.
   note(tiles, layouts) {
     const time = new Date();
     for (const [name, tile] of tiles) {
@@ -95,7 +95,7 @@ export class Store extends EventTarget {
   name(tile, i) { return this.layouts[tile.l].n[i]; }
   tell(type, detail) { this.dispatchEvent(new CustomEvent(type, { detail })); }
 
-  // find returns the tile and the number of a device by its id.
+  // find returns the tile of a device and its index there, by its id.
   find(id) {
     for (const tile of this.tiles.values()) {
       const pool = tile.p.findIndex((p) => id.startsWith(p + "/"));
@@ -121,7 +121,7 @@ function deviceId(layouts, tile, i) {
   return `${tile.p[layout.p[i]]}/${layout.n[i]}`;
 }
 
-// describe says in words how a device is.
+// describe describes the state of a device in words.
 export function describe(tile, i) {
   const letter = tile.s[i];
   let text = letter === "x" ? "blocked by others that draw from the same counters" : states[letter];

@@ -1,4 +1,4 @@
-// The same as the map as a table, for those who cannot use a map.
+// The map as a table, for users who cannot use a map.
 
 import { link, make, plural } from "./dom.js";
 import { describe } from "./store.js";

@@ -21,8 +21,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// takes finds out which devices pods could take. It is made when it is needed first, because what it
-// needs may not be there before.
+// takes determines which devices pods could take. It is created on first use, because its dependencies may not exist
+// before.
 type takes struct {
 	once   sync.Once
 	solver *allocator.Solver
@@ -44,7 +44,7 @@ func (pl *Plugin) takesIn(state *clusterstate.State) *takes {
 	return &pl.takes
 }
 
-// takesDevices reports whether any of the pods may ask for devices.
+// takesDevices reports whether any of the pods may request devices.
 func takesDevices(pods []*v1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
 		if len(pod.Spec.ResourceClaims) > 0 {
@@ -61,10 +61,10 @@ func takesDevices(pods []*v1.Pod) bool {
 	})
 }
 
-// kind tells whether a pool has devices that some pods could take, also if that is not known.
+// A kind reports whether a pool has devices that some pods could take. It returns true if that is unknown.
 type kind func(context.Context, *inventory.NodePool) bool
 
-// kindOf returns which pools have devices that any of the pods could take; nil if that is not known of any.
+// kindOf returns the kind of pools with devices that any of the pods could take; nil if that is unknown.
 func (pl *Plugin) kindOf(pods []*v1.Pod) kind {
 	state := pl.state()
 	if state == nil {
@@ -82,27 +82,26 @@ func (pl *Plugin) kindOf(pods []*v1.Pod) kind {
 		if task.Err() != nil {
 			return nil
 		}
-		// Pods of a group are alike, but for the names of their claims.
+		// Pods of a group are alike, except for the names of their claims.
 		if key := string(task.AppendKey(nil)); task.NeedsDevices() && !known[key] {
 			known[key] = true
 			tasks = append(tasks, task)
 		}
 	}
 	if len(tasks) == 0 {
-		return nil // Devices for extended resources.
+		return nil // The pods request devices only through extended resources.
 	}
 	return func(ctx context.Context, pool *inventory.NodePool) bool {
 		return slices.ContainsFunc(tasks, func(task *allocator.Task) bool { return task.Interested(ctx, pool) })
 	}
 }
 
-// selectorTime is how long expressions of selectors may be waited for, once for all placements of a group
-// and once more for each that is scored. What is not known then counts as a device that could be taken.
+// selectorTime limits the wait for selectors' expressions: once for all placements of a group, and again for each
+// placement that is scored. A device whose selectors are not evaluated in time counts as one that could be taken.
 const selectorTime = 100 * time.Millisecond
 
-// evaluate has selectors evaluated for the pools of nodes before any placement is tried. Else the first one
-// would be rejected because nobody knows, and not the best be chosen but one of those that are tried when everything is
-// known.
+// evaluate evaluates selectors for the pools of nodes before any placement is tried. Otherwise the first placements
+// would be rejected because of missing results, and the choice would be limited to the ones tried later.
 func (pl *Plugin) evaluate(ctx context.Context, k kind, nodes []fwk.NodeInfo) {
 	state := pl.state()
 	if state == nil || k == nil {
@@ -118,15 +117,15 @@ func (pl *Plugin) evaluate(ctx context.Context, k kind, nodes []fwk.NodeInfo) {
 	}
 }
 
-// free counts the devices that are free on nodes, in pools of a kind, all if that is nil. If domains by an
-// attribute are named, only devices in these count.
+// free counts the free devices on nodes, in pools of the given kind (nil for all). If domains are given for an
+// attribute, it counts only devices in these.
 func (pl *Plugin) free(ctx context.Context, key domain.Key, domains []string, nodes []fwk.NodeInfo, k kind) int {
 	state := pl.state()
 	if state == nil {
 		return 0
 	}
 	ctx = selector.WithBudget(ctx, selector.NewBudget(selectorTime, 0))
-	// Nodes may see the same devices, or different ones of a layout.
+	// Nodes may see the same devices, or different devices of a layout.
 	reached := make(map[*inventory.Layout]*view)
 	for _, info := range nodes {
 		for _, pool := range state.Inventory.OnNode(info.Node()) {
@@ -149,11 +148,11 @@ func (pl *Plugin) free(ctx context.Context, key domain.Key, domains []string, no
 	return count
 }
 
-// view is what nodes see of a pool together.
+// A view is the part of a pool that nodes see together.
 type view struct {
 	pool    *inventory.NodePool
 	devices bitset.Set
-	// own is true if devices may be changed.
+	// own is true if devices is a copy that may be changed.
 	own bool
 }
 
@@ -170,7 +169,7 @@ func (v *view) add(pool *inventory.NodePool) {
 	}
 }
 
-// limit leaves the devices in some domains.
+// limit removes the devices outside of some domains.
 func (v *view) limit(key domain.Key, domains []string) {
 	members := bitset.New(len(v.pool.Devices))
 	for _, name := range domains {
@@ -182,7 +181,7 @@ func (v *view) limit(key domain.Key, domains []string) {
 	v.devices.And(members)
 }
 
-// free counts what nobody uses, and what can be used: devices of which a part is in use are not free.
+// free counts the devices that are unused and usable. A device that is in use in part is not free.
 func (v *view) free(state *clusterstate.State) int {
 	usage := state.Ledger.OfKey(v.pool.Key)
 	v.make()

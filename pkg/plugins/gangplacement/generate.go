@@ -15,9 +15,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
 
-// GeneratePlacements implements fwk.PlacementGeneratePlugin. Constraints of the API come first, as in
-// TopologyPlacementGenerator; what the annotations of the group ask for divides the placements that
-// these leave. Composite groups have no annotations of ours, their groups may.
+// GeneratePlacements implements fwk.PlacementGeneratePlugin. The constraints of the API come first, as in
+// TopologyPlacementGenerator; the domains of the group's annotations divide the resulting placements. A composite group
+// has no Quartermaster annotations, but its groups may.
 func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycleState, group fwk.PodGroupInfo, parent *fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
 	var wish domain.Wish
 	if object := group.GetPodGroup(); object != nil {
@@ -48,7 +48,7 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 	return &fwk.GeneratePlacementsResult{Placements: a.listed}, nil
 }
 
-// divide adds placements for the domains of a wish.
+// divide adds placements for the domains of the group's wish.
 func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placement) *fwk.Status {
 	running, err := pl.runningDomains(a.wish.Key, a.group)
 	if err != nil {
@@ -69,9 +69,8 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 	return nil
 }
 
-// divideOne adds a placement for each domain that has nodes in the parent. If a domain is only preferred,
-// there are others for groups that no single one has room for: several domains together, and at last all
-// nodes.
+// divideOne adds a placement for each domain that has nodes in the parent. If a domain is only preferred, it adds more
+// for groups that fit into no single domain: several domains together, and last all nodes.
 func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placement) {
 	nodes := make([]*v1.Node, len(parent.Nodes))
 	for i, info := range parent.Nodes {
@@ -92,15 +91,15 @@ func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placeme
 	a.addLast(parent)
 }
 
-// join adds placements of several domains: those with most free devices, in steps, because each placement
-// costs an attempt for the whole group. How many domains a group uses of them is up to the score.
+// join adds placements of several domains: those with the most free devices, in steps, because each placement costs an
+// attempt for the whole group. ScorePlacement counts how many of these domains a group uses.
 func (pl *Plugin) join(ctx context.Context, a *attempt, parent *fwk.Placement, domains []domain.Domain) {
 	rooms, total := make([]domain.Room, len(domains)), 0
 	for i, d := range domains {
 		rooms[i] = domain.Room{Name: d.Name, Pods: pl.free(ctx, a.wish.Key, []string{d.Name}, subset(parent, d.Name, d.Nodes).Nodes, nil)}
 		total += rooms[i].Pods
 	}
-	order := domain.Choose(rooms, total, false) // All that have any, the largest first.
+	order := domain.Choose(rooms, total, false) // All domains with free devices, the largest first.
 	for n := 2; n < len(order); n += max(1, n/2) {
 		var names []string
 		together := make(map[int]bool)
@@ -120,7 +119,7 @@ func (pl *Plugin) join(ctx context.Context, a *attempt, parent *fwk.Placement, d
 	}
 }
 
-// subset is a placement with some nodes of a parent, which it is called after.
+// subset returns a placement with some nodes of a parent. Its name begins with the parent's.
 func subset(parent *fwk.Placement, name string, nodes []int) *fwk.Placement {
 	if parent.Name != "" {
 		name = parent.Name + "/" + name
@@ -132,7 +131,7 @@ func subset(parent *fwk.Placement, name string, nodes []int) *fwk.Placement {
 	return p
 }
 
-// poolsOf returns the pools that a node sees, nil if nobody knows of devices.
+// poolsOf returns the pools of a node, nil if the inventory is not available.
 func (pl *Plugin) poolsOf(node *v1.Node) []*inventory.NodePool {
 	if state := pl.state(); state != nil {
 		return state.Inventory.OnNode(node)
@@ -140,7 +139,7 @@ func (pl *Plugin) poolsOf(node *v1.Node) []*inventory.NodePool {
 	return nil
 }
 
-// noDomain says why a group that needs a domain has none.
+// noDomain returns the message for a group that requires a domain and has none.
 func noDomain(a *attempt, parents []*fwk.Placement) string {
 	nodes := 0
 	for _, parent := range parents {
@@ -156,30 +155,30 @@ func noDomain(a *attempt, parents []*fwk.Placement) string {
 	return fmt.Sprintf("the PodGroup needs a domain by %s (%s) and none of %d nodes %s", a.wish.Key, domain.RequiredAnnotation, nodes, what)
 }
 
-// choice is a placement that is tried.
+// A choice describes a placement.
 type choice struct {
-	// domains are those that it consists of; none if it is all nodes of a parent.
+	// domains are the domains that it consists of; none if it contains all nodes of a parent.
 	domains []string
-	// last is true for what is there only because no domain is required.
+	// last is true for a placement that exists only because no domain is required.
 	last bool
 }
 
-// attempt is what is known of a group while kube-scheduler tries it. It is in the state of the group.
+// An attempt is the state of an attempt to schedule a group. It is stored in the group's cycle state.
 type attempt struct {
 	group   fwk.PodGroupInfo
 	wish    domain.Wish
 	running running
 	listed  []*fwk.Placement
 	choices map[*fwk.Placement]*choice
-	// takesDevices is true if there are several placements, and the devices that the group leaves decide. kind is of which
-	// pools it takes them.
+	// takesDevices is true if there are several placements, and the devices that the group leaves decide. kind selects
+	// the pools with devices that the group could take.
 	takesDevices bool
 	kind         kind
-	// byNode has the domains of nodes, if a domain is preferred.
+	// byNode holds the domains of nodes, by node name, if a domain is preferred.
 	byNode map[string][]string
 }
 
-// stateKey is where an attempt is in the state of a group.
+// stateKey is the key of an attempt in the group's cycle state.
 const stateKey fwk.StateKey = Name
 
 // Clone implements fwk.StateData.
@@ -195,7 +194,7 @@ func (a *attempt) addLast(p *fwk.Placement) {
 	a.choices[p].last = true
 }
 
-// remember keeps the domains of nodes.
+// remember stores the domains of nodes.
 func (a *attempt) remember(parent *fwk.Placement, domains []domain.Domain) {
 	if a.byNode == nil {
 		a.byNode = make(map[string][]string)
@@ -208,7 +207,7 @@ func (a *attempt) remember(parent *fwk.Placement, domains []domain.Domain) {
 	}
 }
 
-// tell stores the attempt, and has whoever allocates devices know of its domains.
+// tell stores the attempt, and the domains of its placements for the plugin that allocates devices.
 func (a *attempt) tell(state fwk.PodGroupCycleState) {
 	domains := make(map[*fwk.Placement]placed.Domain)
 	for p, c := range a.choices {

@@ -18,7 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// inZone has the group ask for one zone, in the API's own words.
+// inZone makes the group require one zone, with a constraint of the API.
 func inZone(w *world) *world {
 	w.group.Spec.SchedulingConstraints = &schedulingapi.PodGroupSchedulingConstraints{Topology: []schedulingapi.TopologyConstraint{{Key: "zone"}}}
 	return w
@@ -135,7 +135,7 @@ func TestGeneratePlacements(t *testing.T) {
 	}
 }
 
-// What devices are for is not known if no profile has Quartermaster.
+// Devices are unknown if no profile has Quartermaster.
 func TestWithoutQuartermaster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, domain.RequiredAnnotation, "attribute="+clique).node(nil, "a").begin()
@@ -144,7 +144,7 @@ func TestWithoutQuartermaster(t *testing.T) {
 	require.Contains(t, status.Message(), "none of 1 nodes reaches a device")
 }
 
-// The domain in which it is tried whether a group fits is known to who allocates devices.
+// The plugin that allocates devices knows the domain in which a group is tried.
 func TestPlacedDomain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, domain.PreferredAnnotation, "attribute="+clique).node(nil, "a", "b").node(nil, "a", "b").node(nil, "c").waits(2, "gpu")
@@ -152,7 +152,7 @@ func TestPlacedDomain(t *testing.T) {
 	require.True(t, status.IsSuccess())
 	require.Equal(t, map[string]string{"a": "a", "b": "b", "c": "c"}, w.placedDomains(), "not where there are several")
 
-	// All nodes are in two domains: the snapshot does not tell their placements apart.
+	// All nodes are in both domains: the snapshot cannot tell the placements apart.
 	w = newWorld(t, domain.RequiredAnnotation, "attribute="+clique).node(nil, "a", "b").node(nil, "a", "b").waits(2, "gpu")
 	_, status = w.generate()
 	require.True(t, status.IsSuccess())
@@ -231,7 +231,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Whoever is tried because of a slice finds it in the inventory, also if the handler of that has not had its turn.
+// A pod that is tried because of a slice finds it in the inventory, even if the slice's handler has not run yet.
 func TestSliceIsThereBeforeThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, domain.RequiredAnnotation, "attribute="+clique).node(nil).begin()
@@ -246,7 +246,7 @@ func TestSliceIsThereBeforeThePod(t *testing.T) {
 	require.Equal(t, map[string][]string{"a": {"n0"}}, got)
 }
 
-// Where no selector has been evaluated, the first placement would be rejected for that.
+// If no selector is evaluated, the first placement would be rejected.
 func TestSelectorsAreEvaluatedBeforeAnyPlacementIsTried(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -265,7 +265,7 @@ func TestSelectorsAreEvaluatedBeforeAnyPlacementIsTried(t *testing.T) {
 			}
 			w.waits(2, "nic")
 			w.begin()
-			// Whoever has no time to look thinks that any device could be taken.
+			// Without time to evaluate, any device counts as one that could be taken.
 			hurried := selector.WithBudget(t.Context(), selector.NewBudget(0, 0))
 			known := func() bool { return !w.pl.kindOf(w.waiting)(hurried, w.pl.poolsOf(w.nodes[0])[0]) }
 			require.False(t, known())
@@ -275,7 +275,7 @@ func TestSelectorsAreEvaluatedBeforeAnyPlacementIsTried(t *testing.T) {
 				require.False(t, known(), "it can wait until somebody needs it")
 				return
 			}
-			require.Eventually(t, known, time.Minute, time.Millisecond) // What takes too long goes on in the background.
+			require.Eventually(t, known, time.Minute, time.Millisecond) // A long evaluation continues in the background.
 		})
 	}
 }

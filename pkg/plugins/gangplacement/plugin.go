@@ -21,7 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
-// Name is that of the plugin in configurations.
+// Name is the name of the plugin in configurations.
 const Name = "QuartermasterGangs"
 
 // Plugin is safe for concurrent use.
@@ -30,8 +30,8 @@ type Plugin struct {
 	features feature.Features
 	// upstream generates placements by the constraints of the API.
 	upstream fwk.PlacementGeneratePlugin
-	// state returns what Quartermaster knows of devices, nil if no profile has that plugin. Whichever of
-	// the two is made first, it is there when pods are scheduled.
+	// state returns Quartermaster's state of devices, nil if no profile has that plugin. Whichever plugin is created
+	// first, the state exists once pods are scheduled.
 	state func() *clusterstate.State
 	takes takes
 	gangs *order.Gangs
@@ -45,7 +45,7 @@ var (
 	_ fwk.EnqueueExtensions        = &Plugin{}
 )
 
-// New makes the plugin. It can be used with app.WithPlugin and in a frameworkruntime.Registry. It has no
+// New returns the plugin. It can be passed to app.WithPlugin or registered in a frameworkruntime.Registry. It has no
 // arguments.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	if configured != nil {
@@ -70,10 +70,10 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 // Name implements fwk.Plugin.
 func (pl *Plugin) Name() string { return Name }
 
-// EventsToRegister implements fwk.EnqueueExtensions: what may give a group a domain that had none.
+// EventsToRegister implements fwk.EnqueueExtensions: these events may give a group a domain.
 func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	if !pl.features.EnableGenericWorkload {
-		return nil, nil // Nothing is ever rejected.
+		return nil, nil // The plugin rejects no pods.
 	}
 	events := []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeLabel}},
@@ -87,8 +87,7 @@ func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint,
 	return events, nil
 }
 
-// sameGroup wakes the pods of the group that a pod belonged to which is gone: it may have kept the group
-// in its domain.
+// sameGroup wakes the pods of a group after one of its pods is gone: that pod may have kept the group in its domain.
 func sameGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
 	gone, _, err := util.As[*v1.Pod](oldObject, newObject)
 	if err != nil {
@@ -106,7 +105,7 @@ func ownGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.Queuein
 	return hint(group.Namespace == pod.Namespace && group.Name == apiGroup(pod)), nil
 }
 
-// sliceChanged has the slice in the inventory before any pod is tried because of it.
+// sliceChanged adds the slice to the inventory before any pod is tried because of it.
 func (pl *Plugin) sliceChanged(_ klog.Logger, _ *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
 	_, slice, err := util.As[*resourceapi.ResourceSlice](oldObject, newObject)
 	if err != nil {
@@ -118,7 +117,7 @@ func (pl *Plugin) sliceChanged(_ klog.Logger, _ *v1.Pod, oldObject, newObject an
 	return fwk.Queue, nil
 }
 
-// apiGroup is the name of the PodGroup of scheduling.k8s.io that a pod belongs to, "" if there is none.
+// apiGroup returns the name of the PodGroup of scheduling.k8s.io that a pod belongs to, "" if it has none.
 func apiGroup(pod *v1.Pod) string {
 	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
 		return ""

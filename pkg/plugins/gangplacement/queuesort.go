@@ -13,7 +13,7 @@ func (pl *Plugin) Less(a, b fwk.QueuedEntityInfo) bool {
 	return order.Less(entityOf(a, pl.gangs), entityOf(b, pl.gangs))
 }
 
-// queuedPod is a pod in the queue, queuedGroup a PodGroup of scheduling.k8s.io with its pods.
+// A queuedPod is a pod in the queue; a queuedGroup is a PodGroup of scheduling.k8s.io with its pods.
 type (
 	queuedPod   interface{ GetPodInfo() fwk.PodInfo }
 	queuedGroup interface {
@@ -22,11 +22,11 @@ type (
 	}
 )
 
-// entityOf is what an entity is sorted by. The time of a PodGroup of scheduling.k8s.io is its own in the
-// queue, and begins anew after each attempt, as that of a pod does.
+// entityOf returns the sort fields of a queue entry. The time of a PodGroup of scheduling.k8s.io is its own in the
+// queue, and starts again after each attempt, like that of a pod.
 func entityOf(queued fwk.QueuedEntityInfo, gangs *order.Gangs) order.Entity {
-	// Without the reading of the monotonic clock, which the times of gangs do not have: comparisons that
-	// use it and others that do not would contradict each other when the wall clock was set.
+	// Round removes the monotonic clock reading, which the times of gangs lack: comparisons with and without it would
+	// contradict each other after the wall clock was set.
 	e := order.Entity{Priority: queued.GetPriority(), Queued: queued.GetTimestamp().Round(0)}
 	e.Time = e.Queued
 	switch q := queued.(type) {

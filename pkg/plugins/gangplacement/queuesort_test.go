@@ -20,7 +20,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// queued is a pod in the queue since so many seconds after the start; group is that of its label.
+// queued returns a pod that has been in the queue since a number of seconds after the start; group is the value of its
+// label.
 func queued(name string, priority int32, seconds int, group string) fwk.QueuedEntityInfo {
 	pod := builder.Pod(name)
 	pod.Spec.Priority = &priority
@@ -107,10 +108,10 @@ func TestLessIsAStrictWeakOrdering(t *testing.T) {
 		case 0:
 			all = append(all, queuedAPIGroup([]string{"a", "b", "x"}[random.Intn(3)], priority, seconds))
 		case 1:
-			all = append(all, queued([]string{"a", "b", "x"}[random.Intn(3)], priority, seconds, "")) // Called like groups.
+			all = append(all, queued([]string{"a", "b", "x"}[random.Intn(3)], priority, seconds, "")) // Named like groups.
 		default:
 			member := queued(fmt.Sprint("pod-", i%7), priority, seconds, []string{"a", "b", "c", "d"}[random.Intn(4)])
-			// Each has been created at another time than the next: the first that is looked at counts.
+			// The members have different creation times: the first one seen counts.
 			member.(queuedPod).GetPodInfo().GetPod().CreationTimestamp = metav1.NewTime(start.Add(time.Duration(random.Intn(5)) * time.Second))
 			all = append(all, member)
 		}

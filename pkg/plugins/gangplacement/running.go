@@ -14,20 +14,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// running is where pods of a group are that have a node already.
+// running summarizes the pods of a group that have a node.
 type running struct {
 	pods int
-	// names are the domains that all of them are in, sorted; there may be several where nodes are in
-	// several.
+	// names are the domains that all these pods share, sorted; there may be several if nodes are in several domains.
 	names []string
-	// apart names two pods, or one that is in no domain, if names is empty.
+	// apart is set if names is empty: it names two pods in different domains, or a pod in no domain.
 	apart string
 }
 
-// allows reports whether other pods of the group may be in a domain, if all have to be in the same.
+// allows reports whether other pods of the group may be in a domain if all must share one.
 func (r *running) allows(name string) bool { return r.pods == 0 || slices.Contains(r.names, name) }
 
-// problem says why no domain is left for pods that have to be in the same one, "" if one is.
+// problem returns why no common domain is left, "" if one is.
 func (r *running) problem(key domain.Key) string {
 	if r.pods == 0 || len(r.names) > 0 {
 		return ""
@@ -36,7 +35,7 @@ func (r *running) problem(key domain.Key) string {
 		key, domain.RequiredAnnotation, r.apart, domain.PreferredAnnotation)
 }
 
-// runningDomains looks at the pods of a group that have a node.
+// runningDomains summarizes the pods of a group that have a node.
 func (pl *Plugin) runningDomains(key domain.Key, group fwk.PodGroupInfo) (running, error) {
 	state, err := pl.handle.SnapshotSharedLister().PodGroupStates().Get(group.GetNamespace(), group.GetName())
 	if err != nil {
@@ -55,7 +54,7 @@ func (pl *Plugin) runningDomains(key domain.Key, group fwk.PodGroupInfo) (runnin
 	return r, nil
 }
 
-// meet takes one more pod into account.
+// meet adds a pod.
 func (r *running) meet(pod, first *v1.Pod, names []string) {
 	r.pods++
 	switch {
@@ -73,8 +72,7 @@ func (r *running) meet(pod, first *v1.Pod, names []string) {
 	}
 }
 
-// domainsOf returns the domains that a pod on a node may be said to be in, sorted: those of the devices that it
-// has, or else those of the node.
+// domainsOf returns the domains of a pod on a node, sorted: those of its devices, or else those of the node.
 func (pl *Plugin) domainsOf(key domain.Key, pod *v1.Pod) ([]string, error) {
 	info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(pod.Spec.NodeName)
 	if err != nil {
@@ -90,7 +88,7 @@ func (pl *Plugin) domainsOf(key domain.Key, pod *v1.Pod) ([]string, error) {
 	return names, nil
 }
 
-// domainsOfDevices returns the domains that all devices of a pod with the attribute have in common.
+// domainsOfDevices returns the domains that all devices of a pod with the attribute share.
 func (pl *Plugin) domainsOfDevices(key domain.Key, pod *v1.Pod) (common []string) {
 	state := pl.state()
 	if state == nil || key.Attribute == "" {
@@ -121,7 +119,7 @@ func (pl *Plugin) domainsOfDevices(key domain.Key, pod *v1.Pod) (common []string
 	return slices.Compact(common)
 }
 
-// quoted lists names for people.
+// quoted joins quoted names for a message.
 func quoted(names []string) string {
 	list := make([]string, len(names))
 	for i, name := range names {

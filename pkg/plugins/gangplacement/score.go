@@ -11,20 +11,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// rating is what placements are compared by, field by field; less is better.
+// A rating compares placements field by field; less is better.
 type rating struct {
-	// last is 1 for placements that are there only because no domain is required.
+	// last is 1 for placements that exist only because no domain is required.
 	last int
-	// missing is how many pods would get no node.
+	// missing is the number of pods without a node.
 	missing int
-	// domains is how many domains the group would use, with those where its pods run already.
+	// domains is the number of domains that the group would use, including those of its running pods.
 	domains int
-	// free is how many devices of the kind that the group takes are free before it: after it there would be
-	// as many fewer in each placement. Where there are fewer, larger holes stay whole.
+	// free is the number of free devices of the group's kind before the group is placed. The group takes the same
+	// number in every placement. Placements with fewer free devices come first, so that larger gaps stay whole.
 	free int
 }
 
-// most is the largest number in a field of a rating as it is packed. There are not as many nodes.
+// most is the largest packed value of a field. There are fewer nodes than that.
 const most = 1<<17 - 1
 
 // pack returns a score that is higher for better ratings.
@@ -36,7 +36,7 @@ func (r rating) pack() int64 {
 	return -packed
 }
 
-// ScorePlacement implements fwk.PlacementScorePlugin. What it returns is only good for comparisons.
+// ScorePlacement implements fwk.PlacementScorePlugin. Its scores are valid only for comparisons.
 func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleState, group fwk.PodGroupInfo, assigned *fwk.PodGroupAssignments) (int64, *fwk.Status) {
 	a, err := attemptIn(state.GetPodGroupSchedulingCycle())
 	if err != nil {
@@ -59,9 +59,9 @@ func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleSt
 // PlacementScoreExtensions implements fwk.PlacementScorePlugin.
 func (pl *Plugin) PlacementScoreExtensions() fwk.PlacementScoreExtensions { return pl }
 
-// NormalizePlacementScore implements fwk.PlacementScoreExtensions: the best gets the highest score, and
-// each that is worse a point less. Equals are told apart by name, so that it does not depend on chance
-// which is taken; for groups without devices, other plugins decide between them.
+// NormalizePlacementScore implements fwk.PlacementScoreExtensions: the best placement gets the highest score, and each
+// worse one a point less. Equal placements are ordered by name, so that the result is deterministic; for groups without
+// devices, other plugins decide between them.
 func (pl *Plugin) NormalizePlacementScore(_ context.Context, _ fwk.PodGroupCycleState, group fwk.PodGroupInfo, scores []fwk.PlacementScore) *fwk.Status {
 	byName := takesDevices(group.GetUnscheduledPods())
 	order := make([]int, len(scores))
@@ -89,8 +89,8 @@ func (pl *Plugin) NormalizePlacementScore(_ context.Context, _ fwk.PodGroupCycle
 	return nil
 }
 
-// used returns how many domains a group uses in a placement, together with those where pods of it run. A
-// node in none is like one of its own.
+// used returns the number of domains that a group uses in a placement, including that of its running pods. A node in no
+// domain counts as a domain.
 func (a *attempt) used(c *choice, assigned *fwk.PodGroupAssignments) int {
 	var names []string
 	if len(a.running.names) > 0 {
@@ -118,7 +118,7 @@ func (a *attempt) used(c *choice, assigned *fwk.PodGroupAssignments) int {
 	return len(names) + len(alone)
 }
 
-// attemptIn returns what GeneratePlacements has stored.
+// attemptIn returns the attempt that GeneratePlacements has stored.
 func attemptIn(state fwk.PodGroupCycleState) (*attempt, error) {
 	if state != nil {
 		if data, err := state.Read(stateKey); err == nil {

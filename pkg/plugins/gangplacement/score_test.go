@@ -172,7 +172,7 @@ func TestScoreNeedsItsOwnPlacements(t *testing.T) {
 	require.Contains(t, status.Message(), "enable it at placementGenerate as well")
 }
 
-// Pods may get devices without a claim of their own making.
+// Pods may get devices for extended resources, without a claim in their spec.
 func TestTakesDevices(t *testing.T) {
 	t.Parallel()
 	pod := builder.Pod("pod")

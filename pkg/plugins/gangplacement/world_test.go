@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // clique is an attribute of builder.Driver.
 const clique = builder.Driver + "/clique"
 
-// world is what the plugin is told of: nodes, devices, claims, a group and pods of it.
+// world is the plugin's input: nodes, devices, claims, a group and its pods.
 type world struct {
 	t        *testing.T
 	nodes    []*v1.Node
@@ -82,7 +82,7 @@ func (w *world) node(labels []string, cliques ...any) *world {
 	return w
 }
 
-// runs adds a pod of the group on a node with a claim for one device; without device, one without claim.
+// runs adds a running pod of the group on a node, with a claim for one device; without device, the pod has no claim.
 func (w *world) runs(node, device string) *world {
 	name := fmt.Sprint("running-", len(w.running))
 	pod := builder.Pod(name)
@@ -96,7 +96,7 @@ func (w *world) runs(node, device string) *world {
 	return w
 }
 
-// waits adds pods of the group that have no node, with a claim of a class each; without class, none.
+// waits adds waiting pods of the group, each with a claim of a class; without class, they have no claim.
 func (w *world) waits(count int, class string) *world {
 	for range count {
 		name := fmt.Sprint("waiting-", len(w.waiting))
@@ -110,7 +110,7 @@ func (w *world) waits(count int, class string) *world {
 	return w
 }
 
-// taken adds claims of others that hold devices.
+// taken adds claims of other pods that hold devices.
 func (w *world) taken(node string, devices ...string) *world {
 	for _, device := range devices {
 		name := "of-others-" + node + "-" + device
@@ -124,7 +124,7 @@ func (w *world) member(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// begin makes the plugin. Nothing may be added afterwards.
+// begin creates the plugin. Nothing may be added afterwards.
 func (w *world) begin() *world {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -161,14 +161,14 @@ func (w *world) begin() *world {
 	return w
 }
 
-// groupInfo is what the plugin is told of the group.
+// groupInfo implements fwk.PodGroupInfo for the group.
 func (w *world) groupInfo() *framework.PodGroupInfo {
 	return &framework.PodGroupInfo{
 		Namespace: w.group.Namespace, Name: w.group.Name, Type: fwk.PodGroupKeyType, PodGroup: w.group, UnscheduledPods: w.waiting,
 	}
 }
 
-// generate returns what GeneratePlacements says, and keeps it.
+// generate returns the result of GeneratePlacements, and keeps it.
 func (w *world) generate() (map[string][]string, *fwk.Status) {
 	w.t.Helper()
 	if w.pl == nil {
@@ -188,7 +188,7 @@ func (w *world) generate() (map[string][]string, *fwk.Status) {
 	return namesOf(w.t, result.Placements), nil
 }
 
-// namesOf has the names of nodes by placement.
+// namesOf returns the names of nodes by placement.
 func namesOf(t *testing.T, placements []*fwk.Placement) map[string][]string {
 	t.Helper()
 	names := make(map[string][]string)
@@ -202,7 +202,7 @@ func namesOf(t *testing.T, placements []*fwk.Placement) map[string][]string {
 	return names
 }
 
-// assignment is a pod that would get a node.
+// assignment is a pod with a proposed node.
 type assignment struct {
 	fwk.ProposedAssignment
 	pod  *v1.Pod
@@ -212,7 +212,7 @@ type assignment struct {
 func (a assignment) GetPod() *v1.Pod     { return a.pod }
 func (a assignment) GetNodeName() string { return a.node }
 
-// scores returns those of placements where pods get nodes, in turn.
+// scores returns the scores of placements where pods get nodes.
 func (w *world) scores(assigned map[string][]string) map[string]int64 {
 	w.t.Helper()
 	var list []fwk.PlacementScore

@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// otherPlugins returns the other plugins of the profile that have a say in where pods run. It fails if one of them allocates
-// devices as well. The profile is complete when it is asked for events.
+// otherPlugins returns the profile's other plugins that register events. It fails if one of them allocates devices as
+// well. The profile is complete by the time kube-scheduler asks for events.
 func (pl *Quartermaster) otherPlugins() (others []fwk.EnqueueExtensions, err error) {
 	profile, ok := pl.handle.(interface {
 		EnqueueExtensions() []fwk.EnqueueExtensions

@@ -13,8 +13,8 @@ func alpha(fields hub.AlphaClaim) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) { hub.SetAlphaClaim(claim, fields) }
 }
 
-// TestDeallocationRequested: nobody begins to use the claim. It is deallocated as soon as
-// nobody uses it any more, and the next attempt begins anew.
+// TestDeallocationRequested: no new pod may use the claim. It is deallocated once its users are gone, and the next
+// attempt allocates it again.
 func TestDeallocationRequested(t *testing.T) {
 	t.Parallel()
 	requested := alpha(hub.AlphaClaim{DeallocationRequested: true})
@@ -51,8 +51,7 @@ func TestDeallocationRequested(t *testing.T) {
 	}
 }
 
-// TestConsumerLimitOfTheServer: PreFilter keeps to it, and pods are woken as soon as there
-// is room.
+// TestConsumerLimitOfTheServer: PreFilter respects the limit, and pods are woken once there is room.
 func TestConsumerLimitOfTheServer(t *testing.T) {
 	t.Parallel()
 	const limit = 32

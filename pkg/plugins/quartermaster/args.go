@@ -14,7 +14,7 @@ const (
 // QuartermasterArgs are the arguments of the plugin. All fields are optional.
 type QuartermasterArgs = arguments.QuartermasterArgs
 
-// ConflictPolicy says what to do when two claims turn out to hold the same.
+// ConflictPolicy is the reaction to two claims that hold the same device.
 type ConflictPolicy = arguments.ConflictPolicy
 
 // The policies for conflicts.
@@ -23,7 +23,7 @@ const (
 	EvictOnConflict = arguments.EvictOnConflict
 )
 
-// Strategy is what nodes and devices are chosen by.
+// Strategy is the rule for choosing nodes and devices.
 type Strategy = arguments.Strategy
 
 // The strategies.

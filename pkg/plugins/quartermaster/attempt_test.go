@@ -25,9 +25,9 @@ type attempt struct {
 	reasons  map[string]string
 }
 
-// outcome is how an attempt ended.
+// outcome is the result of an attempt.
 type outcome struct {
-	// phase is the one that failed, "" if the pod could be bound.
+	// phase is the failed phase, "" if the pod could be bound.
 	phase  string
 	node   string
 	status *fwk.Status
@@ -200,7 +200,7 @@ func nodeInfo(node *v1.Node) fwk.NodeInfo {
 	return info
 }
 
-// inFlight returns which of the known claims have an allocation in flight.
+// inFlight returns the known claims that have an allocation in flight.
 func (f *fixture) inFlight() map[types.UID]bool {
 	found := make(map[types.UID]bool)
 	claims, err := f.client.ResourceV1().ResourceClaims("").List(f.ctx, metav1.ListOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// newDeviceWaiter makes what has pods wait for binding conditions (KEP-5007).
+// newDeviceWaiter returns the Waiter for binding conditions (KEP-5007).
 func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
 	waiter := &bindingcondition.Waiter{
 		Cluster:  knownObjects{pl.claims, pl.state.Order},
@@ -30,8 +30,8 @@ func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
 	return waiter
 }
 
-// awaitDevices waits until the devices of all claims are ready, unless the feature is
-// off. It comes after the check: whoever waits holds the devices for good.
+// awaitDevices waits until the devices of all claims are ready, unless the feature is off. It runs after the check:
+// from then on the pod keeps its devices.
 func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commitrunner.Readiness, error) {
 	if !pl.bindingConditions {
 		return commitrunner.Readiness{}, nil
@@ -43,8 +43,8 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 	return commitrunner.Readiness(outcome), err
 }
 
-// brokenBinding says why nobody should wait (any longer) for the claim's devices, nil if
-// there is no reason, or if the feature is off. What another process has waited for is remembered as well.
+// brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
+// feature is off. It also remembers the failures of waits in other processes.
 func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if !pl.bindingConditions {
 		return nil
@@ -56,7 +56,7 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 	return err
 }
 
-// failed returns how often devices have failed to get ready for any of these claims and pods, nil if none has.
+// failed returns how often devices failed to get ready for any of these claims and pods, nil if none has failed.
 func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[bindingcondition.Device]int {
 	var uids []types.UID
 	for _, pod := range pods {
@@ -68,7 +68,7 @@ func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding
 	return pl.failures.Of(uids...)
 }
 
-// failedOn is that for a search, nil if it makes no difference.
+// failedOn returns the failures in the form that a search needs, nil if there are none.
 func (c *cycle) failedOn() func(inventory.PoolID, string) int {
 	if c.failed == nil {
 		return nil
@@ -78,7 +78,7 @@ func (c *cycle) failedOn() func(inventory.PoolID, string) int {
 	}
 }
 
-// hasFailedIn reports whether the node may have devices that have failed for the pod.
+// hasFailedIn reports whether any of the pools has devices that failed for the pod.
 func (c *cycle) hasFailedIn(pools []*inventory.NodePool) bool {
 	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
 		for device := range c.failed {

@@ -22,8 +22,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestBrokenAllocation: an allocation that is there and will not get ready. It is
-// deallocated if nobody else uses it, and the next attempt begins anew.
+// TestBrokenAllocation: an allocated device does not get ready. The claim is deallocated if no other pod uses it, and
+// the next attempt allocates it again.
 func TestBrokenAllocation(t *testing.T) {
 	t.Parallel()
 	const timeout = 10 * time.Minute // the default
@@ -69,8 +69,8 @@ func TestBrokenAllocation(t *testing.T) {
 	}
 }
 
-// TestClaimOfBoundPodStays: the answer to a binding was lost, and the pod is tried again before its informer knows that it is
-// on a node. What it runs with is not taken away, though no node suits the claim any more.
+// TestClaimOfBoundPodStays: the response to a binding was lost, and the pod is tried again before its informer knows
+// the binding. Its claim stays allocated, although no node suits the claim any more.
 func TestClaimOfBoundPodStays(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(fabricNodes("n1", "n2"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
@@ -89,8 +89,7 @@ func TestClaimOfBoundPodStays(t *testing.T) {
 
 func edits(list ...func(*resourceapi.ResourceClaim)) []func(*resourceapi.ResourceClaim) { return list }
 
-// TestBrokenAllocationIsLetGo: who waits for others to leave a broken claim is woken when
-// they do.
+// TestBrokenAllocationIsLetGo: a pod that waits until other pods leave a broken claim is woken when they do.
 func TestBrokenAllocationIsLetGo(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(fabricNodes("n1"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
@@ -106,13 +105,12 @@ func TestBrokenAllocationIsLetGo(t *testing.T) {
 	})
 }
 
-// The scheduler sets up its metrics before it makes plugins.
+// The scheduler sets up its metrics before it creates plugins.
 func init() { schedmetrics.Register() }
 
 const attached, broken = "attached", "broken"
 
-// fabricNodes makes class gpu and nodes with one device each, gpu-0, that has to be
-// attached first.
+// fabricNodes returns class gpu and nodes with one device each, gpu-0, that must be attached first.
 func fabricNodes(names ...string) []runtime.Object {
 	objects := []runtime.Object{builder.Class("gpu")}
 	for _, name := range names {
@@ -124,7 +122,7 @@ func fabricNodes(names ...string) []runtime.Object {
 	return objects
 }
 
-// fabricWorld is one such node, and pods that share claim c.
+// fabricWorld returns one such node, and pods that share claim c.
 func fabricWorld(pods ...string) []runtime.Object {
 	objects := plus(fabricNodes("n1"), gpus("c", 1).Obj())
 	for _, pod := range pods {
@@ -133,7 +131,7 @@ func fabricWorld(pods ...string) []runtime.Object {
 	return objects
 }
 
-// attachable is claim c, allocated some time ago, whose device is not attached yet.
+// attachable returns claim c, allocated some time ago, whose device is not attached yet.
 func attachable(ago time.Duration, edits ...func(*resourceapi.ResourceClaim)) *resourceapi.ResourceClaim {
 	claim := with(gpus("c", 1).Allocated("n1", "gpu-0"), onNode("n1"), func(claim *resourceapi.ResourceClaim) {
 		allocated := metav1.NewTime(time.Now().Add(-ago))
@@ -144,7 +142,7 @@ func attachable(ago time.Duration, edits ...func(*resourceapi.ResourceClaim)) *r
 	return with(claim, edits...)
 }
 
-// report is what a driver says about all devices of a claim: that a condition is true.
+// report is the driver's report about all devices of a claim: a condition is true.
 func report(condition string) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Devices = nil
@@ -159,14 +157,13 @@ func report(condition string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-// pending is an attempt that goes on while the test does other things.
+// pending is an attempt in progress while the test does other things.
 type pending struct {
 	f    *fixture
 	done chan outcome
 }
 
-// scheduleMeanwhile begins to schedule a pod, and returns when there is nothing to do but
-// to wait.
+// scheduleMeanwhile starts to schedule a pod, and returns once the attempt waits.
 func (f *fixture) scheduleMeanwhile(pod *v1.Pod) *pending {
 	p := &pending{f: f, done: make(chan outcome, 1)}
 	go func() { p.done <- f.schedule(pod) }()
@@ -185,7 +182,7 @@ func (p *pending) stillWaits(why string) {
 	}
 }
 
-// result fails the test if the attempt has not ended by now.
+// result returns the attempt's outcome. It fails the test if the attempt has not ended by now.
 func (p *pending) result() outcome {
 	p.f.t.Helper()
 	p.f.settle()
@@ -211,13 +208,13 @@ func (f *fixture) events() []string {
 	}
 }
 
-// cancellable is the context of one binding, which somebody can end.
+// cancellable returns the context of one binding, which the test can cancel.
 func (f *fixture) cancellable() (context.Context, context.CancelCauseFunc) {
 	return context.WithCancelCause(f.ctx)
 }
 
-// TestBindingWithStaleInformer: the informer does not know yet what the server has
-// answered. That is no reason to give up; what it knows later counts.
+// TestBindingWithStaleInformer: the informer does not know the server's answer yet. That must not end the wait; later
+// events count.
 func TestBindingWithStaleInformer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(f *fixture, before, after *resourceapi.ResourceClaim){
@@ -248,8 +245,8 @@ func TestBindingWithStaleInformer(t *testing.T) {
 	}
 }
 
-// TestGroupWaitsForConditions: the pods of a group wait for a claim of theirs like others,
-// and the last one that gives up clears it.
+// TestGroupWaitsForConditions: the pods of a group wait for the group's claim like other pods, and the last one that
+// gives up clears it.
 func TestGroupWaitsForConditions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

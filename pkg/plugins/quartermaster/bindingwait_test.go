@@ -44,7 +44,7 @@ func TestBindingWaitsForConditions(t *testing.T) {
 	})
 }
 
-// TestBindingDoesNotWait: where there is nothing to wait for.
+// TestBindingDoesNotWait: there is nothing to wait for.
 func TestBindingDoesNotWait(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -64,7 +64,7 @@ func TestBindingDoesNotWait(t *testing.T) {
 			inCluster(t, plus(fabricNodes("n1"), test.claim, newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 				f.pl.bindingConditions = !test.off
 				p := f.scheduleMeanwhile(f.pod("p"))
-				time.Sleep(time.Minute) // The claim was allocated by somebody else, so it settles.
+				time.Sleep(time.Minute) // Another scheduler has allocated the claim, so it settles.
 				require.Empty(t, p.result().phase)
 				require.Empty(t, f.events())
 			})
@@ -72,8 +72,8 @@ func TestBindingDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestBindingEnds: how a wait ends other than well. What the pod had goes, unless
-// others use it, and it can be tried again.
+// TestBindingEnds: a wait that fails. The pod's devices are freed, unless other pods use them, and the pod can be tried
+// again.
 func TestBindingEnds(t *testing.T) {
 	t.Parallel()
 	const timeout = 10 * time.Minute // the default
@@ -181,8 +181,8 @@ func TestBindingEndsWithTheClaim(t *testing.T) {
 	}
 }
 
-// TestBindingTriesAgain: the next attempt begins without what the last one has left, and
-// prefers a device that needs no preparation.
+// TestBindingTriesAgain: the next attempt starts without the previous allocation, and prefers a device that needs no
+// preparation.
 func TestBindingTriesAgain(t *testing.T) {
 	t.Parallel()
 	inCluster(t, fabricWorld("p"), func(t *testing.T, f *fixture) {
@@ -230,7 +230,7 @@ func TestBindingOfSharedClaim(t *testing.T) {
 	}
 }
 
-// TestBindingWaitsForWhatIsLeft: the timeout began with the allocation, whoever made it.
+// TestBindingWaitsForWhatIsLeft: the timeout began with the allocation, whichever process made it.
 func TestBindingWaitsForWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	const timeout = 10 * time.Minute
@@ -262,8 +262,7 @@ func TestBindingWaitsForWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestBindingOutlivesTheScheduler: a scheduler that ends leaves to the next one what a
-// driver has begun.
+// TestBindingOutlivesTheScheduler: a scheduler that ends leaves a driver's preparations to the next one.
 func TestBindingOutlivesTheScheduler(t *testing.T) {
 	t.Parallel()
 	inCluster(t, fabricWorld("p"), func(t *testing.T, f *fixture) {
@@ -298,12 +297,12 @@ func TestBindingIsPreempted(t *testing.T) {
 		f.settle()
 		require.False(t, f.pl.commits.IsReleasing("uid-pod-p"))
 		require.Nil(t, f.claim("c").Status.Allocation, "the devices are for whoever comes first")
+		time.Sleep(time.Second) // By then it is in the queue.
 		require.Contains(t, f.activator.names(), "default/p", "it can be tried again now")
 	})
 }
 
-// TestBindingYields: a non-participating scheduler has allocated the same while the
-// pod was waiting.
+// TestBindingYields: a non-participating scheduler has allocated the same device while the pod waited.
 func TestBindingYields(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(fabricWorld("p"), gpus("conflicting", 1).Obj()), func(t *testing.T, f *fixture) {

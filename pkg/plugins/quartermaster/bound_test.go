@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// boundTo returns the pod as somebody has bound it.
+// boundTo returns a copy of the pod that is bound to a node.
 func boundTo(pod *v1.Pod, node string) *v1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.NodeName = node
@@ -52,9 +52,8 @@ func TestUnreserveOfBoundPod(t *testing.T) {
 	}
 }
 
-// TestUnreserveOfPodThatWasBoundBefore: the attempt was for a pod which runs already,
-// with a claim that is allocated, and did not know either. The in-flight entry ends,
-// the pod keeps what it has.
+// TestUnreserveOfPodThatWasBoundBefore: the attempt was for a pod that already runs with an allocated claim, which the
+// plugin did not know. The in-flight entry ends, and the pod keeps its claim.
 func TestUnreserveOfPodThatWasBoundBefore(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("c"))

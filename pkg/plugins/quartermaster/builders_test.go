@@ -50,7 +50,7 @@ func ownedBy(pod string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-// calledByPod makes a claim one that was made from a template, and tells what the pod calls it.
+// calledByPod makes a claim one that was created from a template, and records its name in the pod spec.
 func calledByPod(name string) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) {
 		claim.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: name}
@@ -116,7 +116,7 @@ func deviceNames(claim *resourceapi.ResourceClaim) []string {
 	return devices
 }
 
-// consumerNames lists the names of those for whom a claim is reserved.
+// consumerNames returns the names of a claim's consumers.
 func consumerNames(claim *resourceapi.ResourceClaim) []string {
 	var names []string
 	for _, consumer := range claim.Status.ReservedFor {

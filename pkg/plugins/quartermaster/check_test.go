@@ -13,17 +13,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// conflictWorld is one node with two GPUs, of which pod p would get the first.
+// conflictWorld has one node with two GPUs; pod p would get the first one.
 func conflictWorld() []runtime.Object {
 	return plus(gpuNodes(2, "n1"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(), newPod("p", uses("c")))
 }
 
-// beforeOurs has somebody do something right before our status update is looked at.
+// beforeOurs runs a function right before the server handles the plugin's status update.
 func (f *fixture) beforeOurs(do func()) {
 	f.fail(fault{on: "update/status", claim: "c", before: do})
 }
 
-// otherInstanceAllocates is the write of another instance of the plugin.
+// otherInstanceAllocates writes a claim like another instance of the plugin.
 func (f *fixture) otherInstanceAllocates(claim, pool, device string, edits ...func(*resourceapi.ResourceClaim)) {
 	stored := f.claim(claim)
 	allocated := stored.DeepCopy()
@@ -70,7 +70,7 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 	})
 }
 
-// TestLaterClaimOfOursYields: it looks, so there is no need to yield or to wait.
+// TestLaterClaimOfOursYields: its scheduler checks too, so this one need not yield or wait.
 func TestLaterClaimOfOursYields(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
@@ -86,8 +86,7 @@ func TestLaterClaimOfOursYields(t *testing.T) {
 	})
 }
 
-// TestReleaseFails: the server is away just when the claim has to be released. The
-// write is undone by Unreserve then.
+// TestReleaseFails: the server is down when the claim must be released. Unreserve undoes the write later.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
@@ -106,7 +105,7 @@ func TestReleaseFails(t *testing.T) {
 	})
 }
 
-// TestNotSeen: without the watch nobody knows whether there is a conflict.
+// TestNotSeen: without the watch, conflicts are unknown.
 func TestNotSeen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

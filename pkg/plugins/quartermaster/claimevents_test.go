@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestConsumersComeAndGo: who waits for a claim that others use is not woken by each of
-// them. It would make a write, yield, and so wake the others.
+// TestConsumersComeAndGo: a pod that waits for a claim in use is not woken by each change of the claim's users. It
+// would write, yield, and so wake others.
 func TestConsumersComeAndGo(t *testing.T) {
 	t.Parallel()
 	const limit = resourceapi.ResourceClaimReservedForMaxSize

@@ -1,11 +1,13 @@
 package quartermaster
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
-// newRunner makes what commits the claims of pods.
+// newRunner returns the Runner that commits the claims of pods.
 func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 	return &commitrunner.Runner{
 		State:        pl.state.State,
@@ -13,12 +15,19 @@ func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 		Known:        pl.claims,
 		Contest:      pl.contest,
 		Takeover:     pl.takeover,
-		Groups:       pl.groups, // No claim is of a group if there are none.
+		Groups:       pl.groups, // If it is nil, no claim belongs to a group.
 		Maker:        extendedresource.Maker{Writer: pl.writer},
 		Signals:      pl.scoring,
 		AwaitDevices: pl.awaitDevices,
 		IsNeeded:     pl.isNeeded,
-		Activate:     pl.handle.Activate,
+		TryAgain:     pl.tryAgain,
 		Stopping:     pl.stopping,
+	}
+}
+
+// tryAgain has a pod tried again whose attempt was undone a moment ago.
+func (pl *Quartermaster) tryAgain(pod types.UID) {
+	if entry := pl.waiting.Get(pod); entry != nil {
+		pl.waker.TryAgain(entry)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
 )
 
-// report has the first plugin of the scheduler report conflicts, until the context ends. Only
-// then does the order begin to find any.
+// report starts the reporting of conflicts with the scheduler's first plugin, until the context ends. After that the
+// Order starts to find conflicts.
 func (s *shared) report(pl *Quartermaster, ctx context.Context) {
 	s.profilesMutex.Lock()
 	s.profiles = append(s.profiles, pl)
@@ -29,7 +29,7 @@ func (s *shared) report(pl *Quartermaster, ctx context.Context) {
 	})
 }
 
-// settling is for how long claims of any profile may go on to settle.
+// settling returns the longest time for which claims of any profile may still be settling.
 func (s *shared) settling() time.Duration {
 	s.profilesMutex.Lock()
 	profiles := slices.Clone(s.profiles)

@@ -49,7 +49,7 @@ func TestConflictsAreReported(t *testing.T) {
 	tests := map[string]struct {
 		policy  ConflictPolicy
 		q       v1.PodStatus // of the pod of the later claim
-		resolve bool         // within the time that instances of ours need
+		resolve bool         // within the time in which participating schedulers yield
 		events  int
 		evicted []string
 	}{
@@ -88,8 +88,8 @@ func TestConflictsAreReported(t *testing.T) {
 	}
 }
 
-// TestNoReportWhileSettling: a claim that is going to yield may settle for longer than
-// conflicts usually last. Nobody is told or evicted meanwhile.
+// TestNoReportWhileSettling: a claim that will yield may settle for longer than conflicts usually last. Until then
+// there are no events and no evictions.
 func TestNoReportWhileSettling(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(conflictWorld(), gpus("late", 1).Obj(), gpus("before", 1).Obj()), func(t *testing.T, f *fixture) {
@@ -112,8 +112,8 @@ func TestNoReportWhileSettling(t *testing.T) {
 	})
 }
 
-// TestConflictThatComesBack: it counts from when it was found the last time, whichever of
-// the claims was allocated anew, and is reported once.
+// TestConflictThatComesBack: the time counts from when the conflict was last found, whichever claim was allocated
+// again, and the conflict is reported once.
 func TestConflictThatComesBack(t *testing.T) {
 	t.Parallel()
 	for anew, user := range map[string]string{"c": "p", "conflicting": "q"} {

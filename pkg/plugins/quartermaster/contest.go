@@ -15,8 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// compete gives a profile its view of the contest. The first one makes the registry of other
-// schedulers' pods for all.
+// compete gives a profile its Contest. The first profile creates the registry of other schedulers' pods for all.
 func (s *shared) compete(pl *Quartermaster) error {
 	s.profilesMutex.Lock()
 	defer s.profilesMutex.Unlock()
@@ -43,8 +42,8 @@ func (s *shared) compete(pl *Quartermaster) error {
 	return err
 }
 
-// settleTime is for how long claims settle: not at all with a guard in place, because nothing can be
-// stored any more then that is in conflict with what is.
+// settleTime returns how long claims settle. With a guard in place it is zero: the guard prevents the server from
+// storing anything in conflict with what is stored.
 func (pl *Quartermaster) settleTime() time.Duration {
 	if pl.state.guard.InPlace() {
 		return 0
@@ -52,8 +51,7 @@ func (pl *Quartermaster) settleTime() time.Duration {
 	return pl.args.SettleTime.Duration
 }
 
-// needsDevices reports whether a pod may have devices: it has claims, or resources that a
-// class may stand for.
+// needsDevices reports whether a pod may have devices: it has claims, or resources that a class may stand for.
 func (pl *Quartermaster) needsDevices(pod *v1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || len(pl.extendedResources(pod)) > 0
 }

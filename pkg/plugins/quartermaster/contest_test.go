@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 )
 
-// TestContendersSinceADearView: on a busy machine it can take long to look at all contenders, so
-// that what was seen is used for some time. Nobody may miss a contender for that.
+// TestContendersSinceADearView: on a busy machine a look at all contenders can take long, so its result is used for
+// some time. New contenders must count nevertheless.
 func TestContendersSinceADearView(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -58,7 +58,7 @@ func TestContendersSinceADearView(t *testing.T) {
 			after: func(f *fixture) { f.changeClaim("conflicting", announce) },
 			want:  2 * contest.MaxSettleTimes * settleTime,
 		},
-		"one goes": { // It is waited for until everything is looked at again.
+		"one goes": { // PreBind waits for it until all contenders are looked at again.
 			before: func(f *fixture) { f.create(conflicting()) },
 			after:  func(f *fixture) { f.remove(f.pod("theirs")) },
 			want:   settleTime,

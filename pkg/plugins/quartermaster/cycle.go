@@ -30,117 +30,118 @@ import (
 
 const cycleKey fwk.StateKey = Name
 
-// cycle is what the plugin knows about a pod during one attempt to schedule it.
-// PreFilter makes it. The phases after Filter run one after the other.
+// A cycle is the plugin's state of one attempt to schedule a pod. PreFilter creates it. The phases after Filter run one
+// after the other.
 type cycle struct {
-	// pod is where a rejection is noted.
+	// pod is the pod's entry, which records rejections.
 	pod *requeue.Pod
-	// rejected is set once Filter has said no to a node.
+	// rejected is set once Filter has rejected a node.
 	rejected atomic.Bool
-	// undecided is set once Filter could not say whether a node will do, because an expression
-	// was still being evaluated. The pod is tried again when that is done.
+	// undecided is set once Filter could not decide about a node, because an expression was still being evaluated. The
+	// pod is tried again after the evaluation.
 	undecided atomic.Bool
-	// claims of the pod, each once, in the order of pod.spec.resourceClaims.
+	// claims are the distinct claims of the pod, in the order of pod.spec.resourceClaims.
 	claims []*podClaim
-	// task allocates the claims for which nothing is decided yet; nil if there are none.
+	// task allocates the claims without an allocation; nil if there are none.
 	task *allocator.Task
-	// extended is nil unless a device class stands for resources that the pod asks for. If
-	// it is set, the task depends on the node, and is here from Reserve on.
+	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
+	// depends on the node, and is nil before Reserve.
 	extended *extendedresource.Demand
-	// leftOver is the claim for these that an earlier attempt has left, or that is in flight for the pod's gang; it is among
-	// the claims as well. nil if there is none.
+	// leftOver is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
+	// pod's gang; nil if there is none. It is also in claims.
 	leftOver *podClaim
 
-	// group is the state of the pod's group while that is tried as a whole, else nil; uid
-	// is the pod's.
+	// group is the state of the pod's group while the group is tried as a whole, else nil. uid is the pod's UID.
 	group *groupCycle
 	uid   types.UID
 
-	// dryRun is set if nothing comes of this attempt: it is tried whether the pod's group would fit without others.
+	// dryRun is set if this attempt is part of a dry run: would the pod's group fit if other pods were evicted?
 	dryRun *groupRun
 
-	// legacy has the claims that controllers of their drivers allocate; they are not among
-	// the others. nil if there are none.
+	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
+	// claims.
 	legacy *legacy.Attempt
-	// asksDrivers is set if the attempt ends because the pod has to wait for these.
+	// asksDrivers is set if the attempt ends because the pod has to wait for the drivers' controllers.
 	asksDrivers bool
 
-	// attempt commits the claims, from Reserve on; nil before that.
+	// attempt commits the claims; it is set from Reserve on.
 	attempt *commitrunner.Attempt
 
-	// takes is what the pod takes of its node besides devices.
+	// takes is the pod's use of its node besides devices.
 	takes noderoom.Room
 
-	// place is where it is being tried whether the pod's group fits.
+	// place is the part of the cluster in which the pod's group is tried.
 	place placed.Place
 
-	// failed is how often devices have failed to get ready for the pod, nil if none has.
+	// failed is the number of times that devices failed to get ready for the pod, nil if none has failed.
 	failed map[bindingcondition.Device]int
 
-	// usage is what is in use in the eyes of the pod: more than in the ledger if devices of some pools are kept
-	// for others. kept says so of pools, nil if of none.
+	// usage is the usage that the pod must respect: the ledger's, plus devices kept for other pods. kept reports
+	// whether any are kept in a pool; it is nil if none are.
 	usage ledger.View
 	kept  func(inventory.PoolID) bool
 
-	// steps are what the searches of Filter may take on all nodes together.
+	// steps is the budget of Filter's searches on all nodes together.
 	steps *allocator.Steps
-	// evaluation is how long the attempt may wait for selectors to be evaluated.
+	// evaluation is the budget of time for evaluating selectors.
 	evaluation *selector.Budget
-	// dryRunSteps are what searches may take for what might be, if others were evicted.
+	// dryRunSteps is the budget of searches in dry runs of evictions.
 	dryRunSteps *allocator.Steps
-	// standing says which claims are in the way for the time being only; see Quartermaster.standing.
+	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
 	standing     *preemption.Standing
 	standingOnce sync.Once
-	// awaitsRelease is set if a node will do as soon as claims of pods that have ended are deallocated.
+	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
-	// reasons are why nodes have no devices.
+	// reasons are the reasons why nodes have no devices.
 	reasons nodereason.Reasons
 
-	// mutex protects what Filter writes for several nodes at once.
+	// mutex guards the fields that Filter writes for several nodes concurrently.
 	mutex sync.Mutex
-	// known says which nodes have devices for the task, or for that of nodes where devices
-	// back all extended resources; nil if nothing is known.
+	// known holds the nodes that have devices for the task, or for the task of nodes where devices back all extended
+	// resources; nil if nothing is known.
 	known *nodecache.Answer
-	// question is what it answers.
+	// question is the question that known answers.
 	question *nodecache.Question
-	// accepts reports which nodes can be the best for the pod; planning is set if all are to be known, for its gang.
+	// accepts reports whether a node can be the best for the pod. planning is set if all such nodes are needed, for the
+	// pod's gang.
 	accepts  func(node string) bool
 	planning bool
-	// narrowedTo are the nodes that PreFilter named; nil if it named none. narrowedToBest is set
-	// if others have devices as well, which are worth more where they are.
+	// narrowedTo are the nodes that PreFilter returned; nil if it returned none. narrowedToBest is set if other nodes
+	// have devices too, which cost more.
 	narrowedTo     sets.Set[string]
 	narrowedToBest bool
-	// scored is set if it matters to Score which devices a node has for the task.
+	// scored is set if Score must know which devices a node has for the task.
 	scored bool
-	// found has what the task found first on nodes to be scored: one result for each claim
-	// without allocation, in their order.
+	// found holds the first solution on nodes to be scored, by node: one result for each claim without an allocation,
+	// in their order.
 	found map[string][]resourceapi.AllocationResult
-	// plans has the same for nodes on which the pod is to get just that, with its group.
+	// plans holds allocations like found, on nodes where the pod must get exactly these, with its group.
 	plans map[string][]resourceapi.AllocationResult
-	// objective is what nodes and devices are chosen by, with a strategy.
+	// objective and strategy determine the choice of nodes and devices.
 	objective *allocator.Objective
 	strategy  Strategy
-	// values has what taking the devices costs on nodes that were scored.
+	// values holds the cost of the devices on scored nodes, by node.
 	values map[string]allocator.Value
-	// ranking are the nodes that were scored for what they cost, the best first.
+	// ranking holds the nodes that were scored by cost, the best first.
 	ranking []nodescore.Node
-	// unavailable are the allocated claims that kept the pod from some node.
+	// unavailable holds the allocated claims that cannot be used on some node.
 	unavailable map[*podClaim]bool
 }
 
-// podClaim is one claim of the pod.
+// A podClaim is one claim of the pod.
 type podClaim = usableclaim.Claim
 
-// Clone implements fwk.StateData. Dry runs share the state: what they change has an entry of its own, see preemption.World.
+// Clone implements fwk.StateData. Dry runs share the state; their changes are in an entry of their own, see
+// preemption.World.
 func (c *cycle) Clone() fwk.StateData { return c }
 
-// unallocated returns the claims that the task is for.
+// unallocated returns the claims that the task allocates.
 func (c *cycle) unallocated() []*podClaim { return usableclaim.Open(c.claims) }
 
-// open returns the claims themselves that the task is for.
+// open returns the claim objects that the task allocates.
 func (c *cycle) open() []*resourceapi.ResourceClaim { return usableclaim.Objects(c.unallocated()) }
 
-// usualTask is the task for most nodes.
+// usualTask returns the task for most nodes.
 func (c *cycle) usualTask() *allocator.Task {
 	if c.extended != nil {
 		return c.extended.Full().Task
@@ -148,8 +149,8 @@ func (c *cycle) usualTask() *allocator.Task {
 	return c.task
 }
 
-// cycleOf returns the state that PreFilter made. It is nil if PreFilter did not
-// run for this pod, or found nothing to do.
+// cycleOf returns the state that PreFilter stored. It is nil if PreFilter did not run for this pod, or had nothing to
+// do.
 func cycleOf(cs fwk.CycleState) (*cycle, error) {
 	data, err := cs.Read(cycleKey)
 	if errors.Is(err, fwk.ErrNotFound) {

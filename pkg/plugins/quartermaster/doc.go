@@ -1,9 +1,9 @@
 // Package quartermaster is the scheduler plugin that gives pods the devices they
 // claim. It takes the place of the in-tree DynamicResources plugin.
 //
-// There is one file an extension point; none holds an algorithm:
+// Each extension point has one file; the algorithms are in other packages:
 //
-//	PreEnqueue   are all claims there?                              preenqueue.go (internal/podclaims, internal/gate)
+//	PreEnqueue   check that all claims exist                        preenqueue.go (internal/podclaims, internal/gate)
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
 //	PostFilter   free an allocation that fits no node               postfilter.go
@@ -11,19 +11,19 @@
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
 //	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
-//	PostBind     end the use of what pods share                     prebind.go
+//	PostBind     end the use of a group's shared claims             prebind.go
 //	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
 //	events       which events may help a pod that did not fit       requeue.go (internal/requeue, internal/queueinghint)
 //
-// What is about one feature has a package of its own, and a file here that ties it in:
+// Each feature has a package of its own, and a file here that connects it:
 //
-//	schedulers that do not take part       internal/contest            contest.go
-//	conflicts that nobody resolves         internal/conflictreport     conflicts.go
+//	other schedulers without the protocol  internal/contest            contest.go
+//	unresolved conflicts                   internal/conflictreport     conflicts.go
 //	devices that get ready late            internal/bindingcondition   bindingconditions.go
 //	extended resources                     internal/extendedresource   extendedresources.go
 //	claims of older servers                internal/legacy             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
 //
-// What is known of the cluster is in internal/clusterstate, and all profiles share it, see
-// shared.go. The state of one cycle is in cycle.go.
+// All profiles share the state of the cluster (internal/clusterstate); see shared.go. The state of one scheduling cycle
+// is in cycle.go.
 package quartermaster

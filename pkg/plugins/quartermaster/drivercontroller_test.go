@@ -43,7 +43,7 @@ func (f *classicFixture) enable() {
 	f.settle()
 }
 
-// allocateOn is what a controller does for a node.
+// allocateOn allocates a claim on a node, like a controller.
 func (f *classicFixture) allocateOn(claim, node string) {
 	f.changeClaim(claim, func(c *resourceapi.ResourceClaim) {
 		c.Status.Allocation = &resourceapi.AllocationResult{}
@@ -52,14 +52,14 @@ func (f *classicFixture) allocateOn(claim, node string) {
 	f.settle()
 }
 
-// answer is what a controller says about a claim, to which the pod refers by name.
+// answer writes a controller's answer about a claim that the pod refers to by name.
 func (f *classicFixture) answer(pod, claim string, unsuitable ...string) {
 	statuses := f.contexts.Stored(pod).Status.ResourceClaims
 	f.contexts.Answer(pod, append(statuses, apiversions.ClaimSchedulingStatus{Name: "by-name-" + claim, UnsuitableNodes: unsuitable})...)
 	f.settle()
 }
 
-// woken says whether the pod was activated since the last call.
+// woken returns the pods that were activated since the last call.
 func (f *classicFixture) woken() []string {
 	f.activator.mutex.Lock()
 	defer f.activator.mutex.Unlock()
@@ -83,8 +83,7 @@ func immediate(fields *hub.AlphaClaim) { fields.Immediate = true }
 
 func requested(fields *hub.AlphaClaim) { fields.DeallocationRequested = true }
 
-// edgeClaims converts claims, as far as is needed here: that their deallocation is
-// requested is part of the status.
+// edgeClaims converts claims as far as these tests need it: deallocationRequested is part of the status.
 type edgeClaims struct {
 	classic.ClaimClient
 	server *server

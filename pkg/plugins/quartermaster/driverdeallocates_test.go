@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
-// full is an attempt in which other plugins admit no node. It returns what PostFilter says.
+// full runs an attempt in which other plugins reject all nodes. It returns the message of PostFilter.
 func (f *classicFixture) full(pod string) string {
 	a := f.mustBegin(f.pod(pod)).filter()
 	_, status := f.pl.PostFilter(f.ctx, a.state, a.pod, nil)
@@ -19,8 +19,7 @@ func (f *classicFixture) full(pod string) string {
 	return status.Message()
 }
 
-// A driver is not asked to free a claim that the pod can use by now, however long it takes
-// to ask.
+// A driver is not asked to free a claim that the pod can use by now, even if the request takes long.
 func TestClassicFreeIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	inClassicCluster(t, plus(gpuNodes(0, "a"), byController("one"), newPod("pod", uses("one"))), func(t *testing.T, f *classicFixture) {
@@ -47,8 +46,8 @@ func TestClassicFreeIsWithdrawn(t *testing.T) {
 	})
 }
 
-// Two pods that share a claim have selected the same node, on which there is no room for
-// either any more. One of them has the claim freed, and not both.
+// Two pods that share a claim have selected the same node, which has no room for either any more. Only one of them has
+// the claim freed.
 func TestClassicClaimOfTwoPodsOnOneNode(t *testing.T) {
 	t.Parallel()
 	inClassicCluster(t, plus(gpuNodes(0, "a"), byController("one"), newPod("first", uses("one")), newPod("second", uses("one"))), func(t *testing.T, f *classicFixture) {
@@ -67,7 +66,7 @@ func TestClassicClaimOfTwoPodsOnOneNode(t *testing.T) {
 	})
 }
 
-// A driver has allocated for a node whose devices somebody else has got meanwhile.
+// A driver has allocated on a node whose devices another claim has got meanwhile.
 func TestClassicDevicesAreGone(t *testing.T) {
 	t.Parallel()
 	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("theirs"), gpus("ours", 1).Obj(), gpus("conflicting", 1).Obj(),
@@ -91,8 +90,7 @@ func TestClassicDevicesAreGone(t *testing.T) {
 	})
 }
 
-// What negotiating costs: the context is made, and removed. Attempts in between, which find
-// nothing new, write nothing.
+// Requests of a negotiation: the context is created and deleted. Attempts in between without news write nothing.
 func TestClassicRequests(t *testing.T) {
 	t.Parallel()
 	inClassicCluster(t, plus(gpuNodes(0, "a", "b"), byController("one"), newPod("pod", uses("one"))), func(t *testing.T, f *classicFixture) {

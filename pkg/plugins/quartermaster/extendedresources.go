@@ -15,8 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
-// extendedResources returns the extended resources in the requests of a pod's containers. It is
-// nil for pods that ask for none, and if the feature is off.
+// extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
+// request none, and if the feature is off.
 func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedresource.Resource {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
@@ -24,17 +24,17 @@ func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedresource.Resou
 	return extendedresource.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// unbackedKey is where PreFilter notes extended resources for which there was no class.
+// unbackedKey is the key in the cycle state of extended resources for which PreFilter found no class.
 const unbackedKey fwk.StateKey = Name + ".Unbacked"
 
-// noteUnbacked notes the resources without a class.
+// noteUnbacked stores the resources without a class.
 func noteUnbacked(cs fwk.CycleState, resources []extendedresource.Resource) {
 	if len(resources) > 0 {
 		cs.Write(unbackedKey, extendedresource.NewUnbacked(resources))
 	}
 }
 
-// stillUnbacked fails if there is a class by now for what PreFilter has noted.
+// stillUnbacked returns an error if there is a class by now for any of the stored resources.
 func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
@@ -47,8 +47,8 @@ func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// demandExtended begins with the extended resources of a pod. It adds the claim that an
-// earlier attempt has left to those of the cycle.
+// demandExtended sets up the demand for a pod's extended resources. It adds the claim that an earlier attempt has left
+// to the cycle's claims.
 func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extendedresource.Resource) *fwk.Status {
 	if !extendedresource.AnyBacked(resources) {
 		noteUnbacked(cs, resources)
@@ -78,13 +78,13 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	return nil
 }
 
-// leftOver returns the claims that earlier attempts have made for a pod's extended resources.
+// leftOver returns the claims that earlier attempts made for a pod's extended resources.
 func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	return extendedresource.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
 }
 
-// expectPlanned has the claim for a pod's extended resources be the one that a plan for its group was made with. It reports
-// whether that has an allocation in flight.
+// expectPlanned makes the demand use the claim in the plan for the pod's group, if there is one. It reports whether
+// that claim has an allocation in flight.
 func (pl *Quartermaster) expectPlanned(c *cycle, pod *v1.Pod) bool {
 	if seat := c.groupSeat(); seat != nil && seat.Made != nil {
 		c.extended.Make(seat.Made)
@@ -97,7 +97,7 @@ func (pl *Quartermaster) expectPlanned(c *cycle, pod *v1.Pod) bool {
 	return true
 }
 
-// prepareExtended makes the task of most nodes.
+// prepareExtended prepares the task for most nodes.
 func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	c.extended.Prepare(c.open(), pl.solver.Prepare, pl.storesExtended)
 	full := c.extended.Full()
@@ -113,7 +113,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	return nil
 }
 
-// filterExtended is filter for pods with extended resources.
+// filterExtended implements filter for pods with extended resources.
 func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
@@ -130,7 +130,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemp
 	return status
 }
 
-// chooseExtended makes what the chosen node has to give what the cycle has to allocate.
+// chooseExtended sets the cycle's task and claim for the chosen node.
 func (c *cycle) chooseExtended(nodeName string) error {
 	if c.extended == nil {
 		return nil
@@ -146,8 +146,7 @@ func (c *cycle) chooseExtended(nodeName string) error {
 	return nil
 }
 
-// leaveExtended is the opposite of chooseExtended. A claim that was written stays, so that
-// nobody takes it for one that is not.
+// leaveExtended undoes chooseExtended. The claim that an earlier attempt has left stays among the claims.
 func (c *cycle) leaveExtended() {
 	if c.extended == nil || !c.extended.Leave() {
 		return
@@ -158,7 +157,7 @@ func (c *cycle) leaveExtended() {
 	})
 }
 
-// recordExtended tells the kubelet which claim backs the pod's extended resources.
+// recordExtended writes into the pod's status which claim backs its extended resources, for the kubelet.
 func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.Pod) error {
 	if c.extended == nil || c.extended.Chosen() == nil || c.extended.Chosen().Claim == nil {
 		return nil
@@ -174,9 +173,9 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 	return nil
 }
 
-// removeLeftOver deletes what earlier attempts have left of the pod if it fits no node with
-// that: other devices, or what the node itself offers, may do. It returns whether there
-// was anything. As long as that is not known of some node, it stays.
+// removeLeftOver deletes the claims that earlier attempts left, if the pod fits no node with them: other devices, or
+// the node's own resources, may suffice. It returns whether there was any such claim. While Filter is undecided about a
+// node, a usable claim stays.
 func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
 	if c.extended == nil {
 		return false, nil

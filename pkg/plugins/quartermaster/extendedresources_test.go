@@ -107,7 +107,7 @@ func TestResizeLeavesExtendedResourcesAlone(t *testing.T) {
 	})
 }
 
-// TestFeatureOff: without the feature, such a pod is of no concern to the plugin.
+// TestFeatureOff: without the feature, the plugin ignores such a pod.
 func TestFeatureOff(t *testing.T) {
 	t.Parallel()
 	inCluster(t, backedNodes(0, "n1"), func(t *testing.T, f *fixture) {
@@ -116,8 +116,7 @@ func TestFeatureOff(t *testing.T) {
 	})
 }
 
-// TestClassAppearsWhileThePodIsScheduled: NodeResourcesFit then leaves nodes to devices
-// that nobody has looked for.
+// TestClassAppearsWhileThePodIsScheduled: NodeResourcesFit then relies on devices that no Filter has looked for.
 func TestClassAppearsWhileThePodIsScheduled(t *testing.T) {
 	t.Parallel()
 	inCluster(t, append(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {

@@ -17,11 +17,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// attemptBudget is how long an attempt may wait for expressions to be evaluated. Whoever may create claims chooses expressions, a
-// single one can take minutes on the devices of a cluster, and no other pod is scheduled meanwhile.
+// attemptBudget limits the time that an attempt waits for the evaluation of expressions. Users who may create claims
+// choose the expressions; a single one can take minutes on the devices of a cluster, and no other pod is scheduled
+// meanwhile.
 const attemptBudget = 40 * time.Millisecond
 
-// Filter decides whether the pod's claims can be used on a node: that allocated ones are available, and others find devices there.
+// Filter decides whether a node can use the pod's allocated claims, and has devices for the others.
 func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -48,7 +49,7 @@ func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *preemption.Wor
 	return pl.filterTask(ctx, c, w, c.task, c.known, nodeInfo.Node())
 }
 
-// filterTask is filter with the task for the node; nil if there is nothing to allocate.
+// filterTask implements filter with the node's task, nil if there is nothing to allocate.
 func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if status := c.filterAllocated(node); status != nil {
 		return status
@@ -67,7 +68,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 	return pl.filterUnallocated(ctx, c, w, task, known, node)
 }
 
-// filterAllocated checks that the node is one on which all existing allocations can be used. It remembers those that cannot.
+// filterAllocated checks that all existing allocations can be used on the node. It remembers the claims that cannot.
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	unavailable, reason := usableclaim.NotOn(node, c.claims)
 	if reason == nil {
@@ -85,14 +86,14 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	return unschedulable("%v", reason)
 }
 
-// filterUnallocated finds out whether there are devices on a node. Which ones is only
-// worked out for Score, if some would be better than others, and by Reserve.
+// filterUnallocated checks whether a node has devices. It determines which ones only for Score, if some nodes would be
+// better than others; otherwise Reserve does.
 func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if _, planned := c.plans[node.Name]; planned && w == nil {
-		return nil // With the pod's group, a moment ago.
+		return nil // It fit with the pod's group a moment ago.
 	}
 	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
-		return nil // Reserve looks at the devices of the moment.
+		return nil // Reserve searches again, with the current devices.
 	}
 	if w != nil {
 		return pl.filterWhatIf(ctx, c, w, task, node)
@@ -106,7 +107,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	}
 	look := task.Check
 	if c.scored {
-		look = task.Solve // For the alternatives; which devices it is to be then is decided by Reserve.
+		look = task.Solve // Finds the alternatives; Reserve decides on the devices later.
 	}
 	outcome, err := look(pl.filterContext(ctx, c), site)
 	switch {
@@ -125,7 +126,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 		if waitcause.OfSearch(err) == waitcause.Undecided {
 			return unschedulable("%s", reason)
 		}
-		// Other devices, which can be judged, may be held by pods of lower priority.
+		// Other devices, whose selectors were evaluated, may be held by pods of lower priority.
 		return pl.rejection(ctx, c, task, site, reason, false)
 	case !outcome.Fits():
 		reason, full := c.reasons.Of(outcome)
@@ -144,12 +145,13 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	return nil
 }
 
-// nodeView is what the allocator is to know about a node.
+// nodeView returns the allocator's site of a node.
 func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage, Failed: c.failedOn()}
 }
 
-// ownView is nodeView without devices that several nodes reach if the pod could not use these: they are no part of what is left of the node.
+// ownView is like nodeView, but leaves out devices that several nodes reach if the pod cannot use them: they do not
+// count as the node's own remaining devices.
 func (pl *Quartermaster) ownView(c *cycle, node *v1.Node) (site allocator.Site) {
 	if site = pl.nodeView(c, node); !c.known.IsTied() {
 		site.Pools = pl.state.Inventory.OwnPools(node)
@@ -157,7 +159,7 @@ func (pl *Quartermaster) ownView(c *cycle, node *v1.Node) (site allocator.Site) 
 	return site
 }
 
-// valuedView is ownView where the best solution is wanted.
+// valuedView is like ownView, with an objective for the best solution.
 func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
 	if room, known := pl.state.Rooms.At(node.Name); known {
 		return c.valued(pl.ownView(c, node), room)

@@ -127,8 +127,8 @@ func TestFilterOfExtendedResources(t *testing.T) {
 	})
 }
 
-// TestFilterToldToStop: the scheduler ends the context of Filter when it has found
-// enough nodes. That must not look like an error, which would fail the pod.
+// TestFilterToldToStop: the scheduler ends the context of Filter once it has enough nodes. That must not be an error,
+// which would fail the pod.
 func TestFilterToldToStop(t *testing.T) {
 	t.Parallel()
 	// No two devices match, so that there are many pairs to try.

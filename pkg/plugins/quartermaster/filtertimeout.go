@@ -14,8 +14,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// searchContext is the context for a search on one node, which begins now: with the
-// attempt's budget for selectors, and if there is one, with the filter timeout.
+// searchContext returns the context for a search on one node that begins now: with the attempt's budget for selectors,
+// and with the filter timeout, if there is one.
 func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Context {
 	ctx = selector.WithBudget(ctx, c.evaluation)
 	if pl.args.FilterTimeout == nil || pl.args.FilterTimeout.Duration == 0 {
@@ -24,21 +24,20 @@ func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Co
 	return deadline.After(ctx, pl.args.FilterTimeout.Duration)
 }
 
-// filterContext is searchContext for one of many nodes, on which the search has to leave
-// steps to those on the others. On the node that is chosen in the end it does not.
+// filterContext is like searchContext, for one of many nodes that share a budget of steps. The search on the finally
+// chosen node does not use it.
 func (pl *Quartermaster) filterContext(ctx context.Context, c *cycle) context.Context {
 	return pl.searchContext(allocator.WithSteps(ctx, c.steps), c)
 }
 
-// isFilterTimeout reports whether a search with a searchContext has ended because of the
-// filter timeout; outer is the context that this was made from.
+// isFilterTimeout reports whether a search with a searchContext has ended because of the filter timeout. outer is the
+// context that searchContext was given.
 func isFilterTimeout(outer context.Context, err error) bool {
 	return errors.Is(err, allocator.ErrInterrupted) && outer.Err() == nil
 }
 
-// timedOut is the status for a node where the search has reached the filter timeout.
-// That is no answer, so the pod must not wait for an event that need not come: it is
-// tried again after the usual pause, should no other node do.
+// timedOut returns the status for a node where the search has reached the filter timeout. The answer is unknown, so no
+// event may ever wake the pod: it is tried again after the usual pause, unless another node fits.
 func (pl *Quartermaster) timedOut(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
 	klog.FromContext(ctx).Info("The search for devices on a node was given up because of the filter timeout",
 		"node", klog.KObj(node), "timeout", pl.args.FilterTimeout.Duration)

@@ -14,8 +14,7 @@ import (
 // tooShort is a timeout that is over before a search begins.
 const tooShort = -time.Second
 
-// TestFilterTimeout: a search that did not end is no answer. The pod is tried again
-// by itself, after a pause.
+// TestFilterTimeout: a search that did not end gives no answer. The pod is tried again without an event, after a pause.
 func TestFilterTimeout(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1", "n2"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
@@ -54,7 +53,7 @@ func TestFilterTimeoutOnOneNode(t *testing.T) {
 		require.True(t, a.preBind("n2").IsSuccess())
 		f.replace(newPod("p", uses("c"), func(pod *v1.Pod) { pod.Spec.NodeName = "n2" }))
 		f.settle()
-		f.forget() // By what happened to its claim.
+		f.forget() // Activated by the creation of its claim.
 		time.Sleep(time.Minute)
 		f.settle()
 		require.Empty(t, f.activator.names(), "it is bound")
@@ -74,8 +73,7 @@ func TestFilterTimeoutInReserve(t *testing.T) {
 	})
 }
 
-// TestFilterTimeoutOfTheIndex: what is known about nodes is not brought up to date at
-// any price. Then each node is looked at as if nothing were known.
+// TestFilterTimeoutOfTheIndex: the update of the node cache is limited too. After a timeout, Filter looks at each node.
 func TestFilterTimeoutOfTheIndex(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj()), func(t *testing.T, f *fixture) {
@@ -109,7 +107,7 @@ func TestNoFilterTimeout(t *testing.T) {
 	}
 }
 
-// TestOuterContextEnds: that the scheduler has enough nodes is no timeout.
+// TestOuterContextEnds: the end of the scheduler's context is no timeout.
 func TestOuterContextEnds(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {

@@ -13,8 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// sleep has the pods rejected, each by the plugin that is the current one, and lets their
-// pauses pass.
+// sleep tries pods that the current plugin rejects, and waits until their pauses are over.
 func (f *fixture) sleep(pods ...*v1.Pod) {
 	for _, pod := range pods {
 		require.False(f.t, f.fits(pod), pod.Name)
@@ -24,7 +23,7 @@ func (f *fixture) sleep(pods ...*v1.Pod) {
 	f.forget()
 }
 
-// asProfile has another profile's plugin do what follows.
+// asProfile runs a function with another profile's plugin.
 func (f *fixture) asProfile(pl *Quartermaster, do func()) {
 	own := f.pl
 	f.pl = pl
@@ -32,8 +31,8 @@ func (f *fixture) asProfile(pl *Quartermaster, do func()) {
 	do()
 }
 
-// TestGivenUpWakes: a pod that had devices in flight is not going to be bound. No event of
-// the API shows that. Pods of all profiles wait for the devices: they share the ledger.
+// TestGivenUpWakes: a pod with devices in flight will not be bound. No event of the API shows that. Pods of all
+// profiles wait for the devices: they share the ledger.
 func TestGivenUpWakes(t *testing.T) {
 	t.Parallel()
 	objects := plus(gpuNodes(1, "n1"), builder.Class("nic", `device.driver == "nic.example.com"`),
@@ -78,8 +77,8 @@ func TestGivenUpWakes(t *testing.T) {
 	})
 }
 
-// TestWriteAndReleaseWithinRelist: our own write was rolled back before the informer heard
-// of either. To it, nothing has happened.
+// TestWriteAndReleaseWithinRelist: the plugin's own write was rolled back before the informer saw either. To the
+// informer, nothing has happened.
 func TestWriteAndReleaseWithinRelist(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
@@ -103,7 +102,7 @@ func TestWriteAndReleaseWithinRelist(t *testing.T) {
 	})
 }
 
-// TestGoneWakes: the server says that a claim is gone of which the ledger knows devices.
+// TestGoneWakes: the server says that a claim is gone for which the ledger has devices.
 func TestGoneWakes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("b", 1).Obj(), newPod("waiting", uses("b"))), func(t *testing.T, f *fixture) {

@@ -30,13 +30,13 @@ type gang struct {
 	attempts []*attempt
 	nodes    []string // where each attempt was reserved
 	trying   []*v1.Pod
-	// postFilter is what PodGroupPostFilter has to return, Unschedulable if it is not set.
+	// postFilter is the expected code of PodGroupPostFilter, Unschedulable if it is not set.
 	postFilter fwk.Code
 	// beforeReserve happens before a pod is reserved for the first time.
 	beforeReserve func(*v1.Pod)
 }
 
-// newPodGroup makes a group to which claims belong that are named by themselves.
+// newPodGroup returns a group with claims that it refers to by name.
 func newPodGroup(claims ...string) *schedulingapi.PodGroup {
 	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "gang", Namespace: builder.Namespace, UID: "uid-gang"}}
 	for _, claim := range claims {
@@ -51,7 +51,7 @@ func member(pod *v1.Pod) {
 	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &name}
 }
 
-// onlyOn has the pod's node decided by another plugin.
+// onlyOn lets another plugin decide the pod's node.
 func onlyOn(node string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": node} }
 }
@@ -141,7 +141,7 @@ func (s groupState) ScheduledPodsCount() int {
 	return len(slices.DeleteFunc(pods.Items, func(pod v1.Pod) bool { return pod.Spec.NodeName == "" }))
 }
 
-// groupInfo is what PodGroupPostFilter is told.
+// groupInfo is the input of PodGroupPostFilter.
 type groupInfo struct {
 	fwk.PodGroupInfo
 	gang *gang
@@ -154,8 +154,8 @@ func (i groupInfo) GetNamespace() string                 { return i.gang.group.N
 func (i groupInfo) GetPodGroup() *schedulingapi.PodGroup { return i.gang.group }
 func (i groupInfo) GetUnscheduledPods() []*v1.Pod        { return i.pods }
 
-// try looks for nodes for all pods, and rolls back what was reserved. It returns why
-// pods do not fit, by name; then PodGroupPostFilter has run, whose message is under "".
+// try looks for nodes for all pods, and rolls back the reservations. It returns the reasons why pods do not fit, by
+// name; then PodGroupPostFilter has run, and its message is under "".
 func (g *gang) try(pods ...*v1.Pod) map[string]string {
 	g.state, g.attempts, g.nodes, g.trying = framework.NewCycleState(), nil, nil, pods
 	failures := make(map[string]string)
@@ -172,7 +172,7 @@ func (g *gang) try(pods ...*v1.Pod) map[string]string {
 		_, status := g.pl.PodGroupPostFilter(g.ctx, g.state, groupInfo{gang: g, pods: pods}, nil)
 		want := fwk.Unschedulable
 		if status.Message() != "" {
-			want = fwk.UnschedulableAndUnresolvable // Nobody is evicted for a group that is helped.
+			want = fwk.UnschedulableAndUnresolvable // No pods are evicted for a group that got claims released.
 		}
 		require.Equal(g.t, cmp.Or(g.postFilter, want), status.Code(), "%v", status)
 		failures[""] = status.Message()

@@ -50,7 +50,8 @@ func TestGangWithExtendedResourcesWhileNotAllNodesAreKnown(t *testing.T) {
 	})
 }
 
-// TestGangAvoidsWhatHasFailedForOneOfItsPods: the gang is planned as the first of several equal pods sees the devices.
+// TestGangAvoidsWhatHasFailedForOneOfItsPods: the gang is planned with the first pod's view of the devices, on behalf
+// of equal pods.
 func TestGangAvoidsWhatHasFailedForOneOfItsPods(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b"))}
@@ -93,8 +94,8 @@ func TestExtendedResourcesOfAGangThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// TestDeviceOfAGroupFails: all pods of a gang wait for the device of their group, which
-// cannot be attached. The last one to notice gives it back, and the next attempt begins anew.
+// TestDeviceOfAGroupFails: all pods of a gang wait for their group's device, which cannot be attached. The last one to
+// notice releases it, and the next attempt starts again.
 func TestDeviceOfAGroupFails(t *testing.T) {
 	t.Parallel()
 	pods, objects := members(3, uses("c"))

@@ -22,12 +22,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// preemptForGang looks for pods of lower priority that have to go for a gang, and has them evicted: for all of its pods, or
-// for none. What they give up is kept for the gang's pods.
+// preemptForGang chooses pods of lower priority to evict for a gang, and evicts them: for all of its pods, or not at
+// all. The planner keeps their devices for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := conductor.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
-		pl.state.gangs.SetVerdict(pod, verdict) // For all pods of the gang.
+		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.
 		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
 	}
 	group, members, need, err := pl.state.gangs.Pending(pod)
@@ -45,7 +45,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	for _, member := range members.Assigned {
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
 	}
-	if _, fits := w.plan(nil, nil); fits { // Since it was planned, or as soon as claims of pods that have ended are deallocated.
+	if _, fits := w.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
 		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
 	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: evict.MostPlans}
@@ -66,7 +66,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	return result, status
 }
 
-// unlessKept ends the nomination of a pod for which nothing is kept.
+// unlessKept ends the nomination of a pod if the verdict is hopeless.
 func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict conductor.Verdict) *fwk.PostFilterResult {
 	if !verdict.Hopeless || pod.Status.NominatedNodeName == "" {
 		return nil
@@ -75,7 +75,7 @@ func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict conductor.Verdict) *fwk
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
-// evictForGang evicts pods, and keeps for those of the gang what is planned. It returns on which nodes.
+// evictForGang evicts pods, and keeps the planned devices for the gang's pods. It returns the nodes of these, by UID.
 func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *gangPlan, victims []*v1.Pod) map[types.UID]string {
 	pl.state.gangs.Await(gang, victims)
 	var pods []*v1.Pod
@@ -87,11 +87,11 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
-	pl.preemption.EvictFor(pods, nodes, victims, func() { pl.state.gangs.Stir(gang) })
+	pl.preemption.EvictFor(pods, nodes, victims, func(stay []*v1.Pod) { pl.state.gangs.Evicted(gang, stay) })
 	return nodes
 }
 
-// usesOf is what a seat's claims get.
+// usesOf returns the planned allocations of a seat's claims.
 func usesOf(seat *roster.Seat) (uses []ledger.Use) {
 	for _, claim := range seat.Claims {
 		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: seat.Allocations[claim.UID]})
@@ -99,36 +99,36 @@ func usesOf(seat *roster.Seat) (uses []ledger.Use) {
 	return uses
 }
 
-// gangWorld is the cluster in which it is tried whether a gang fits without some pods.
+// A gangWorld is the cluster without some pods, in which a gang is planned.
 type gangWorld struct {
 	pl    *Quartermaster
 	ctx   context.Context
 	group *conductor.Group
 	gang  planning.Gang
-	// lacks is set if less is free than the group's minResources as long as nobody goes.
+	// lacks is set if the cluster has less than the group's minResources free without evictions.
 	lacks bool
 	costs evict.Costs
-	// err is what went wrong, nil if nothing did.
+	// err is the first error, nil if there was none.
 	err error
 }
 
-// gangPlan is how a gang would be placed: on which nodes, with which devices.
+// A gangPlan is a placement of a gang, with its nodes and devices.
 type gangPlan struct {
 	seats   []*roster.Seat
 	nodes   sets.Set[string]
 	devices map[device]bool
 }
 
-// device is one that a plan takes.
+// A device is a device that a plan takes.
 type device struct {
 	pool inventory.PoolID
 	name string
 }
 
-// fits is evict.Question.Fits.
+// fits implements evict.Question.Fits.
 func (w *gangWorld) fits(gone []*evict.Unit) (*gangPlan, bool) { return w.plan(gone, nil) }
 
-// within is evict.Question.Within.
+// within implements evict.Question.Within.
 func (w *gangWorld) within(plan *gangPlan, gone []*evict.Unit) (*gangPlan, bool) {
 	return w.plan(gone, plan.nodes)
 }
@@ -165,8 +165,8 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 	return plan, true
 }
 
-// inTheWay is evict.Question.InTheWay: a unit has a pod on one of the nodes, or holds one of the devices, or anywhere
-// something that the group lacks of its minResources.
+// inTheWay implements evict.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
+// of the devices, or holds resources on any node that the group's minResources lack.
 func (w *gangWorld) inTheWay(plan *gangPlan, unit *evict.Unit) bool {
 	for _, pod := range unit.Pods {
 		if plan.nodes.Has(pod.Spec.NodeName) || w.lacks && w.group.Wants(pod) {

@@ -32,7 +32,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// planGang returns what plans gangs on the nodes of an attempt.
+// planGang returns the planner for gangs on the nodes of an attempt.
 func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 	return func(ctx context.Context, group *conductor.Group, members *conductor.Members, need int) (*conductor.Plan, error) {
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
@@ -45,7 +45,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 		}
 		reason := out.Reason(func(classes []string) string {
 			return pl.state.gangs.Holders(group.Name, func(pod *v1.Pod) int {
-				claims, _ := pl.claims.Of(pod) // Of one whose claims are gone, nothing is told.
+				claims, _ := pl.claims.Of(pod) // If its claims are gone, it counts as having none.
 				made, _ := pl.leftOver(pod)
 				return planning.DevicesOf(pl.legacy.Resolved(slices.Concat(claims, made)), classes)
 			})
@@ -54,11 +54,11 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 	}
 }
 
-// mostEvaluated is how many times as long as for a pod expressions may be evaluated for a gang.
+// mostEvaluated limits the time for evaluating expressions for a gang, as a multiple of the time for a pod.
 const mostEvaluated = 10
 
-// planPods looks for nodes and devices for pods together; unless it is nil, as if something had been released, and all that is
-// about to be.
+// planPods looks for nodes and devices for pods together. If released is not nil, it plans as if these uses, and all
+// claims that are about to be deallocated, had ended.
 func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gang planning.Gang, released []ledger.Use) (*planning.Outcome, error) {
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, err
@@ -74,11 +74,11 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		},
 		Steps: int(*pl.args.GangStepBudget),
 	}
-	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // It is one attempt for all of them.
+	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.
 	return planner.Plan(selector.WithBudget(ctx, selector.NewBudget(evaluation, 0)), gang)
 }
 
-// describer describes pods of gangs to those who plan for them.
+// describer returns the Describer for planning a gang's pods.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 	return &described.Describer{
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
@@ -89,8 +89,9 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 	}
 }
 
-// viewOf returns what is known of devices as a pod sees them that is like others of its gang; see planPods about what is released.
-// What has failed for any of the gang has for each: which of them gets which device is not decided yet.
+// viewOf returns a pod's view of the devices, on behalf of all pods of its gang that are like it; see planPods about
+// released. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
+// gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
 	c.pod, c.planning = requeue.Apart(pod), true
@@ -121,7 +122,7 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod
 	return view, nil
 }
 
-// valueBesideFailed returns what the node cache knows, with nodes after all others that may have devices that have failed for the gang.
+// valueBesideFailed returns the node cache's values, with nodes last that may have devices that failed for the gang.
 func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Value, bool) {
 	if c.failed == nil {
 		return c.known.Value
@@ -140,7 +141,7 @@ func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Val
 	}
 }
 
-// newGangs makes what profiles share about gangs.
+// newGangs sets up the state about gangs that all profiles share.
 func (s *shared) newGangs(handle fwk.Handle) (err error) {
 	factory := handle.SharedInformerFactory()
 	if s.podGroups, err = coscheduling.New(handle.KubeConfig()); err != nil {
@@ -160,14 +161,14 @@ func (s *shared) newGangs(handle fwk.Handle) (err error) {
 		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
 	}
 	published := s.Inventory.Published
-	s.Inventory.Published = func(before, after *inventory.Pool) { // Whatever has changed it: slices, taint rules.
+	s.Inventory.Published = func(before, after *inventory.Pool) { // The change may come from slices or taint rules.
 		published(before, after)
 		s.gangs.StirAll()
 	}
 	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), factory.Resource().V1().DeviceClasses().Informer())
 }
 
-// otherHints are those of the profile's other plugins, for pods of gangs.
+// otherHints returns the hints of the profile's other plugins, for pods of gangs.
 func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	others, err := pl.otherPlugins()
 	if err != nil {
@@ -176,7 +177,7 @@ func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWith
 	return pl.state.gangs.Hints(ctx, others)
 }
 
-// conduct has the gangs of a profile scheduled.
+// conduct starts the scheduling of a profile's gangs.
 func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
 	s.gangs.Serve(pl.handle.ProfileName(), pl.handle, conductor.Times{
 		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
@@ -191,13 +192,14 @@ func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
 	})
 }
 
-// Permit has the pods of a gang wait for each other.
+// Permit lets the pods of a gang wait for each other.
 func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
 	return pl.state.gangs.Permit(cs, pod, Name)
 }
 
-// postFilterGang is PostFilter for pods of gangs, nil for others. What is planned for one and does not fit is given up, for
-// all of its gang. If a gang does not fit, it does not keep what pods of it that did not get to run have left allocated.
+// postFilterGang implements PostFilter for pods of gangs; it returns nil for others. If the seat of a pod does not fit,
+// the plan for the whole gang is given up. If a gang does not fit, claims that only its waiting pods have reserved are
+// released.
 func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	if seat := pl.state.gangs.Unfit(cs, pod); seat != nil {
 		return nil, unschedulable("group %s: node %s (planned for the pod) does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
@@ -218,7 +220,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	return pl.preemptForGang(ctx, pod)
 }
 
-// removeObsolete removes claims for extended resources of a pod of a gang that only keep the gang from being planned.
+// removeObsolete removes claims for extended resources of a gang's pod that only prevent the gang from being planned.
 func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if coscheduling.KeyOf(pod) == "" {
 		return nil
@@ -233,13 +235,13 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	return nil
 }
 
-// releaseForGang releases claims that are reserved for pods of a gang that wait, and for nobody else: what an attempt that
-// came to nothing has left must not decide where the gang goes, nor keep devices from others.
+// releaseForGang releases claims that are reserved only for waiting pods of a gang: the results of a failed attempt
+// must not decide where the gang goes, nor keep devices from other pods.
 func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (released []string, err error) {
 	waiting := sync.OnceValue(func() map[types.UID]*v1.Pod { return preemption.ByUID(pl.state.gangs.MembersOf(pod).Waiting) })
 	members := map[types.UID]*v1.Pod{pod.UID: pod}
 	if conductor.HasPlanned(cs) {
-		members = waiting() // Each of the others looks after its own claims only: there may be many.
+		members = waiting() // Each other pod releases only its own claims: there may be many pods.
 	}
 	for _, member := range members {
 		more, err := pl.leftovers.Release(ctx, member, waiting)
@@ -251,7 +253,7 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 	return slices.Compact(released), nil
 }
 
-// newLeftovers makes what ends that which attempts have left.
+// newLeftovers returns the Remover of claims that failed attempts left behind.
 func (pl *Quartermaster) newLeftovers() *leftover.Remover {
 	return &leftover.Remover{
 		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe, IsBound: pl.isBound,

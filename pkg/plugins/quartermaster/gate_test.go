@@ -45,7 +45,7 @@ func (f *fixture) gated(name string) {
 	require.True(f.t, status.IsRejected(), "%v", status)
 }
 
-// afterDelay lets the time pass that a claim may be missing.
+// afterDelay waits for the time that a claim may be missing.
 func (f *fixture) afterDelay() {
 	time.Sleep(gate.Delay)
 	f.settle()
@@ -78,8 +78,8 @@ func TestGateReportsMissingTemplate(t *testing.T) {
 // justCreated is a pod of a burst that begins now.
 func justCreated(pod *v1.Pod) { pod.CreationTimestamp = metav1.Now() }
 
-// TestGateWaitsWhileClaimsAreMade: of many pods created at once, most wait for their
-// claims for a while. That is not worth an update of each of them.
+// TestGateWaitsWhileClaimsAreMade: of many pods created at once, most wait for their claims for a while. That is not
+// worth a status update of each.
 func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{newPod("p", template("gpu"), justCreated), newPod("other", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
@@ -96,8 +96,8 @@ func TestGateWaitsWhileClaimsAreMade(t *testing.T) {
 	})
 }
 
-// TestGateTellsWhoWasPassedOver: in a cluster where pods with claims come all the time, a
-// template that does not exist is told as soon as elsewhere.
+// TestGateTellsWhoWasPassedOver: in a cluster with a steady stream of pods with claims, a missing template is reported
+// as soon as elsewhere.
 func TestGateTellsWhoWasPassedOver(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{newPod("p", template("gpu"), justCreated)}, func(t *testing.T, f *fixture) {
@@ -114,8 +114,7 @@ func TestGateTellsWhoWasPassedOver(t *testing.T) {
 	})
 }
 
-// TestGateTellsOfWhatIsNotToCome: while claims are being made for others, what is wrong with
-// the claim that was made for a pod is told.
+// TestGateTellsOfWhatIsNotToCome: while claims are being created for other pods, a wrong claim of a pod is reported.
 func TestGateTellsOfWhatIsNotToCome(t *testing.T) {
 	t.Parallel()
 	thief := newPod("p", template("gpu"), made("gpu", "of-other"), justCreated)
@@ -128,8 +127,8 @@ func TestGateTellsOfWhatIsNotToCome(t *testing.T) {
 	})
 }
 
-// TestGateDoesNotWaitForOthersClaims: a claim that the pod names is not made for it, however
-// many are made for others.
+// TestGateDoesNotWaitForOthersClaims: a claim that the pod refers to by name is not created for it, however many are
+// created for other pods.
 func TestGateDoesNotWaitForOthersClaims(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{newPod("p", uses("c"), justCreated)}, func(t *testing.T, f *fixture) {
@@ -140,8 +139,8 @@ func TestGateDoesNotWaitForOthersClaims(t *testing.T) {
 	})
 }
 
-// TestGateTriesWhoWasKeptOutInVain: the queue asks about a pod as it was when its attempt
-// failed. If its new claim was made in just that moment, no event tells of that any more.
+// TestGateTriesWhoWasKeptOutInVain: the queue calls PreEnqueue with the pod from its failed attempt. If the pod's new
+// claim was created at that moment, no further event follows.
 func TestGateTriesWhoWasKeptOutInVain(t *testing.T) {
 	t.Parallel()
 	inCluster(t, []runtime.Object{gpus("made", 1).Obj(), newPod("p", template("gpu"))}, func(t *testing.T, f *fixture) {

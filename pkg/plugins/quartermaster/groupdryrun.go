@@ -11,10 +11,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// groupRun is a dry run of preemption for a PodGroup.
+// A groupRun is a dry run of preemption for a PodGroup.
 type groupRun = preemption.GroupRun[*cycle]
 
-// reserveWhatIf is Reserve in the world of a dry run.
+// reserveWhatIf implements Reserve in the world of a dry run.
 func (pl *Quartermaster) reserveWhatIf(ctx context.Context, c *cycle, w *preemption.World, nodeName string) *fwk.Status {
 	if err := c.chooseExtended(nodeName); err != nil {
 		return failed(err)
@@ -36,14 +36,14 @@ func (pl *Quartermaster) reserveWhatIf(ctx context.Context, c *cycle, w *preempt
 	return nil
 }
 
-// unreserveWhatIf is Unreserve in the world of a dry run.
+// unreserveWhatIf implements Unreserve in the world of a dry run.
 func (c *cycle) unreserveWhatIf() {
 	c.dryRun.Unreserve(c.uid)
 	c.leaveExtended()
 }
 
-// preemptForGroup has kube-scheduler look for pods of lower priority that have to go for a group, and evicts them. What
-// they give up is kept for the group's pods.
+// preemptForGroup lets kube-scheduler choose pods of lower priority to evict for a group, and evict them. The planner
+// keeps their devices for the group's pods.
 func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
@@ -65,13 +65,13 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 		pl.nominateGroup(ctx, run, info, result)
 	}
 	if status.Code() == fwk.Unschedulable {
-		// DefaultPreemption, whose turn would be next, would find no more.
+		// DefaultPreemption, which would run next, would find no more candidates.
 		return result, podstatus.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
 }
 
-// awaitReleaseForGroup is awaitRelease for the pods of a group. It reports whether there is anything to wait for.
+// awaitReleaseForGroup calls awaitRelease for the pods of a group. It reports whether there is anything to wait for.
 func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info fwk.PodGroupInfo) (waits bool) {
 	group, err := groupCycleIn(state)
 	if err != nil || group == nil {
@@ -87,7 +87,7 @@ func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info
 	return waits
 }
 
-// nominateGroup keeps for each pod of a group what it is to get on the node that it is nominated for.
+// nominateGroup keeps the devices for each pod of a group on its nominated node.
 func (pl *Quartermaster) nominateGroup(ctx context.Context, run *groupRun, info fwk.PodGroupInfo, result *fwk.PodGroupPostFilterResult) {
 	for _, pod := range info.GetUnscheduledPods() {
 		nominating := result.NominatingInfos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]

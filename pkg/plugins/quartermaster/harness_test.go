@@ -61,14 +61,14 @@ func (a *activator) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 	slices.Sort(a.activated)
 }
 
-// names returns what was activated so far, sorted.
+// names returns the pods activated so far.
 func (a *activator) names() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return slices.Clone(a.activated)
 }
 
-// forget has names begin anew.
+// forget clears names.
 func (a *activator) forget() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -85,9 +85,8 @@ func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, f
 	})
 }
 
-// beforeEvents runs a test with a plugin that has not heard of anything: informers
-// do not run, and objects get into their stores only with arrive. It is the state
-// in which the scheduler asks for hints before our own handlers had their turn.
+// beforeEvents runs a test with a plugin that has received no events: informers do not run, and objects get into their
+// stores only with arrive. The scheduler may ask for hints in this state, before the plugin's own handlers have run.
 func beforeEvents(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +104,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	f.factory = informers.NewSharedInformerFactory(s.client, 0)
 	t.Cleanup(func() {
 		if t.Failed() {
-			// Let go of whoever still waits for the server. Others would not end otherwise.
+			// Unblock requests that wait for the server; otherwise some would never end.
 			f.recoverNow()
 			time.Sleep(time.Minute)
 		}
@@ -139,8 +138,8 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	return f
 }
 
-// newManager makes what the scheduler shares with plugins for claims and classes.
-// The slices in it are not needed: the plugin has its own inventory.
+// newManager creates the manager of claims and classes that the scheduler shares with plugins. It needs no slices: the
+// plugin has its own inventory.
 func (f *fixture) newManager() *dynamicresources.DefaultDRAManager {
 	claims := assumecache.NewAssumeCache(klog.FromContext(f.ctx), f, "ResourceClaim", "", nil)
 	manager := dynamicresources.NewDRAManager(f.ctx, claims, nil, f.factory)
@@ -164,11 +163,10 @@ func (f *fixture) start() {
 	require.NoError(f.t, f.pl.state.Sync(f.ctx))
 }
 
-// settle waits until all events have been handled and everybody waits.
+// settle waits until all events have been handled and all goroutines wait.
 func (f *fixture) settle() { synctest.Wait() }
 
-// restart returns a new plugin on the same server, as after a crash: nothing is
-// remembered. What the old one had in flight died with it.
+// restart returns a new plugin on the same server, as after a crash: only the server's state is left.
 func (f *fixture) restart() *fixture {
 	for uid := range f.inFlight() {
 		for _, user := range f.pl.state.Ledger.InFlightUsers(uid) {

@@ -18,7 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// event is what the scheduling queue hears: objects are nil (untyped) if there is none.
+// event is an event of the scheduling queue: objects are nil (untyped) if there is none.
 type event struct {
 	resource       fwk.EventResource
 	action         fwk.ActionType
@@ -42,7 +42,7 @@ func (f *fixture) wakes(e event, pod *v1.Pod) bool {
 	return hint == fwk.Queue
 }
 
-// object turns a nil pointer into nil, as events have it.
+// object turns a nil pointer into an untyped nil, as in events.
 func object[T any](obj *T) any {
 	if obj == nil {
 		return nil
@@ -56,8 +56,7 @@ func (f *fixture) fits(pod *v1.Pod) bool {
 	return status.IsSuccess() && len(a.filter().feasible) > 0
 }
 
-// TestEventsCoverUpstream: what wakes a pod that the in-tree plugin has rejected has
-// to be looked at here as well.
+// TestEventsCoverUpstream: an event that wakes a pod rejected by the in-tree plugin must be handled here as well.
 func TestEventsCoverUpstream(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
@@ -73,8 +72,8 @@ func TestEventsCoverUpstream(t *testing.T) {
 			require.NotNil(t, registered.QueueingHintFn, "%s", registered.Event.Resource)
 			actions[registered.Event.Resource] |= registered.Event.ActionType
 		}
-		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // This is what claimEvents is for,
-		actions[fwk.ResourceSlice] |= fwk.Add | fwk.Update | fwk.Delete // and this requeue.Events.FollowSlices.
+		actions[fwk.ResourceClaim] |= fwk.Add | fwk.Update | fwk.Delete // Handled by claimEvents,
+		actions[fwk.ResourceSlice] |= fwk.Add | fwk.Update | fwk.Delete // and by requeue.Events.FollowSlices.
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)

@@ -16,8 +16,8 @@ import (
 )
 
 // planGroup plans nodes and devices for all pods of a PodGroup of the API (KEP-4671) together when the first of them is
-// tried: kube-scheduler itself takes one after the other, and never comes back to one that has a node. What is not planned is up
-// to the pods, one after the other: if there is no plan, each of them says what it lacks.
+// tried: kube-scheduler itself takes the pods one after the other, and never revisits a pod that has a node. Without a
+// plan the pods are tried one after the other, and each reports what it lacks.
 func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *v1.Pod, nodes []fwk.NodeInfo) {
 	name := podgroup.NameOf(pod)
 	if name == "" || !group.BeginPlan() {
@@ -50,7 +50,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	group.Plans(out.Seats(name))
 }
 
-// takeSeat has a pod get what is planned for it with its PodGroup. It returns the node, "" if nothing is planned.
+// takeSeat stores the plan for a pod from its PodGroup's plan. It returns the node, "" if nothing is planned.
 func (c *cycle) takeSeat() (node string) {
 	seat := c.groupSeat()
 	if seat == nil {
@@ -66,7 +66,7 @@ func (c *cycle) takeSeat() (node string) {
 	return seat.Node
 }
 
-// groupSeat is the seat of a pod in the plan for its PodGroup, nil if it has none.
+// groupSeat returns the seat of a pod in the plan for its PodGroup, nil if it has none.
 func (c *cycle) groupSeat() *roster.Seat {
 	if c.group == nil || c.place != (placed.Place{}) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// upTo is a claim that wants n GPUs, or else fewer, down to one.
+// upTo returns a claim that requests n GPUs, or else fewer, down to one.
 func upTo(n int64, name string) runtime.Object {
 	var alternatives []*builder.RequestBuilder
 	for count := n; count > 0; count-- {
@@ -21,8 +21,8 @@ func upTo(n int64, name string) runtime.Object {
 	return builder.Claim(name, builder.FirstAvailable("gpu", alternatives...)).Obj()
 }
 
-// TestGangSharesWhatOneWouldLike is kubernetes/kubernetes#138765: the first pod takes all
-// devices of the node, although it could do with fewer, and nothing is left for the others.
+// TestGangSharesWhatOneWouldLike is kubernetes/kubernetes#138765: the first pod takes all devices of the node, although
+// fewer suffice, and nothing is left for the others.
 func TestGangSharesWhatOneWouldLike(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b")), newPod("p2", member, uses("c"))}
@@ -35,7 +35,7 @@ func TestGangSharesWhatOneWouldLike(t *testing.T) {
 	})
 }
 
-// TestGangPrefersFreeDevices: on another node, nobody has to give anything up.
+// TestGangPrefersFreeDevices: on another node, no pod has to accept fewer devices.
 func TestGangPrefersFreeDevices(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a"), onlyOn("n1")), newPod("p1", member, uses("b"))}
@@ -47,7 +47,7 @@ func TestGangPrefersFreeDevices(t *testing.T) {
 	})
 }
 
-// TestGangSharesClaims: two pods that use the same claim make do with less of it for the sake of a third one.
+// TestGangSharesClaims: two pods that share a claim accept fewer devices so that a third pod fits.
 func TestGangSharesClaims(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("a")), newPod("p2", member, uses("c"))}
@@ -59,7 +59,7 @@ func TestGangSharesClaims(t *testing.T) {
 	})
 }
 
-// TestNoPlanForAll: if there is no way for all, the pods are tried one after the other, and those that do not fit say why.
+// TestNoPlanForAll: if not all pods fit, they are tried one after the other, and those that do not fit report why.
 func TestNoPlanForAll(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b")), newPod("p2", member, uses("many"))}
@@ -74,8 +74,7 @@ func TestNoPlanForAll(t *testing.T) {
 	})
 }
 
-// TestPlanComesTooLate: what was to be taken together is gone. The others keep what
-// they had.
+// TestPlanComesTooLate: a device of the plan is taken meanwhile, and the pod with that device does not fit.
 func TestPlanComesTooLate(t *testing.T) {
 	t.Parallel()
 	pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b"))}

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one,
-// and was first. Nobody can say here what its device draws, so the pod waits for that.
+// TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one, and was first. It is
+// unknown here what its device draws from counters, so the pod waits.
 func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
@@ -45,8 +45,8 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestPoolThatWasNeverComplete: after a restart in the middle of an update of the pool, nobody
-// knows what the claims of before draw. A pod that would join one of them does not pass.
+// TestPoolThatWasNeverComplete: after a restart in the middle of an update of the pool, it is unknown what existing
+// claims draw from counters. A pod that would join one of them does not pass.
 func TestPoolThatWasNeverComplete(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
@@ -67,5 +67,23 @@ func TestPoolThatWasNeverComplete(t *testing.T) {
 		time.AfterFunc(time.Second, func() { f.create(counters) })
 		result = f.schedule(f.pod("p"))
 		require.Empty(t, result.text(), "c was first")
+	})
+}
+
+// TestJoinAPodOnANode: a claim that a pod on a node uses was judged before that was bound. A pod that joins it need not wait for
+// a pool that may never be complete again.
+func TestJoinAPodOnANode(t *testing.T) {
+	t.Parallel()
+	_, devices := partitions()
+	inCluster(t, []runtime.Object{builder.Node("n1"), builder.Class("gpu"), gpus("c", 1).Obj(), gpus("conflicting", 1).Obj(),
+		newPod("p", uses("c")), boundTo(newPod("other", uses("c")), "n1"), devices}, func(t *testing.T, f *fixture) {
+		f.otherInstanceAllocates("c", "n1", "small")
+		f.changeClaim("c", reservedFor("other"))
+		f.otherInstanceAllocates("conflicting", "n1", "big")
+		f.settle()
+		begin := time.Now()
+		require.Empty(t, f.schedule(f.pod("p")).text())
+		require.Less(t, time.Since(begin), commitrunner.JudgeTimeout)
+		require.Equal(t, []string{"other", "p"}, consumerNames(f.claim("c")))
 	})
 }

@@ -15,13 +15,13 @@ import (
 
 const leaseDuration = 15 * time.Second
 
-// alwaysGranted is a lock that anybody gets who asks.
+// alwaysGranted is a lock that grants each request.
 type alwaysGranted struct{ resourcelock.Interface }
 
 func (alwaysGranted) Identity() string                                                { return "us" }
 func (alwaysGranted) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
-// elected makes the plugin one of several replicas. The function gets or renews the lease.
+// elected makes the plugin one of several replicas. lead gets or renews the lease.
 func (f *fixture) elected() (lead func()) {
 	lock := f.pl.state.Lease.Follow(alwaysGranted{}, leaseDuration)
 	return func() {

@@ -94,8 +94,7 @@ func TestInformerIsLate(t *testing.T) {
 	})
 }
 
-// TestLeftOverClaims: what earlier attempts have left is used if it is what the pod needs,
-// and deleted otherwise.
+// TestLeftOverClaims: claims from earlier attempts are used if they fit the pod's needs, and deleted otherwise.
 func TestLeftOverClaims(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
@@ -161,8 +160,8 @@ func TestLeftOverClaims(t *testing.T) {
 	}
 }
 
-// TestLeftOverClaimWhileEvaluating: as long as it is not known which devices match, it is not
-// known either that a claim which is left over fits nowhere.
+// TestLeftOverClaimWhileEvaluating: while it is unknown which devices match, a claim from an earlier attempt may still
+// fit somewhere.
 func TestLeftOverClaimWhileEvaluating(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")

@@ -133,9 +133,8 @@ func TestExtendedClaimGoesWithFailedAttempt(t *testing.T) {
 	}
 }
 
-// TestExtendedClaimThatOthersKeep: somebody else has a finalizer on the claim, so that it does
-// not go with the failed attempt. It holds nothing then, on the server just as here, and until
-// that is so, nobody else gets the devices.
+// TestExtendedClaimThatOthersKeep: another client has a finalizer on the claim, so that it outlives the failed attempt.
+// It loses its devices, on the server as in the ledger, and until then no other claim gets them.
 func TestExtendedClaimThatOthersKeep(t *testing.T) {
 	t.Parallel()
 	inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
@@ -210,7 +209,7 @@ func TestUnreserveExtendedBeforePreBind(t *testing.T) {
 	})
 }
 
-// TestNameOfExtendedClaimIsTaken: somebody made a claim of that name. It is not touched.
+// TestNameOfExtendedClaimIsTaken: another client created a claim of that name. It is not touched.
 func TestNameOfExtendedClaimIsTaken(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")

@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
-// registerMetrics makes the metrics of all profiles known to the process, once.
+// registerMetrics registers the metrics of all profiles, once per process.
 var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(conflictreport.Conflicts, conflictreport.Evictions)
 	commitrunner.RegisterMetrics(legacyregistry.MustRegister)
@@ -19,7 +19,7 @@ var registerMetrics = sync.OnceFunc(func() {
 	devicemetrics.Register(schedulers)
 })
 
-// schedulers are what metrics tell of, for all schedulers in this process.
+// schedulers returns the inputs of the metrics, for all schedulers in this process.
 func schedulers() (all []devicemetrics.Scheduler) {
 	states.Lock()
 	defer states.Unlock()

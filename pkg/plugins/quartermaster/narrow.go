@@ -13,8 +13,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
-// narrow returns the nodes to look at; nil stands for all of them. They are the ones where the devices cost the least, as far as
-// that is known, else all that have devices, if these are few. A group may be limited to others: for its pods, none are named.
+// narrow returns the nodes to look at; nil stands for all of them. They are the nodes where the devices cost the least,
+// if that is known; otherwise all nodes with devices, if these are few. A group may be limited to some nodes: for its
+// pods, narrow returns nil.
 func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
 		return nil
@@ -33,14 +34,15 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 		names = pl.mayHaveDevices(c, total/2)
 	}
 	if len(names) == 0 || pl.keepsOnAll(c, names) {
-		return nil // All nodes, because no node is as good as any for telling why.
+		return nil // All nodes: then the reasons cover all of them.
 	}
 	c.narrowedTo = names
 	return &fwk.PreFilterResult{NodeNames: names}
 }
 
-// readyNodes returns the nodes where a pod that could also use devices which several nodes reach gets others that are ready, and
-// what is known of these. Such nodes are better if all devices that several nodes reach have to be attached first, as those of a fabric.
+// readyNodes is for a pod that could also use devices which several nodes reach. It returns the nodes with other, ready
+// devices for the pod, and the node cache's answer about them. Such nodes are better if all devices that several nodes
+// reach must be attached first, like those of a fabric.
 func (pl *Quartermaster) readyNodes(ctx context.Context, c *cycle) (*nodecache.Answer, sets.Set[string]) {
 	if c.planning || !pl.state.NodeCache.SharedGetReady(ctx, c.question.Task) {
 		return nil, nil
@@ -54,14 +56,15 @@ func (pl *Quartermaster) readyNodes(ctx context.Context, c *cycle) (*nodecache.A
 	return known, known.BestReady(enoughBest, mostBest, c.accepts)
 }
 
-// As many of the best nodes are named as leave other plugins a choice, and if they are equally good, some more of these.
+// The number of best nodes to return: enough to leave other plugins a choice, and more if the next ones are equally
+// good.
 const (
 	enoughBest = 32
 	mostBest   = 64
 )
 
-// accepts reports which nodes can be among the best. It is nil if the plans of nodes differ in more than what devices cost, and if there
-// are conditions for the pod that only other plugins can judge.
+// accepts returns a function that reports whether a node can be among the best. It returns nil if the plans of nodes
+// differ in more than the cost of devices, and if the pod has conditions that only other plugins can judge.
 func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) func(node string) bool {
 	if c.scored || narrowing.DependsOnPods(pod) ||
 		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
@@ -72,8 +75,8 @@ func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) fun
 	})
 }
 
-// mayHaveDevices returns the nodes to look at, unless they are more than some number: those that are known to have devices, or
-// might have, and for extended resources also those where a device plugin may have them.
+// mayHaveDevices returns the nodes that have devices or might have, and for extended resources also those where a
+// device plugin may have them. If there are more than most, it returns nil.
 func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 	if c.known == nil || c.extended != nil && c.extended.Full().Unfit != nil {
 		return nil
@@ -91,7 +94,8 @@ func (pl *Quartermaster) mayHaveDevices(c *cycle, most int) sets.Set[string] {
 	return names
 }
 
-// offering returns the nodes where device plugins offer something that devices would back for the pod elsewhere.
+// offering returns the nodes where device plugins offer any of the resources that devices would back for the pod
+// elsewhere.
 func (pl *Quartermaster) offering(c *cycle) sets.Set[string] {
 	if c.extended == nil {
 		return nil

@@ -21,8 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 )
 
-// evictor is a PostFilter plugin as preemption is one: whatever it is asked about costs
-// other pods their life.
+// evictor stands for preemption: a PostFilter plugin that would evict pods whenever it is called.
 type evictor struct{ asked []string }
 
 func (e *evictor) Name() string { return "Evictor" }
@@ -32,7 +31,7 @@ func (e *evictor) PostFilter(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// nobodyNominated is the part of a queue that is needed to run Filter plugins.
+// nobodyNominated is the part of a queue that Filter plugins need.
 type nobodyNominated struct{ fwk.PodNominator }
 
 func (nobodyNominated) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
@@ -109,7 +108,7 @@ func (p *profile) reject(f *fixture, state fwk.CycleState, pod *v1.Pod, node str
 	return status
 }
 
-// fullNodes have one GPU each, of which all but the first one's is held by claim c-<node>.
+// fullNodes returns nodes with one GPU each. Claim c-<node> holds the GPU of each node except the first.
 func fullNodes(n int) []runtime.Object {
 	var names []string
 	for i := range n {
@@ -122,7 +121,8 @@ func fullNodes(n int) []runtime.Object {
 	return plus(objects, gpus("mine", 1).Obj(), builder.Claim("nothing").Obj())
 }
 
-// TestNoNodeIsNamedWithinAPlacement: the nodes with devices may all be others than those to which the pod's group is limited.
+// TestNoNodeIsNamedWithinAPlacement: the nodes with devices may be outside of the nodes to which the pod's group is
+// limited.
 func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -140,8 +140,8 @@ func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
 	})
 }
 
-// TestDevicesBecameFreeMeanwhile: a pod for which there are devices on a node that PreFilter
-// has not named is tried again, on all nodes, and no plugin after this one evicts for it.
+// TestDevicesBecameFreeMeanwhile: a pod for which a node has devices that PreFilter has not returned is tried again, on
+// all nodes, and no later plugin evicts pods for it.
 func TestDevicesBecameFreeMeanwhile(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -167,7 +167,7 @@ func TestDevicesBecameFreeMeanwhile(t *testing.T) {
 	})
 }
 
-// TestOthersGetTheirTurn: if no node will do, preemption may try.
+// TestOthersGetTheirTurn: if no node fits, preemption runs.
 func TestOthersGetTheirTurn(t *testing.T) {
 	t.Parallel()
 	inCluster(t, fullNodes(8), func(t *testing.T, f *fixture) {
@@ -181,8 +181,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	})
 }
 
-// TestDeallocationEndsTheAttempt: what was true of the claim is so no longer, and nobody is
-// to be evicted for it.
+// TestDeallocationEndsTheAttempt: after the deallocation the reasons are outdated, and no pods are evicted.
 func TestDeallocationEndsTheAttempt(t *testing.T) {
 	t.Parallel()
 	elsewhere := with(gpus("mine", 1).Allocated("gone", "gpu-0"), onNode("gone"))

@@ -171,7 +171,7 @@ func TestClassicBesideStructured(t *testing.T) {
 	})
 }
 
-// A class that limits nodes, or says who allocates, may come late.
+// A class that limits nodes, or sets the allocator, may appear late.
 func TestClassicClasses(t *testing.T) {
 	t.Parallel()
 	late := func(fields *hub.AlphaClaim) {

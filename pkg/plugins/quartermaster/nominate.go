@@ -18,15 +18,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// preempt looks for pods of lower priority that hold what the pod needs, and has them evicted. What they give up
-// is kept for the pod until it is bound.
+// preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. The planner keeps
+// these devices for the pod until it is bound.
 func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if awaits := c.awaitsRelease.Load(); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
 		pl.awaitRelease(c, pod)
-		pl.waker.WakeAfterPause(c.pod) // Should one of these pods be one of which nothing was known yet.
+		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
@@ -35,25 +35,25 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
 			podstatus.Append(status, "it is to get "+pl.state.nominations.Of(pod.UID).Gets())
 		}
-	case result != nil: // No node will do, and the pod is nominated for none.
+	case result != nil: // No node fits, so the pod is not nominated.
 		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
 	}
 	if status.Code() == fwk.Unschedulable {
-		// What DefaultPreemption, whose turn would be next, can find is among what was looked at.
+		// DefaultPreemption, which would run next, can find only candidates that were already considered.
 		return result, podstatus.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
 }
 
-// mostForRelease is how long a pod has nobody evicted because claims are about to be deallocated anyway: somebody may
-// keep them from that.
+// mostForRelease limits how long a pod evicts no other pods while it waits for claims to be deallocated: the
+// deallocation may be held up.
 const mostForRelease = 30 * time.Second
 
-// cycleInContext is where the context of a preemption has the cycle.
+// cycleInContext is the key of the cycle in the context of a preemption.
 type cycleInContext struct{}
 
-// nominate keeps the devices that a pod is to get on a node, as soon as others are gone. It reports whether there
-// are such devices.
+// nominate keeps devices for a pod on a node until the victims are gone and the pod takes them. It reports whether the
+// node has such devices.
 func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, nodeName string, victims []*v1.Pod) bool {
 	info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(nodeName)
 	if err != nil {
@@ -75,8 +75,8 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 	return pl.planner.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
 }
 
-// unlessUsable ends the nomination of a pod that PreFilter turned away, whichever plugin did so, if no eviction makes its
-// node usable: upstream clears it as well. A pod of a gang keeps it while its gang is on the way, with its turn to come.
+// unlessUsable ends the nomination of a pod that any PreFilter plugin rejected, if no eviction makes its node usable:
+// upstream clears it as well. A pod of a gang keeps the nomination while its gang has a plan or waits for victims.
 func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusReader) *fwk.PostFilterResult {
 	nomination := pl.state.nominations.Of(pod.UID)
 	if nomination == nil || statuses.Get(nomination.Node).Code() != fwk.UnschedulableAndUnresolvable {
@@ -89,7 +89,7 @@ func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusRead
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
-// NotYet implements preemption.Devices. After a restart, what the pod waits for is found out again.
+// NotYet implements preemption.Devices. After a restart it determines again what the pod waits for.
 func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	nomination := d.pl.state.nominations.Of(preemptor.UID)
 	c, _ := ctx.Value(cycleInContext{}).(*cycle)
@@ -110,7 +110,7 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 	return ""
 }
 
-// followNominated has nominations end with what they are for, and takes note of priorities.
+// followNominated ends nominations when their pods are bound or gone, and tracks priorities.
 func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	registration, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {
 		s.priorities.Changed(before, after)
@@ -120,17 +120,16 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	if err != nil {
 		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
 	}
-	s.SyncWith(registration) // What is kept for whom has to be known before the first pod is tried.
+	s.SyncWith(registration) // The nominations must be known before the first pod is tried.
 	return nil
 }
 
-// keepsOn reports whether devices that a node reaches are kept for others. What is known of such a node without
-// that does not count.
+// keepsOn reports whether devices that a node reaches are kept for other pods. The node cache's answers ignore that.
 func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
 	return c.kept != nil && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept(pool.ID) })
 }
 
-// keepsOnAll reports whether that is so for all of the nodes: the pod is not likely to get what is there.
+// keepsOnAll reports whether keepsOn holds for all of the nodes: the pod is unlikely to get their devices.
 func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
 	for name := range names {
 		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {

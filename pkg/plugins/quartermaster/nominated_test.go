@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// nominatedFor is what a pod's status says after preemption, and while it is being bound.
+// nominatedFor sets the status of a pod after preemption, and while it is being bound.
 func nominatedFor(node string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status.NominatedNodeName = node }
 }
@@ -31,7 +31,8 @@ func TestNominatedByOthers(t *testing.T) {
 	})
 }
 
-// TestKeptForOthersEnds: their scheduler may not run. Who was kept from the device is told when it is not kept any more.
+// TestKeptForOthersEnds: the other scheduler may not run. A pod that was kept from the device is woken once it is no
+// longer kept.
 func TestKeptForOthersEnds(t *testing.T) {
 	t.Parallel()
 	theirs := newPod("theirs", of("other"), uses("a"), priority(10), nominatedFor("n1"))
@@ -59,8 +60,8 @@ func TestNominatedAndBeingBound(t *testing.T) {
 	})
 }
 
-// TestVictimsEndWakes: what PreEnqueue keeps out of the queue while pods are being evicted is asked about again when
-// one is gone. The queue only does that for events which the plugin has registered.
+// TestVictimsEndWakes: the queue calls PreEnqueue again for a pod that it keeps out, once one of its victims is gone.
+// It does so only for events that the plugin has registered.
 func TestVictimsEndWakes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, nil, func(t *testing.T, f *fixture) {

@@ -13,9 +13,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestNominationEndsWithPreFilter: a pod for which others were evicted is turned away by PreFilter, by this plugin or by
-// another one. What was kept for it goes to others, and the pod is not nominated any more; only while a node could be made
-// usable for it, it goes on waiting.
+// TestNominationEndsWithPreFilter: a pod for which others were evicted is rejected by PreFilter of this plugin or of
+// another one. Its devices are no longer kept, and its nomination ends, unless an eviction could make its node usable.
 func TestNominationEndsWithPreFilter(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -58,7 +57,7 @@ func TestNominationEndsWithPreFilter(t *testing.T) {
 	}
 }
 
-// attemptPostFilter tries a pod up to PostFilter, as the scheduler does, and says whether PreFilter turned it away.
+// attemptPostFilter tries a pod up to PostFilter, as the scheduler does, and returns whether PreFilter rejected it.
 func attemptPostFilter(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Pod) (*fwk.PostFilterResult, bool) {
 	t.Helper()
 	state, statuses := framework.NewCycleState(), framework.NewDefaultNodeToStatus()
@@ -77,7 +76,7 @@ func attemptPostFilter(t *testing.T, f *fixture, profile framework.Framework, po
 	return result, rejected.IsRejected()
 }
 
-// onlyOnBoth asks for a node that is two.
+// onlyOnBoth requires a node to have several names at once, so that none matches.
 func onlyOnBoth(names ...string) *v1.Affinity {
 	var term v1.NodeSelectorTerm
 	for _, name := range names {
@@ -86,7 +85,7 @@ func onlyOnBoth(names ...string) *v1.Affinity {
 	return &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}}
 }
 
-// endsLate has a pod that is being deleted have most of its grace period left.
+// endsLate sets the deletion of a pod to the distant future.
 func endsLate(pod *v1.Pod) {
 	pod.DeletionTimestamp = new(metav1.NewTime(time.Now().AddDate(1000, 0, 0)))
 }

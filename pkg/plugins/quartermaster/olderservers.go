@@ -6,7 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 )
 
-// olderServers is what claims of older servers need of the plugin.
+// olderServers returns the parts of the plugin that handling claims of older servers requires.
 func (pl *Quartermaster) olderServers() legacy.Scheduler {
 	return legacy.Scheduler{
 		Claims:  pl.claims,
@@ -18,7 +18,7 @@ func (pl *Quartermaster) olderServers() legacy.Scheduler {
 	}
 }
 
-// support has the plugin deal with claims of older servers.
+// support enables the handling of claims of older servers.
 func (pl *Quartermaster) support(mode *legacy.Mode) {
 	pl.legacy = mode
 	if mode.Resolves() {

@@ -94,7 +94,7 @@ func TestOverdraftsAreReported(t *testing.T) {
 	}
 }
 
-// TestNoReportOfAShortOverdraft: claims of ours that yield are nobody's concern.
+// TestNoReportOfAShortOverdraft: a claim that yields in time is not reported.
 func TestNoReportOfAShortOverdraft(t *testing.T) {
 	t.Parallel()
 	counters, devices := partitions()
@@ -118,8 +118,8 @@ func share(pool, device, id, memory string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-// TestLoweredCapacity: if a driver lowers what many claims share, each of them and each pod
-// is told once. Before, there was an event for each two of them, each time one of them came.
+// TestLoweredCapacity: if a driver lowers a capacity that many claims share, each claim and each pod gets one event,
+// not one for each pair of claims.
 func TestLoweredCapacity(t *testing.T) {
 	t.Parallel()
 	const claims, left = 30, 10

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestWhoTakesPart: what other schedulers have written tells which of them look. For those,
-// nobody waits. What users can write tells nothing.
+// TestWhoTakesPart: the writes of other schedulers show which of them take part in the protocol. PreBind does not wait
+// for those. Fields that users can write prove nothing.
 func TestWhoTakesPart(t *testing.T) {
 	t.Parallel()
 	theirs := func(claim, pool, device, pod string) func(*fixture) {
@@ -89,8 +89,8 @@ func TestWhoTakesPart(t *testing.T) {
 	}
 }
 
-// TestWhoTookPart: a scheduler that is exchanged leaves pods behind, which still get updates.
-// They tell nothing of the one that has its name now, however often and however much later.
+// TestWhoTookPart: a replaced scheduler leaves pods behind, which still get updates. They prove nothing about the
+// current scheduler of that name, however often and late they come.
 func TestWhoTookPart(t *testing.T) {
 	t.Parallel()
 	old := boundTo(newPod("first", of("other"), template("gpu"), made("gpu", "made")), "n1")

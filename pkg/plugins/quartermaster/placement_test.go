@@ -38,8 +38,8 @@ func roomyNodes(n, used int) []runtime.Object {
 	return plus(objects, gpus("held", 1).Allocated(name, "gpu-0"), gpus("mine", 1).Obj(), gpus("two", 2).Obj())
 }
 
-// TestBestNodesAreNamed: with more nodes than are looked at, the one that is used in part is always
-// among those that PreFilter names, gets all points, and is chosen with its other GPU.
+// TestBestNodesAreNamed: among more nodes than Filter looks at, the one in use in part is always among those that
+// PreFilter returns, gets all points, and is chosen with its other GPU.
 func TestBestNodesAreNamed(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -65,8 +65,8 @@ func TestBestNodesAreNamed(t *testing.T) {
 	})
 }
 
-// TestOthersThanTheBest: nodes that the pod may not be on are not named, and if those that are will not do
-// for another plugin, the pod is tried again on all nodes, without anybody being evicted.
+// TestOthersThanTheBest: nodes on which the pod may not be are not returned. If another plugin rejects the returned
+// ones, the pod is tried again on all nodes, without evictions.
 func TestOthersThanTheBest(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -87,7 +87,7 @@ func TestOthersThanTheBest(t *testing.T) {
 	})
 }
 
-// TestSpreadWhereConfigured: a class of its own strategy goes to nodes that nobody uses.
+// TestSpreadWhereConfigured: a class with its own strategy prefers unused nodes.
 func TestSpreadWhereConfigured(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -101,7 +101,7 @@ func TestSpreadWhereConfigured(t *testing.T) {
 	})
 }
 
-// TestSaysWhatItChose: node, devices, what they cost, and the node that came second.
+// TestSaysWhatItChose: the log has the node, devices, their cost, and the second best node.
 func TestSaysWhatItChose(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
@@ -118,7 +118,7 @@ func TestSaysWhatItChose(t *testing.T) {
 	})
 }
 
-// TestLearnsOncePerPod: however often a pod is tried, it counts once, also if it fits nowhere.
+// TestLearnsOncePerPod: a pod counts once, however often it is tried, even if it fits nowhere.
 func TestLearnsOncePerPod(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(roomyNodes(2, 1), gpus("many", 3).Obj()), func(t *testing.T, f *fixture) {
@@ -133,8 +133,8 @@ func TestLearnsOncePerPod(t *testing.T) {
 	})
 }
 
-// TestWhatNoNodeHasIsNotLearnt: of a pod that fits nowhere it counts what it asks for, unless no node would do if
-// nobody else was there.
+// TestWhatNoNodeHasIsNotLearnt: the requests of a pod that fits nowhere count, unless no node would be large enough
+// without other pods.
 func TestWhatNoNodeHasIsNotLearnt(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(roomyNodes(2, 1), gpus("many", 3).Obj(), gpus("more", 3).Obj()), func(t *testing.T, f *fixture) {
@@ -151,8 +151,8 @@ func TestWhatNoNodeHasIsNotLearnt(t *testing.T) {
 	})
 }
 
-// TestLearnsFromDevicesThatMatch: which part of a device a pod asks for that fits nowhere is looked up where there
-// are such devices.
+// TestLearnsFromDevicesThatMatch: for a pod that fits nowhere, the requested part of a device is computed from matching
+// devices.
 func TestLearnsFromDevicesThatMatch(t *testing.T) {
 	t.Parallel()
 	objects := plus(gpuNodes(1), builder.Class("nic", `device.driver == "nic.example.com"`))
@@ -192,8 +192,8 @@ func TestLearnsFromDevicesThatMatch(t *testing.T) {
 	})
 }
 
-// TestNobodyIsEvictedForAnAttemptOnTheBest: if the best nodes will not do for another plugin, whether others will is
-// found out by an attempt on all of them. What such an attempt comes to, preemption may hear.
+// TestNobodyIsEvictedForAnAttemptOnTheBest: if another plugin rejects the best nodes, an attempt on all nodes shows
+// whether the others fit. Only after that may preemption run.
 func TestNobodyIsEvictedForAnAttemptOnTheBest(t *testing.T) {
 	t.Parallel()
 	objects := roomyNodes(150, 77)
@@ -244,7 +244,8 @@ func TestSeedsFromPodsThatExist(t *testing.T) {
 	})
 }
 
-// TestFullNodesFirst: a pod that needs neither CPU nor memory goes where none is left: nobody else can use the devices.
+// TestFullNodesFirst: a pod that needs neither CPU nor memory goes to a node without any: no other pod can use the
+// devices.
 func TestFullNodesFirst(t *testing.T) {
 	t.Parallel()
 	objects := roomyNodes(4, 1)
@@ -257,7 +258,7 @@ func TestFullNodesFirst(t *testing.T) {
 			node.Status.Allocatable = builder.Resources("cpu", "2", "memory", "4Gi", "pods", "110")
 		}
 	}
-	for i := range 20 { // From these it is known that devices are wanted with CPU and memory.
+	for i := range 20 { // They show that pods request devices together with CPU and memory.
 		name := fmt.Sprintf("old-%d", i)
 		pod := newPod(name, uses(name), builder.Container("c", "cpu", "2", "memory", "4Gi"))
 		pod.Spec.NodeName = "elsewhere"

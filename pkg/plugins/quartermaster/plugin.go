@@ -48,7 +48,7 @@ type Quartermaster struct {
 	features feature.Features
 	solver   *allocator.Solver
 	writer   *claimwriter.Writer
-	// consumerLimit is how many consumers a claim can have.
+	// consumerLimit returns the maximum number of consumers of a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
 	takeover      *takeover.Pause
@@ -62,33 +62,31 @@ type Quartermaster struct {
 	events        *requeue.Events
 	contest       *contest.Contest
 	commits       *commitrunner.Runner
-	// holders knows who holds devices, and preemption has pods evicted for that.
+	// holders finds the pods that hold devices, and preemption evicts them.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
 	planner    *preemption.Planner
 	release    *release.Release
 	leftovers  *leftover.Remover
-	// groupRun is set while kube-scheduler tries whether a group would fit without others.
+	// groupRun is set during a dry run of preemption for a group.
 	groupRun *groupRun
-	// devices has pods wait for binding conditions. They do so only if bindingConditions is
-	// set: with both feature gates.
+	// devices lets pods wait for binding conditions. It is used only if bindingConditions is set, which takes both
+	// feature gates.
 	devices           *bindingcondition.Waiter
 	bindingConditions bool
-	// failures has the devices that did not get ready for pods.
+	// failures remembers the devices that did not get ready for pods.
 	failures *bindingcondition.Failures
-	// stopping ends when the scheduler does.
+	// stopping ends when the scheduler stops.
 	stopping context.Context
-	// legacy is nil if the server has everything in v1.
+	// legacy is nil if the server serves everything in v1.
 	legacy *legacy.Mode
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
-	// attemptBudget bounds what an attempt may wait for selectors to be evaluated, on all
-	// nodes together.
+	// attemptBudget limits the time that an attempt waits for the evaluation of selectors, on all nodes together.
 	attemptBudget time.Duration
-	// storesExtended reports whether the API server may store what is written about
-	// extended resources.
+	// storesExtended reports whether the API server may store the status fields about extended resources.
 	storesExtended func() bool
-	// claims knows the claims of pods.
+	// claims looks up the claims of pods.
 	claims *podclaims.Claims
 	nodes  corelisters.NodeLister
 }
@@ -111,8 +109,7 @@ var (
 	_ fwk.SignPlugin               = &Quartermaster{}
 )
 
-// New makes the plugin. It can be used with app.WithPlugin and in a
-// frameworkruntime.Registry.
+// New returns the plugin. It can be passed to app.WithPlugin or registered in a frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	args, err := arguments.Parse(configured, features)
@@ -144,7 +141,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	return traced.Around(pl, tracer, handle.ProfileName()), nil
 }
 
-// newPlugin makes a plugin that does not hear of anything yet.
+// newPlugin returns a plugin that does not receive events yet.
 func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Features, handle fwk.Handle, state *shared) *Quartermaster {
 	supported := arguments.AllocatorFeatures(features)
 	client, manager := handle.ClientSet(), handle.SharedDRAManager()
@@ -158,7 +155,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 			Evaluator:  state.Memory.NewEvaluator(arguments.CELFeatures(features)),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
-			// What devices take of their node cannot be accounted for from outside kube-scheduler.
+			// Only kube-scheduler itself can account for what devices take of their node.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
 		consumerLimit: apiversions.ConsumerLimit(client),
@@ -194,7 +191,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	return pl
 }
 
-// follow has the plugin hear of events and do, until the context ends, what no attempt waits for.
+// follow registers the plugin's event handlers and starts its background work, until the context ends.
 func (pl *Quartermaster) follow(ctx context.Context) error {
 	pods := pl.handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	if err := pl.claims.IndexPods(pods, clusterstate.PodsByClaim); err != nil {

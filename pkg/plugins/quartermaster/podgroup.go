@@ -16,12 +16,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// groupCycle is what the plugin knows about a PodGroup during one attempt to schedule its pods
-// together.
+// A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
 type groupCycle = podgroup.Attempt[*cycle]
 
-// groupCycleOf returns the state of the pod's group, nil unless the scheduler is just
-// trying the group as a whole.
+// groupCycleOf returns the state of the pod's group, nil unless the scheduler is trying the group as a whole.
 func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 	if !pl.features.EnableGenericWorkload {
 		return nil, nil
@@ -38,7 +36,7 @@ func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 	return group, err
 }
 
-// groupCycleIn returns what groupCycleOf has stored, nil if nothing was.
+// groupCycleIn returns the state that groupCycleOf has stored, nil if there is none.
 func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 	data, err := state.Read(cycleKey)
 	if errors.Is(err, fwk.ErrNotFound) {
@@ -54,8 +52,8 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 	return group, nil
 }
 
-// plannedFor returns what is planned for a claim without allocation, and whether a pod can use it: only members of the
-// group for which it was planned in this attempt can.
+// plannedFor returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
+// members of the group for which this attempt planned it can.
 func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle) (planned *resourceapi.AllocationResult, usable bool) {
 	inFlight := pl.state.Ledger.InFlight(claim)
 	switch {
@@ -70,8 +68,8 @@ func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCy
 	return inFlight, group != nil && group.Planned(claim, inFlight)
 }
 
-// wantsShared notes that the pod needs what is planned for others of its group. Nothing of
-// that lasts if the group does not fit, and then it matters which devices there are.
+// wantsShared records that the pod needs the shared claims that are planned for its group. If the group does not fit,
+// these plans are dropped, and free devices may help the pod.
 func (pl *Quartermaster) wantsShared(c *cycle) {
 	var missing []*resourceapi.ResourceClaim
 	shared := false
@@ -89,8 +87,8 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 	}
 }
 
-// keepForGroup remembers what was reserved for a pod, so that it gets the same again, and lets
-// other members of its group use it.
+// keepForGroup remembers the plan reserved for a pod, so that the pod gets the same again, and lets other members of
+// its group use it.
 func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.AllocationResult) {
 	if plan != nil {
 		c.setPlan(node, plan)
@@ -102,7 +100,7 @@ func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.
 	}
 }
 
-// forgetForGroup is called after the pod's Unreserve: what has no users any more is not planned.
+// forgetForGroup must be called after the pod's Unreserve: it removes the plans of claims without users.
 func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 	for _, podClaim := range c.claims {
 		if pl.state.Ledger.InFlight(podClaim.Object.UID) == nil {
@@ -111,7 +109,7 @@ func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 	}
 }
 
-// setPlan stores what the task gets on a node.
+// setPlan stores the task's allocations on a node.
 func (c *cycle) setPlan(node string, plan []resourceapi.AllocationResult) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -121,17 +119,17 @@ func (c *cycle) setPlan(node string, plan []resourceapi.AllocationResult) {
 	c.plans[node] = plan
 }
 
-// errUndoing is why a pod cannot use a claim of its group for the moment.
+// errUndoing is the reason why a pod cannot use a claim of its group for now.
 var errUndoing = errors.New("what an earlier attempt wrote into the claim could not be undone yet; " +
 	"waiting for the API server to accept that")
 
-// reserveShared is what Reserve does besides the pod's own plan: the pod joins those that
-// rely on what was planned for others of its group, and, when the group as a whole is
-// known to fit, those that use the claims of the group.
+// reserveShared completes Reserve besides the pod's own plan. It joins the pod to the plans for claims that it shares
+// with others of its group. Once the group as a whole is known to fit, it also joins the pod to the users of the
+// group's claims.
 func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
 	if pl.features.EnableGenericWorkload && podgroup.NameOf(pod) != "" && !pl.waiting.Exists(pod) {
-		// The scheduler would keep it, and its devices, until the time is up that a gang
-		// gets to become complete: who was deleted before it began to wait is not missed.
+		// The scheduler would keep the pod and its devices until the time for completing a gang has passed: it does not
+		// notice the deletion of a pod that has not begun to wait.
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))
 	}
 	for _, podClaim := range c.claims {
@@ -152,13 +150,12 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 	return nil
 }
 
-// isBound asks the server whether the pod is on a node.
+// isBound asks the server whether the pod is bound to a node.
 func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
 	return podclaims.IsBound(ctx, pl.handle.ClientSet(), pod)
 }
 
-// isNeeded reports whether a pod that is bound needs the reservation under which the pod
-// has written to the claim.
+// isNeeded reports whether a bound pod needs the reservation that the pod has written to the claim.
 func (pl *Quartermaster) isNeeded(ctx context.Context, pod *v1.Pod, claim *commitrunner.Claim) (bool, error) {
 	if claim.Group != nil {
 		return podclaims.IsMemberBound(ctx, pl.handle.ClientSet(), pod, claim.Object.Name)
@@ -166,8 +163,8 @@ func (pl *Quartermaster) isNeeded(ctx context.Context, pod *v1.Pod, claim *commi
 	return pl.isBound(ctx, pod)
 }
 
-// setGroups finds out which of the pod's claims get reserved for its PodGroup. It fails if
-// that cannot be known, or if the claim cannot be used for the moment.
+// setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such
+// a claim cannot be used for now.
 func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 	name := podgroup.NameOf(pod)
 	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {

@@ -16,14 +16,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// PostFilter runs when no node fits. If that is because a claim is allocated where the
-// pod cannot run, or its devices do not get ready, and nobody else uses it, then it is
-// deallocated: the next attempt can allocate it elsewhere. One claim is enough for
-// an attempt. Its update is the event that wakes the pod.
+// PostFilter runs when no node fits. If a claim is the reason, because it is allocated where the pod cannot run or its
+// devices do not get ready, and no other consumer uses it, then PostFilter deallocates it: the next attempt can
+// allocate it elsewhere. It deallocates at most one claim per attempt. The update of the claim is the event that wakes
+// the pod.
 //
-// After that, as after finding a node that would do, it says Success: the pod can be made
-// schedulable, and the plugins after this one, such as preemption, do not get their turn.
-// Otherwise pods would be evicted for one that has a way of its own by then.
+// After that, and after finding a node that would fit, it returns Success: the pod can become schedulable, and later
+// plugins, for example preemption, do not run. Otherwise they would evict pods although the pod may fit without that.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	defer pl.state.turns.Rejected(pod)
 	if result, status := pl.postFilterGang(ctx, cs, pod); status != nil {
@@ -33,7 +32,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if err != nil {
 		return nil, failed(err)
 	}
-	if c == nil { // PreFilter has turned the pod away.
+	if c == nil { // PreFilter has rejected the pod.
 		return pl.unlessUsable(pod, statuses), fwk.NewStatus(fwk.Unschedulable)
 	}
 	if task := c.usualTask(); task != nil && c.pod.Learn() {
@@ -41,8 +40,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	}
 	switch {
 	case c.narrowedToBest:
-		// That others will not do either is for an attempt on all nodes to find out. Whoever rejects them
-		// has to be among the plugins that rejected the pod, or no event of theirs would wake it.
+		// Only an attempt on all nodes shows whether other nodes fit. Plugins that reject these must be among the
+		// plugins that rejected the pod, or their events would not wake it.
 		pl.lookEverywhere(ctx, c, pod)
 		return nil, podstatus.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
 	case c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
@@ -84,8 +83,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	return pl.preempt(ctx, cs, c, pod, statuses)
 }
 
-// unlessBroken ends the nomination of a pod for whose claim a scheduler has waited in vain: kube-scheduler would try no other node
-// as long as that one will do.
+// unlessBroken ends the nomination of a pod if the devices of its claim did not get ready: kube-scheduler would try no
+// other node as long as the nominated node fits.
 func unlessBroken(podClaim *podClaim) *fwk.PostFilterResult {
 	if podClaim.Broken == nil {
 		return nil
@@ -93,15 +92,15 @@ func unlessBroken(podClaim *podClaim) *fwk.PostFilterResult {
 	return framework.NewPostFilterResultWithNominatedNode("")
 }
 
-// lookEverywhere has the pod tried again at once, on all nodes.
+// lookEverywhere reactivates the pod at once, to be tried on all nodes.
 func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.Pod) {
 	c.pod.LookEverywhere()
 	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
-// free deallocates a claim that nobody but the consumer may use, for the sake of a pod. It returns false, and leaves the
-// claim alone, if the claim is reserved for the consumer and the server says that this one is on a node: the answer to a
-// binding was lost, and the informer does not know the binding yet.
+// free deallocates a claim for a pod, if only the consumer may use it. It returns false, and leaves the claim alone, if
+// the claim is reserved for the consumer and the server says that the consumer is bound: the response to a binding was
+// lost, and the informer has not seen the binding yet.
 func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) (bool, error) {
 	if len(podClaim.Object.Status.ReservedFor) > 0 {
 		if bound, err := pl.isNeeded(ctx, pod, &podClaim.Claim); err != nil || bound {
@@ -117,19 +116,19 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 	if err != nil {
 		return false, fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err)
 	}
-	if freed != nil { // Else it is gone, and so is its allocation.
+	if freed != nil { // Otherwise the claim is gone, and its allocation with it.
 		pl.state.Freed(pl.state.Ledger.Observe(freed))
 	}
 	return true, nil
 }
 
-// inTheWay reports whether the claim is what keeps the pod from nodes. As long as it is not
-// known of a node on which it can be used whether there are devices for the others, it is not.
+// inTheWay reports whether the claim keeps the pod from nodes. It returns false while a node on which the claim can be
+// used may still have devices for the pod's other claims.
 func (c *cycle) inTheWay(podClaim *podClaim) bool {
 	return c.unavailable[podClaim] && (podClaim.Broken != nil || !c.undecided.Load())
 }
 
-// onlyFor reports whether nobody but the consumer, a pod or a group, uses the claim.
+// onlyFor reports whether the claim has no consumers other than the given pod or group.
 func onlyFor(podClaim *podClaim, only types.UID) bool {
 	for _, consumer := range podClaim.Object.Status.ReservedFor {
 		if consumer.UID != only {

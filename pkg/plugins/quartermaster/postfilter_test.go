@@ -48,8 +48,8 @@ func TestPostFilter(t *testing.T) {
 	}
 }
 
-// TestPostFilterWhileEvaluating: a claim that can be used on one node only stays allocated as
-// long as it is not known whether there are devices for the other claim there.
+// TestPostFilterWhileEvaluating: a claim that can be used on only one node stays allocated while it is unknown whether
+// the other claim finds devices there.
 func TestPostFilterWhileEvaluating(t *testing.T) {
 	t.Parallel()
 	here := with(gpus("here", 1).Allocated("n1", "other"), onNode("n1"))
@@ -100,7 +100,7 @@ func TestPostFilterFreesOneClaim(t *testing.T) {
 	})
 }
 
-// TestPostFilterOnStaleState: what the plugin saw is not what the server has.
+// TestPostFilterOnStaleState: the plugin's state differs from the server's.
 func TestPostFilterOnStaleState(t *testing.T) {
 	t.Parallel()
 	elsewhere := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))

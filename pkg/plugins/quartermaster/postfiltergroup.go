@@ -18,17 +18,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter
-// it deallocates claims that stand in the way and that nobody uses, one for each pod.
-// If there is a pod for which it finds none, and no pod of the group is on a node, the
-// claims of the group are next: what an attempt that came to nothing has left behind must
-// not decide where the group goes, nor hold devices for it.
+// PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter it deallocates unused claims
+// that are in the way, one for each pod. If it finds none for some pod, and no pod of the group is on a node, it
+// releases claims of the group: the results of a failed attempt must not decide where the group goes, nor keep devices
+// for it.
 //
-// If there is nothing of the kind, pods of lower priority may have to go, see preemptForGroup.
+// If there are no such claims, pods of lower priority may have to go; see preemptForGroup.
 //
-// After that it says UnschedulableAndUnresolvable, which ends the turn of PostFilter plugins:
-// nobody is to be evicted for a group that has a way of its own by then. (Success would have
-// to come with nominations.)
+// After a release it returns UnschedulableAndUnresolvable, so that later PostFilter plugins do not run: they must not
+// evict pods for a group that may fit without that. (Success would require nominations.)
 func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	nothing := fwk.NewStatus(fwk.Unschedulable)
 	if info.GetType() == fwk.CompositePodGroupKeyType || len(info.GetUnscheduledPods()) == 0 || pl.isTopologyAware(info) {
@@ -61,16 +59,15 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 	return nil, podstatus.Newf(fwk.UnschedulableAndUnresolvable, "released to find devices elsewhere: claims %s", strings.Join(freed, " "))
 }
 
-// isTopologyAware reports whether nodes are chosen for the group as a whole: what keeps
-// its pods from some nodes then need not be what keeps the group from the cluster.
+// isTopologyAware reports whether nodes are chosen for the group as a whole: the reason why its pods do not fit on some
+// nodes may then not be the reason why the group does not fit in the cluster.
 func (pl *Quartermaster) isTopologyAware(info fwk.PodGroupInfo) bool {
 	podGroup := info.GetPodGroup()
 	return pl.features.EnableTopologyAwareWorkloadScheduling && podGroup != nil && podGroup.Spec.SchedulingConstraints != nil
 }
 
-// freeForMembers deallocates for each pod one claim that is allocated where the pod cannot
-// run, and that nobody else uses. It returns which ones, and whether there is a pod for
-// which it found none.
+// freeForMembers deallocates, for each pod, one claim that is allocated where the pod cannot run and that no other
+// consumer uses. It returns the names of these claims, and whether it found none for some pod.
 func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, pods []*v1.Pod) (freed []string, stuck bool, err error) {
 	done := sets.New[types.UID]()
 	for _, pod := range pods {
@@ -106,20 +103,19 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				freed = append(freed, fmt.Sprintf("that of pod %s for extended resources", pod.Name))
 			}
 		}
-		// As long as that is being found out, it is not known that the pod fits nowhere.
+		// While Filter is undecided, the pod may still fit.
 		stuck = stuck || !found && !c.undecided.Load()
 	}
 	return freed, stuck, nil
 }
 
-// inUseByGroup reports whether pods that are just being bound use a claim of their group.
+// inUseByGroup reports whether pods that are being bound use a claim of their group.
 func (pl *Quartermaster) inUseByGroup(podClaim *podClaim) bool {
 	return podClaim.Group != nil && pl.groups.InUse(podClaim.Object.UID)
 }
 
-// freeOfGroup releases a claim of the group that is allocated where one of the pods
-// cannot run, or else all those that are reserved for the group. It does nothing if a pod
-// of the group is on a node or about to be.
+// freeOfGroup releases one claim of the group that is allocated where one of the pods cannot run, or else all claims
+// that are reserved for the group. It does nothing if a pod of the group is on a node or about to be.
 func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, info fwk.PodGroupInfo) (freed []string, err error) {
 	known, err := pl.handle.PodGroupManager().PodGroupStates().Get(info.GetNamespace(), info.GetName())
 	if err != nil {
@@ -146,7 +142,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		}
 	}
 	for _, claim := range podgroup.Reserved(podGroup, pl.claims.Claim) {
-		// Those in use are just being written to.
+		// Claims in use are being written.
 		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
 			continue
 		}

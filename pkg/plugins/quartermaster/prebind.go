@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 )
 
-// PreBindPreFlight tells the scheduler whether there is anything to write. If there is, requests for the pod begin, unless
-// plugins have it wait at Permit.
+// PreBindPreFlight tells the scheduler whether there is anything to write. If there is, the pod counts as writing from
+// now on, unless it waits at Permit.
 func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
 	result := &fwk.PreBindPreFlightResult{AllowParallel: true}
 	c, err := cycleOf(cs)
@@ -27,13 +27,12 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	return result, nil
 }
 
-// PreBind writes allocations and reservations, then makes sure that nobody else holds the
-// same, and waits until the devices are ready. When it returns success, the server has
-// confirmed for every claim that it is allocated as planned and reserved for the pod, also
-// for claims that looked like that already: what we saw may be old. If it fails, the
-// scheduler calls Unreserve.
+// PreBind writes allocations and reservations, then makes sure that no other claim holds the same devices, and waits
+// until the devices are ready. When it returns success, the server has confirmed for each claim that it is allocated as
+// planned and reserved for the pod, even if the claim looked like that before: the informer's state may be old. If it
+// fails, the scheduler calls Unreserve.
 //
-// A pod of a gang then waits for the others of it to get as far.
+// A pod of a gang then waits until the gang's other pods have got as far.
 func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	if status := pl.preBind(ctx, cs, pod, node); !status.IsSuccess() {
 		return status
@@ -44,7 +43,7 @@ func (pl *Quartermaster) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	return nil
 }
 
-// preBind is PreBind for one pod.
+// preBind implements PreBind for one pod.
 func (pl *Quartermaster) preBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -66,8 +65,8 @@ func (pl *Quartermaster) preBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	return nil
 }
 
-// PostBind ends the pod's use of claims that are reserved for its group, and the
-// negotiation about claims that controllers allocate.
+// PostBind ends the pod's use of claims that are reserved for its group, and its negotiation about claims that
+// controllers allocate.
 func (pl *Quartermaster) PostBind(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	defer pl.state.gangs.Bound(cs)
 	c, err := cycleOf(cs)

@@ -110,8 +110,7 @@ func TestPreBindWrites(t *testing.T) {
 	}
 }
 
-// TestPreBindIsKnownAtOnce: whoever comes next sees the write, whether or not the
-// informer has delivered it.
+// TestPreBindIsKnownAtOnce: the next attempt sees the write, whether or not the informer has delivered it.
 func TestPreBindIsKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
@@ -134,9 +133,8 @@ func TestPreBindIsKnownAtOnce(t *testing.T) {
 	})
 }
 
-// TestPreBindBeginsWithWhatIsKnown: three pods that share a claim are filtered before the
-// first of them is reserved. What the first one writes is known to the others at once,
-// informers or not: no write is refused.
+// TestPreBindBeginsWithWhatIsKnown: three pods that share a claim are filtered before the first of them is reserved.
+// The other pods know the first one's writes at once, even before the informer: no write is refused.
 func TestPreBindBeginsWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	claim := with(gpus("c", 1).Allocated("n1", "gpu-1"), onNode("n1"))
@@ -154,8 +152,8 @@ func TestPreBindBeginsWithWhatIsKnown(t *testing.T) {
 	})
 }
 
-// TestPreBindRefused: what somebody else did in the meantime makes the attempt
-// fail. It must leave neither devices nor reservation behind.
+// TestPreBindRefused: a change by another client makes the attempt fail. It must leave neither devices nor reservation
+// behind.
 func TestPreBindRefused(t *testing.T) {
 	t.Parallel()
 	allocated := with(gpus("c", 1).Allocated("n1", "gpu-0"), onNode("n1"))
@@ -212,7 +210,7 @@ func TestPreBindRefused(t *testing.T) {
 	}
 }
 
-// TestPreBindSurvives: what goes wrong on the way, but not for good.
+// TestPreBindSurvives: errors that do not last.
 func TestPreBindSurvives(t *testing.T) {
 	t.Parallel()
 	touch := func(claim *resourceapi.ResourceClaim) { claim.Labels = map[string]string{"touched": "yes"} }

@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// newHolders makes what knows who holds devices.
+// newHolders returns the Holders that finds the pods that hold devices.
 func (pl *Quartermaster) newHolders() *preemption.Holders {
 	h := &preemption.Holders{Ledger: pl.state.Ledger, Claims: pl.claims, Trying: pl.state.trying, Priority: corev1helpers.PodPriority}
 	if pl.features.EnableGenericWorkload {
@@ -25,7 +25,7 @@ func (pl *Quartermaster) newHolders() *preemption.Holders {
 	return h
 }
 
-// newPlanner makes what keeps devices for pods that are nominated.
+// newPlanner returns the Planner that keeps devices for nominated pods.
 func (pl *Quartermaster) newPlanner() *preemption.Planner {
 	return &preemption.Planner{
 		Nominations: pl.state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: pl.state.Inventory,
@@ -45,7 +45,7 @@ func (s *shared) trying(pod types.UID) *v1.Pod {
 	return nil
 }
 
-// standing says which claims are in the way of the pod for the time being only.
+// standing returns the Standing that says which claims are in the pod's way only for now.
 func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 	c.standingOnce.Do(func() {
 		var own []types.UID
@@ -60,13 +60,13 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 	return c.standing
 }
 
-// mayPreempt reports whether others may have to go for the pod.
+// mayPreempt reports whether other pods may have to be evicted for the pod.
 func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
 	return !never && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
 }
 
-// rejection is the status of a node that has no devices for the pod.
+// rejection returns the status of a node that has no devices for the pod.
 func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string, certain bool) *fwk.Status {
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
@@ -79,7 +79,8 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 	return status
 }
 
-// wouldFit reports whether there would be devices if usage were what is in use, and whether that is known: if not, they may be.
+// wouldFit reports whether the node would have devices with the given usage, and whether that is certain. If the search
+// gave up, it may have.
 func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, usage ledger.View) (fits, certain bool) {
 	site.Usage = usage
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)

@@ -126,7 +126,7 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
-// leaves has a pod be deleted, and take its time.
+// leaves marks a pod as being deleted, with time left.
 func leaves(pod *v1.Pod) {
 	pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(10, 0)), []string{"example.com/slow"}
 }

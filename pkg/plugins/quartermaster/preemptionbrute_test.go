@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// bruteWorld is a small cluster in which questions about preemption are answered by trying everything. It knows nothing
-// of the plugin.
+// bruteWorld is a small cluster in which an exhaustive search answers questions about preemption. It does not use the
+// plugin.
 type bruteWorld struct {
 	nodes   []string
 	pools   []brutePool
@@ -39,7 +39,7 @@ type bruteDevice struct {
 type bruteClaim struct {
 	name, kind string
 	count      int
-	// pool and devices are what is allocated, users those for whom it is reserved.
+	// pool and devices are the allocation, users the consumers.
 	pool    *brutePool
 	devices []string
 	users   []*brutePod
@@ -138,7 +138,7 @@ func (w *bruteWorld) below() (pods []*brutePod) {
 	return pods
 }
 
-// concerned returns those that upstream would look at if it knew of devices: those on the node, and those that hold
+// concerned returns the pods that upstream would look at if it knew devices: those on the node, and those that hold
 // devices which the node reaches.
 func (w *bruteWorld) concerned(node string) []*brutePod {
 	return slices.DeleteFunc(w.below(), func(pod *brutePod) bool {
@@ -148,13 +148,13 @@ func (w *bruteWorld) concerned(node string) []*brutePod {
 	})
 }
 
-// bruteVictims are those that upstream's way of choosing would choose for a node.
+// bruteVictims are the pods that upstream's algorithm would choose for a node.
 type bruteVictims struct {
 	pods      []*brutePod // the most important first
 	violating int
 }
 
-// moreImportant is upstream's order, but whoever leaves anyway comes last.
+// moreImportant is upstream's order, except that pods being deleted come last.
 func moreImportant(a, b *brutePod) int {
 	if a.leaves != b.leaves {
 		if a.leaves {
@@ -165,7 +165,7 @@ func moreImportant(a, b *brutePod) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.started, b.started))
 }
 
-// victims takes all away and puts back what it can do with, those first whose budgets do not allow it.
+// victims removes all pods and puts back those that need not go, first those that would violate their budgets.
 func (w *bruteWorld) victims(node string) *bruteVictims {
 	gone := w.concerned(node)
 	if !w.fits(node, gone) {
@@ -195,7 +195,7 @@ func (w *bruteWorld) victims(node string) *bruteVictims {
 	return result
 }
 
-// score is what nodes are compared by, the first difference being decisive: the least is the best.
+// score compares nodes field by field; the smallest is the best.
 func (v *bruteVictims) score() []int64 {
 	highest, sum, earliest := int64(math.MinInt64), int64(0), int64(math.MaxInt64)
 	for _, pod := range v.pods {
@@ -257,7 +257,7 @@ func (w *bruteWorld) smaller(node string, pods []*brutePod) []*brutePod {
 	return nil
 }
 
-// String describes the world for whoever has to find out what went wrong.
+// String describes the world in failure messages.
 func (w *bruteWorld) String() string {
 	var text strings.Builder
 	for _, pool := range w.pools {

@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestPreemptionRandom compares preemption in small random clusters with trying everything.
+// TestPreemptionRandom compares preemption in small random clusters with an exhaustive search.
 func TestPreemptionRandom(t *testing.T) {
 	t.Parallel()
 	const parts, worlds = 4, 400
@@ -44,12 +44,12 @@ func TestPreemptionRandom(t *testing.T) {
 	}
 }
 
-// bruteTally counts what became of worlds.
+// bruteTally counts the results of worlds.
 type bruteTally struct {
 	fit, hopeless, preempted, elsewhere, several, violating int
 }
 
-// compare has the pod tried.
+// compare tries the pod.
 func (w *bruteWorld) compare(t *testing.T, f *fixture, seen *bruteTally) {
 	profile, pod := withDefaultPreemption(f), w.preemptor()
 	f.settle()
@@ -97,7 +97,7 @@ func (w *bruteWorld) compare(t *testing.T, f *fixture, seen *bruteTally) {
 	require.ElementsMatch(t, chosen.names(), deleted, "who leaves anyway is not deleted again")
 }
 
-// judge says whether the right pods go for a pod that is nominated for a node.
+// judge checks the victims for a pod that is nominated for a node.
 func (w *bruteWorld) judge(t *testing.T, node string, chosen *bruteVictims, seen *bruteTally) {
 	for _, pod := range chosen.pods {
 		require.Less(t, pod.priority, int32(brutePriority), "pod %s was evicted", pod.name)
@@ -184,7 +184,7 @@ func (w *bruteWorld) objects() []runtime.Object {
 	return objects
 }
 
-// labelsOf has the first two nodes be in a rack.
+// labelsOf puts the first two nodes into a rack.
 func labelsOf(node string) []string {
 	if node == "n0" || node == "n1" {
 		return []string{"rack", "a"}

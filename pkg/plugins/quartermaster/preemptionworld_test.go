@@ -24,7 +24,7 @@ import (
 // priority sets a pod's priority.
 func priority(p int32) func(*v1.Pod) { return func(pod *v1.Pod) { pod.Spec.Priority = &p } }
 
-// runsOn has a pod be on a node.
+// runsOn makes a pod run on a node.
 func runsOn(node string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Spec.NodeName, pod.Status.Phase = node, v1.PodRunning }
 }
@@ -89,7 +89,7 @@ func withDefaultPreemption(f *fixture, assumed ...*v1.Pod) framework.Framework {
 	return made
 }
 
-// preempted is what comes of an attempt in which preemption has its turn.
+// preempted is the result of an attempt in which preemption runs.
 type preempted struct {
 	// node is the one that the pod is nominated for, "" if none.
 	node string
@@ -101,7 +101,7 @@ type preempted struct {
 	status  *fwk.Status
 }
 
-// preempt tries a pod on a cluster, and returns who has to go for it.
+// preempt tries a pod on a cluster, and returns the result.
 func preempt(t *testing.T, f *fixture, pod *v1.Pod) preempted {
 	t.Helper()
 	return preemptIn(t, f, withDefaultPreemption(f), pod)

@@ -8,19 +8,18 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// PreEnqueue keeps a pod out of the queue as long as its claims are not there. For
-// most pods with templates that is the normal state for a moment, so no reason
-// is reported at once; see package gate.
+// PreEnqueue keeps a pod out of the queue while any of its claims is missing. For most pods with templates that is
+// normal for a moment, so it does not report a reason at once; see package gate.
 func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
-		entry.Queue() // First, so that a claim which is made from now on is not missed.
+		entry.Queue() // First, so that a claim created from now on is not missed.
 	}
 	err := pl.claims.Check(pod)
 	pl.waiting.Lacks(pod, err != nil)
 	if err != nil {
 		pl.state.turns.Forget(pod.UID)
 		pl.gate.Add(pod)
-		// What is kept for a pod whose claim is gone is of no use to it. The queue is locked here.
+		// A pod whose claim is gone cannot use the kept devices. The queue is locked here.
 		if freed := pl.state.nominations.Drop(pod.UID); freed != nil {
 			go pl.state.Freed(freed)
 		}
@@ -28,8 +27,8 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	}
 	status := pl.preemption.PreEnqueue(ctx, pod)
 	if entry := pl.waiting.Get(pod.UID); entry != nil && !status.IsSuccess() {
-		entry.KeepOut()                     // What wakes it while its victims are being evicted wakes it in vain.
-		pl.waker.WakeIn(entry, time.Second) // Devices may be free by then, of which nothing more is told.
+		entry.KeepOut()                     // Events during the eviction of its victims would wake it in vain.
+		pl.waker.WakeIn(entry, time.Second) // Devices may be free by then, and no further event reports that.
 	}
 	if !status.IsSuccess() {
 		return status

@@ -75,8 +75,8 @@ func besideInTree(tb testing.TB) (ours, theirs fwk.PreEnqueuePlugin) {
 	return own.(fwk.PreEnqueuePlugin), inTree.(fwk.PreEnqueuePlugin)
 }
 
-// BenchmarkPreEnqueue measures both plugins in turns, so that what else the machine does
-// meets both. The metric of-in-tree is the ratio of ours to the in-tree plugin's.
+// BenchmarkPreEnqueue measures both plugins alternately, so that other load on the machine affects both. The metric
+// of-in-tree is the ratio of Quartermaster's time to the in-tree plugin's.
 func BenchmarkPreEnqueue(b *testing.B) {
 	ours, theirs := besideInTree(b)
 	const turn = 1000

@@ -87,7 +87,7 @@ func TestPreEnqueue(t *testing.T) {
 	}
 }
 
-// Where the API server has no claims, nobody should wait for one to be created.
+// If the API server has no claims, the message must not say that the pod waits for one.
 func TestPreEnqueueWithoutClaimAPI(t *testing.T) {
 	t.Parallel()
 	inCluster(t, gpuNodes(1, "n1"), func(t *testing.T, f *fixture) {

@@ -21,11 +21,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// PreFilter looks up the pod's claims and resolves those without allocation into
-// a task. It rejects the pod if no node can help, and names those that can if they
-// are few.
+// PreFilter looks up the pod's claims and prepares a task for those without an allocation. It rejects the pod if no
+// node can fit, and returns the nodes that can if they are few.
 //
-// Pods of a gang get the node and devices that are planned for all of them.
+// Pods of a gang get the node and devices in the gang's plan.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if conductor.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -43,7 +42,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	return result, status
 }
 
-// preFilterPod is PreFilter with what a pod's gang has decided.
+// preFilterPod implements PreFilter after the pod's gang is planned.
 func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	extended := pl.extendedResources(pod)
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyBacked(extended) {
@@ -62,12 +61,12 @@ func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, po
 	}
 	result, status := pl.preFilter(ctx, cs, pod, c, extended, nodes)
 	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
-		pl.waker.Reject(c.pod) // Nodes that are not named count as rejected.
+		pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
 	}
 	return result, status
 }
 
-// newCycle makes what is known at the beginning of an attempt.
+// newCycle returns the state at the beginning of an attempt.
 func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 	return &cycle{
 		takes:       noderoom.Of(pod),
@@ -78,8 +77,7 @@ func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 	}
 }
 
-// preFilter is PreFilter for pods that need devices, except that it does not note that
-// the pod was rejected.
+// preFilter implements PreFilter for pods that need devices, except for recording the rejection.
 func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedresource.Resource, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	group, err := pl.groupCycleOf(cs)
 	if err != nil {
@@ -89,7 +87,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
 		c.place = placed.Current(pl.handle.SnapshotSharedLister(), cs)
-		if c.dryRun == nil && c.place == (placed.Place{}) { // Of a domain it is to be known whether the pods fit there.
+		if c.dryRun == nil && c.place == (placed.Place{}) { // In a domain, the question is whether the pods fit there.
 			pl.planGroup(ctx, group, pod, nodes)
 		}
 	}
@@ -152,18 +150,18 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 		c.known = pl.know(ctx, c, pod, c.extended.Full().Task, c.extended.Full().Claims)
 	}
 	if c.place.SomeDevices() {
-		c.known = nil // That is of nodes with all their devices.
+		c.known = nil // The answers assume that nodes have all their devices.
 	}
 	return pl.narrow(ctx, c, pod, len(nodes)), nil
 }
 
-// isResize reports whether the pod is in the queue only because it waits to be
-// resized on its node. Its devices do not change (KEP-1287).
+// isResize reports whether the pod is in the queue only because it waits to be resized on its node. Its devices do not
+// change (KEP-1287).
 func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 	return pl.features.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod)
 }
 
-// checkClaim finds what keeps the pod from using a claim on any node.
+// checkClaim checks whether the pod can use a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
 	rules := usableclaim.Rules{
 		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
@@ -182,7 +180,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 	return result, nil
 }
 
-// prepare makes the task for the claims that have no allocation.
+// prepare prepares the task for the claims without an allocation.
 func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	if c.extended != nil {
 		return pl.prepareExtended(c)
@@ -202,7 +200,7 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	return nil
 }
 
-// prepareScore has Filter keep its plans if some may be better than others.
+// prepareScore lets Filter keep its solutions if some may be better than others.
 func (pl *Quartermaster) prepareScore(c *cycle, task *allocator.Task) {
 	if c.scored = pl.features.EnableDRAPrioritizedList && task.HasAlternatives(); c.scored {
 		c.found = make(map[string][]resourceapi.AllocationResult)

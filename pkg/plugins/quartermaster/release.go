@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
-// startReleases has claims deallocated for which preemptors wait.
+// startReleases starts the deallocation of claims that preemptors wait for.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
 	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Client: pl.handle.ClientSet(), Ours: pl.state.schedules}
 	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage)
@@ -29,8 +29,8 @@ func (s *shared) schedules(name string) bool {
 	return slices.ContainsFunc(s.profiles, func(profile *Quartermaster) bool { return profile.handle.ProfileName() == name })
 }
 
-// awaitRelease has claims deallocated for a pod as soon as nobody uses them: those that are about to be, and those of
-// the pod's victims.
+// awaitRelease requests the deallocation of claims for a pod, as soon as they have no users: those about to be
+// deallocated, and those of the pod's victims.
 func (pl *Quartermaster) awaitRelease(c *cycle, pod *v1.Pod) {
 	claims := pl.standing(c).Ending()
 	if nomination := pl.state.nominations.Of(pod.UID); nomination != nil {

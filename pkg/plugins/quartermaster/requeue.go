@@ -18,8 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// followEvents has the pods that this plugin has rejected tried again after events that may
-// help them.
+// followEvents sets up retries of pods that this plugin has rejected, after events that may help them.
 func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedIndexInformer) (err error) {
 	if pl.waiting, err = requeue.FollowPods(pods, func(pod types.UID) {
 		pl.devices.Changed.Tell(pod)
@@ -43,8 +42,8 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 	return pl.events.FollowSlices(factory.Resource().V1(), pl.state.HasTaintRules())
 }
 
-// EventsToRegister lists the events that may help a pod which this plugin has rejected, other than those that followEvents
-// has the plugin hear of itself, and those that other plugins have registered for pods of gangs.
+// EventsToRegister lists the events that may help a pod that this plugin has rejected, except for those that
+// followEvents handles, and adds the events that other plugins have registered, for pods of gangs.
 func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	hints := &queueinghint.Hints{
 		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
@@ -63,8 +62,7 @@ func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEve
 // requeueState implements requeue.State.
 type requeueState struct{ pl *Quartermaster }
 
-// RefreshClaim implements requeue.State. It also tells the pods that wait for the claim's
-// devices to get ready.
+// RefreshClaim implements requeue.State. It also wakes the pods that wait for the claim's devices to get ready.
 func (s requeueState) RefreshClaim(claim *resourceapi.ResourceClaim) {
 	s.pl.state.RefreshClaim(claim.Namespace + "/" + claim.Name)
 	s.pl.devices.Changed.Tell(claim.UID)

@@ -74,7 +74,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	return nil
 }
 
-// reservePlan puts what is planned for the pod itself in flight, and returns it.
+// reservePlan puts the plan for the pod's own claims in flight, and returns it.
 func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	plan, status := pl.plan(ctx, c, nodeName)
 	if status != nil {
@@ -99,7 +99,7 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 	c.pod.Causes.Only(waitcause.Committing)
 }
 
-// plan returns the devices for the task on the chosen node: those that it was scored for, or those that are there now.
+// plan returns the devices for the task on the chosen node: a stored plan, or the result of a new search.
 func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	if plan := c.plans[nodeName]; plan != nil && len(plan) == len(c.unallocated()) {
 		return plan, nil
@@ -109,7 +109,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
 	site := pl.valuedView(c, node)
-	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only nodescore.Choice.Tell wants to know.
+	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only nodescore.Choice.Tell needs it.
 	outcome, err := c.task.Solve(pl.searchContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):

@@ -67,8 +67,8 @@ func structuredClass(nodes *v1.NodeSelector) *v1alpha2.ResourceClass {
 		StructuredParameters: ptr.To(true), SuitableNodes: nodes}
 }
 
-// TestClaimsOfV1alpha2: pods wait for class and parameters, each with its reason, and are
-// woken when they come. What gets stored is what the server understands.
+// TestClaimsOfV1alpha2: pods wait for class and parameters, each with its reason, and are woken when these appear. The
+// stored fields are those that the server understands.
 func TestClaimsOfV1alpha2(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(oldObjects(t, "n0", "n1"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {

@@ -74,8 +74,8 @@ func TestResumeAfterFirstOfSeveralClaims(t *testing.T) {
 	})
 }
 
-// TestResumeWhereTheRestDoesNotFit: when the scheduler is back, somebody else has
-// the devices for the second claim. The first is freed and both go elsewhere.
+// TestResumeWhereTheRestDoesNotFit: after the restart, another claim has the devices for the second claim. The first
+// one is freed, and both are allocated elsewhere.
 func TestResumeWhereTheRestDoesNotFit(t *testing.T) {
 	t.Parallel()
 	objects := plus(gpuNodes(2, "n1", "n2"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("other", 1).Obj())

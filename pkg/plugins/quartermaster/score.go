@@ -9,8 +9,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 )
 
-// PreScore notes which nodes would do as far as anybody but controllers of drivers knows, and what
-// devices cost there. Pods that need no devices are left to other plugins.
+// PreScore stores the feasible nodes for the controllers of drivers to judge, and the cost of devices there. It skips
+// pods that need no devices.
 func (pl *Quartermaster) PreScore(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -24,9 +24,9 @@ func (pl *Quartermaster) PreScore(ctx context.Context, cs fwk.CycleState, _ *v1.
 	return nil
 }
 
-// Score prefers nodes on which requests get their first alternatives (KEP-4816):
-// for each request with alternatives, the more the earlier in the list. Among those that are
-// equal in that, NormalizeScore prefers the ones where the devices cost the least.
+// Score prefers nodes on which requests get their first alternatives (KEP-4816): for each request with alternatives,
+// the earlier the alternative in the list, the higher the score. Among equal nodes, NormalizeScore prefers those where
+// the devices cost the least.
 func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, nodeInfo fwk.NodeInfo) (int64, *fwk.Status) {
 	c, err := cycleOf(cs)
 	if err != nil {
@@ -35,14 +35,14 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 	if c == nil {
 		return 0, nil
 	}
-	// Without alternatives in the task, it makes no other difference.
+	// Without alternatives in the task, all nodes have the same score.
 	if !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
 		return 0, nil
 	}
 	return c.merit(nodeInfo.Node().Name), nil
 }
 
-// merit says how early the alternatives come that a node has for the pod; 0 if that is not known.
+// merit returns the score of the alternatives that a node has for the pod; 0 if they are not known.
 func (c *cycle) merit(node string) (merit int64) {
 	plan := c.found[node]
 	for _, podClaim := range c.claims {

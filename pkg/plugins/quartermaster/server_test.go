@@ -47,7 +47,7 @@ type fault struct {
 	on string
 	// claim restricts the fault to the claim of that name, unless it is empty.
 	claim string
-	// before is what somebody else does before the request is looked at.
+	// before runs before the server handles the request.
 	before func()
 	// applied says that the request takes effect although the answer is err.
 	applied bool
@@ -82,8 +82,7 @@ func (s *server) fail(faults ...fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// silenceClaims has watches of claims that begin from now on show nothing. What a list shows
-// is all that is known through them.
+// silenceClaims makes new watches of claims show nothing. Their users then know only what a list shows.
 func (s *server) silenceClaims() {
 	s.client.PrependWatchReactor("resourceclaims", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, watch.NewFake(), nil
@@ -182,8 +181,8 @@ func (s *server) put(sent *resourceapi.ResourceClaim, on string) (*resourceapi.R
 	return claim, s.client.Tracker().Update(claimsResource, claim, claim.Namespace)
 }
 
-// recordManager notes who owns the allocation, as the API server does: whoever sends one
-// through the clientset is the plugin. What others put there has no manager.
+// recordManager records the manager of the allocation, as the API server does: requests through the clientset are the
+// plugin's. Allocations of tests have no manager.
 func recordManager(claim, sent *resourceapi.ResourceClaim) {
 	switch {
 	case sent.Status.Allocation == nil:
@@ -225,7 +224,7 @@ func (s *server) resourceOf(obj runtime.Object) (schema.GroupVersionResource, in
 	return plural, accessor
 }
 
-// create, replace and remove are what other clients do, unconditionally.
+// create, replace and remove act like other clients, unconditionally.
 func (s *server) create(obj runtime.Object) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -258,7 +257,7 @@ func (s *server) claim(name string) *resourceapi.ResourceClaim {
 	return obj.(*resourceapi.ResourceClaim)
 }
 
-// changeClaim is an unconditional change by somebody else.
+// changeClaim is an unconditional change by another client.
 func (s *server) changeClaim(name string, change func(*resourceapi.ResourceClaim)) {
 	claim := s.claim(name)
 	change(claim)

@@ -27,8 +27,7 @@ func (s *server) createSent(sent *resourceapi.ResourceClaim) (*resourceapi.Resou
 	return claim, s.client.Tracker().Create(claimsResource, claim, claim.Namespace)
 }
 
-// deleteAsked deletes a claim if it is what the plugin believes it to be; with finalizers
-// it stays, marked as deleted.
+// deleteAsked deletes a claim if the preconditions hold; with finalizers it stays, marked as deleted.
 func (s *server) deleteAsked(action clienttesting.DeleteActionImpl) (*resourceapi.ResourceClaim, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -50,7 +49,7 @@ func (s *server) deleteAsked(action clienttesting.DeleteActionImpl) (*resourceap
 	return claim, s.client.Tracker().Update(claimsResource, claim, claim.Namespace)
 }
 
-// reactToPatch makes patches of a pod's status fail if it was told so.
+// reactToPatch makes patches of a pod's status fail if the test has set a fault.
 func (s *server) reactToPatch(action clienttesting.Action) (bool, runtime.Object, error) {
 	f := s.takeFault("patch/"+action.GetSubresource(), action.(clienttesting.PatchAction).GetName())
 	if f.before != nil {

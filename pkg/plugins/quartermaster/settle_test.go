@@ -13,19 +13,19 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 )
 
-// oneStep is the difference that looking only now and then makes.
+// oneStep is the error in seconds that comes from looking only at intervals.
 func oneStep(settleTime time.Duration) float64 {
 	return 1.1 * (settleTime / contest.SettleSteps).Seconds()
 }
 
-// announce is what another scheduler does before it allocates a claim.
+// announce changes a claim like another scheduler that is about to allocate it.
 func announce(claim *resourceapi.ResourceClaim) {
 	claim.Finalizers = []string{resourceapi.Finalizer}
 	recordProtection(claim)
 	recordAsTheirs(claim)
 }
 
-// theyAllocate is how the other scheduler allocates a claim.
+// theyAllocate changes a claim like another scheduler that allocates it.
 func theyAllocate(pool string, devices ...string) func(*resourceapi.ResourceClaim) {
 	return func(claim *resourceapi.ResourceClaim) {
 		allocated := claim.DeepCopy()
@@ -42,7 +42,7 @@ func recordAsTheirs(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// of makes a pod one of another scheduler.
+// of sets a pod's scheduler.
 func of(scheduler string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Spec.SchedulerName = scheduler }
 }
@@ -136,8 +136,8 @@ func TestWhereToSettle(t *testing.T) {
 	}
 }
 
-// TestSettle: a non-participating scheduler gets time to show what it has allocated, before
-// our write while it is busy, and after it; and whoever looks yields to it.
+// TestSettle: a non-participating scheduler gets time to show its allocations, before the plugin's write while it is
+// busy, and after it; the plugin's claim yields.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -192,9 +192,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleBesideBacklog: while another scheduler has announced allocations and does not
-// get them written, a plan settles for longer before it is carried out. When all is written
-// that was to be expected, it need not settle any longer.
+// TestSettleBesideBacklog: while another scheduler has announced allocations and has not written them, a plan settles
+// for longer before it is carried out. Once all expected writes are there, it need not settle any longer.
 func TestSettleBesideBacklog(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -242,7 +241,7 @@ func TestSettleBesideBacklog(t *testing.T) {
 	}
 }
 
-// TestSettleIsBounded: whatever others do, pods get bound in the end.
+// TestSettleIsBounded: pods get bound in the end, whatever other schedulers do.
 func TestSettleIsBounded(t *testing.T) {
 	t.Parallel()
 	const settleTime, claims = 100 * time.Millisecond, 100
@@ -266,8 +265,7 @@ func TestSettleIsBounded(t *testing.T) {
 	})
 }
 
-// TestUsersCannotMakePodsSettle: anybody who may create a claim may protect it as well, again
-// and again.
+// TestUsersCannotMakePodsSettle: users who may create a claim may protect it as well, repeatedly.
 func TestUsersCannotMakePodsSettle(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(conflictWorld(), gpus("before", 1).Obj()), func(t *testing.T, f *fixture) {

@@ -28,63 +28,62 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// shared is what all profiles of a scheduler have in common.
+// shared holds the state that all profiles of a scheduler share.
 type shared struct {
 	*clusterstate.State
 
-	// reporting makes one of the profiles report conflicts for all.
+	// reporting starts the reporting of conflicts once, for all profiles.
 	reporting sync.Once
-	// profiles are the plugins that share the state, profilesMutex guards them.
+	// profiles are the plugins that share the state; profilesMutex guards them.
 	profiles      []*Quartermaster
 	profilesMutex sync.Mutex
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *contenders.Registry
 
-	// guard is whether a guard is in place, and looking makes one of the profiles look.
+	// guard tracks whether a guard is in place, and looking starts that once, for all profiles.
 	guard   *presence.Presence
 	looking sync.Once
 
-	// demand learns what pods ask for.
+	// demand learns the requests of pods.
 	demand *demand.Learner
 
-	// nominations has what is kept for pods for which others were evicted.
+	// nominations holds the devices kept for nominated pods.
 	nominations *preemption.Nominations
-	// priorities are those of pods that may hold devices.
+	// priorities tracks the priorities of pods that may hold devices.
 	priorities *preemption.Priorities
 
-	// groups has the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
+	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
 
-	// turns has pods of one namespace not keep those of others from being tried.
+	// turns prevents pods of one namespace from holding up those of other namespaces.
 	turns *gate.Turns
 
-	// claimEvents is the limit for events about claims.
+	// claimEvents limits the events about claims.
 	claimEvents *claimevents.Limit
 
-	// gangs has pods of PodGroups of scheduler-plugins scheduled together; podGroups are these, and podGroupStatus tells how
-	// they are, nil without a server.
+	// gangs schedules pods of PodGroups of scheduler-plugins together; podGroups holds these PodGroups, and
+	// podGroupStatus writes their status; it is nil without a server.
 	gangs          *conductor.Conductor
 	podGroups      *coscheduling.Groups
 	podGroupStatus *status.Controller
-	// conducting has one of the profiles do for all what gangs need in the background.
+	// conducting starts the background work for gangs once, for all profiles.
 	conducting sync.Once
 
-	// failures has the devices that did not get ready for pods.
+	// failures remembers the devices that did not get ready for pods.
 	failures *bindingcondition.Failures
 
 	// offers is nil without extended resources.
 	offers *extendedresource.Offers
 }
 
-// states has what is shared for each informer factory: a scheduler has one.
+// states holds the shared state by informer factory; each scheduler has one factory.
 var states = struct {
 	sync.Mutex
 	byFactory map[informers.SharedInformerFactory]*shared
 }{byFactory: make(map[informers.SharedInformerFactory]*shared)}
 
-// StateOf returns what the profiles of the scheduler with these informers know of the cluster, nil if
-// none of them has the plugin.
+// StateOf returns the cluster state of the scheduler with these informers, nil if none of its profiles has the plugin.
 func StateOf(factory informers.SharedInformerFactory) *clusterstate.State {
 	states.Lock()
 	defer states.Unlock()
@@ -94,14 +93,14 @@ func StateOf(factory informers.SharedInformerFactory) *clusterstate.State {
 	return nil
 }
 
-// forget drops what profiles share whose scheduler has ended: the process may go on, with another one.
+// forget drops the state of a scheduler that has ended: the process may continue with another scheduler.
 func forget(factory informers.SharedInformerFactory) {
 	states.Lock()
 	defer states.Unlock()
 	delete(states.byFactory, factory)
 }
 
-// sharedBy returns what the profiles with that handle's informers share.
+// sharedBy returns the state that profiles with the handle's informers share.
 func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*shared, error) {
 	factory := handle.SharedInformerFactory()
 	states.Lock()
@@ -109,7 +108,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 	if state := states.byFactory[factory]; state != nil {
 		return state, nil
 	}
-	// The gate of the rules is not among the scheduler's plugin features.
+	// The gate of taint rules is not among the scheduler's plugin features.
 	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
 	known, err := clusterstate.New(factory, handle.ClientSet(), arguments.AllocatorFeatures(gates), withRules, leadership.Of(ctx))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
-// groupReservation is how a claim is reserved for the group of these tests.
+// groupReservation is the consumer reference of the group in these tests.
 var groupReservation = resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "uid-gang"}
 
 func reservedForGroup(claim *resourceapi.ResourceClaim) {
@@ -83,8 +83,8 @@ func TestGroupHasToExist(t *testing.T) {
 	})
 }
 
-// TestLastOneGivesTheGroupsClaimBack: pods fail after the claim was written. As long as
-// one of them is on its way, or bound, the claim stays.
+// TestLastOneGivesTheGroupsClaimBack: pods fail after the claim was written. While one of them is in progress, or
+// bound, the claim stays.
 func TestLastOneGivesTheGroupsClaimBack(t *testing.T) {
 	t.Parallel()
 	group, pods, objects := groupWorld(1)
@@ -131,8 +131,8 @@ func TestBoundMemberKeepsTheGroupsClaim(t *testing.T) {
 	})
 }
 
-// TestLateUndoKeepsMembersOut: the server is away when the group's claim is to be given
-// back. Nobody may rely on it before that is done.
+// TestLateUndoKeepsMembersOut: the server is down when the group's claim must be released. No pod may rely on the claim
+// before that is done.
 func TestLateUndoKeepsMembersOut(t *testing.T) {
 	t.Parallel()
 	group, pods, objects := groupWorld(1)
@@ -162,8 +162,8 @@ func TestLateUndoKeepsMembersOut(t *testing.T) {
 	})
 }
 
-// TestGroupsClaimHasLost: the devices were allocated to somebody else first. All members
-// find that out for themselves, and the last one gives the claim back.
+// TestGroupsClaimHasLost: another claim was allocated the devices first. Each member finds that out for itself, and the
+// last one releases the claim.
 func TestGroupsClaimHasLost(t *testing.T) {
 	t.Parallel()
 	group, pods, objects := groupWorld(1, gpus("conflicting", 1).Obj())

@@ -149,8 +149,8 @@ func TestRestartWithSharesAndCounters(t *testing.T) {
 	}
 }
 
-// TestDeviceThatWasShared: its driver does not offer it for sharing any more. As long as
-// somebody has a share, nobody gets it whole, whatever the share has recorded.
+// TestDeviceThatWasShared: its driver no longer offers it for sharing. While a claim has a share, no claim gets the
+// whole device, whatever the share has recorded.
 func TestDeviceThatWasShared(t *testing.T) {
 	t.Parallel()
 	objects := []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.NodeSlice("n1", builder.Device("nic").Shared()).Obj(),

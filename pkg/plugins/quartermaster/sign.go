@@ -9,13 +9,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/batch"
 )
 
-// claimsSignature is the key under which a pod is signed with the content of its claims.
+// claimsSignature is the key of the signature of a pod's claims.
 const claimsSignature = Name + ".ResourceClaims"
 
-// SignPod lets the scheduler batch pods whose claims were made from templates and ask
-// for the same (kubernetes/kubernetes#134986). A batch decides only in which order nodes are tried. Each
-// pod still passes through PreFilter and through Filter on its node, with the state of
-// devices at that moment, so no event in between can make a batch wrong.
+// SignPod lets the scheduler batch pods whose claims were created from templates and request the same devices
+// (kubernetes/kubernetes#134986). A batch determines only the order in which nodes are tried. Each pod still passes
+// PreFilter and Filter on its node, with the current state of devices, so no event in between can make a batch wrong.
 func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	return batch.Signer{Key: claimsSignature, ClaimsOf: pl.claims.Of, OfController: pl.legacy.DependsOnController}.Sign(pod)
 }

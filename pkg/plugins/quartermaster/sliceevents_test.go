@@ -110,7 +110,7 @@ func sliceCases() map[string]sliceCase {
 	}
 }
 
-// rejected has a pod tried and rejected, whether or not it would fit.
+// rejected tries a pod and records a rejection, whether or not it would fit.
 func (f *fixture) rejected(pod *v1.Pod) {
 	if a, status := f.begin(pod); status.IsSuccess() {
 		a.filter()
@@ -121,14 +121,13 @@ func (f *fixture) rejected(pod *v1.Pod) {
 	f.forget()
 }
 
-// sliceIsThere makes a slice known that was there before the event.
+// sliceIsThere adds a slice that existed before the event.
 func (f *fixture) sliceIsThere(slice *resourceapi.ResourceSlice) {
 	f.arrive(slice)
 	f.pl.state.RefreshSlice(slice.Name)
 }
 
-// sliceChanges brings a slice into its last state in the informer's store only, which is
-// before anybody hears of that.
+// sliceChanges brings a slice into its last state in the informer's store only, before any handler runs.
 func (f *fixture) sliceChanges(before, after *resourceapi.ResourceSlice) {
 	if after == nil {
 		f.leave(before)
@@ -137,7 +136,7 @@ func (f *fixture) sliceChanges(before, after *resourceapi.ResourceSlice) {
 	}
 }
 
-// TestSliceEvents also checks that the inventory shows what a pod is woken for.
+// TestSliceEvents also checks that the inventory shows the change when a pod is woken.
 func TestSliceEvents(t *testing.T) {
 	t.Parallel()
 	for name, test := range sliceCases() {
@@ -174,8 +173,8 @@ func TestSliceEvents(t *testing.T) {
 	}
 }
 
-// TestSliceUnseen: the informer has a slice, and the scheduling queue may have heard of it,
-// but an attempt comes before our own handler has had its turn, or it is under way then.
+// TestSliceUnseen: the informer has a slice, and the scheduling queue may have seen its event, but an attempt runs
+// before or while the plugin's own handler does.
 func TestSliceUnseen(t *testing.T) {
 	t.Parallel()
 	slice, pod := gpuSlice(40).Obj(), newPod("p", uses("c"))

@@ -6,18 +6,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
-// unschedulable is the status of a pod that cannot be scheduled until some event changes
-// that. Removing other pods is not such an event (where it is one, see rejection), hence
-// "unresolvable": preemption need not try.
+// unschedulable returns the status of a pod that cannot be scheduled until an event changes that. The removal of other
+// pods is not such an event (rejection handles the case where it is), hence "unresolvable": preemption need not try.
 func unschedulable(format string, args ...any) *fwk.Status {
 	return podstatus.Newf(fwk.UnschedulableAndUnresolvable, format, args...)
 }
 
-// unschedulableFor is unschedulable with a reason whose text is made when somebody reads it.
+// unschedulableFor is like unschedulable, with a reason whose text is built only when it is read.
 func unschedulableFor(reason error) *fwk.Status {
 	return podstatus.Of(fwk.UnschedulableAndUnresolvable, reason)
 }
 
-// failed is the status after something went wrong that may work the next time. The
-// scheduler tries again after a pause.
+// failed returns the status after an error that may not occur the next time. The scheduler tries again after a pause.
 func failed(err error) *fwk.Status { return podstatus.Failed(err) }

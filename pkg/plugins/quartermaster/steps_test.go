@@ -11,9 +11,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// oddNode has devices of class gpu of which eight can be had together only if their weights
-// add up to exactly total: one counter allows no more, another no less. All weights are even,
-// so that an odd total is impossible, and nothing but trying tells.
+// oddNode returns a node with devices of class gpu. Eight of them fit together only if their weights add up to exactly
+// total: one counter allows no more, another no less. All weights are even, so an odd total is impossible, and only
+// trying all combinations shows that.
 func oddNode(name string, total int) []runtime.Object {
 	const heaviest, number = 1 << 20, 8
 	slice := builder.Slice(name+"-devices").InPool(name, 1, 2).OnNode(name)
@@ -27,14 +27,14 @@ func oddNode(name string, total int) []runtime.Object {
 	return []runtime.Object{builder.Node(name), counters.Obj(), slice.Obj()}
 }
 
-// setStepBudgets is for attempts to come.
+// setStepBudgets sets the budgets of the next attempts.
 func (f *fixture) setStepBudgets(node, attempt int) {
 	f.pl.solver.StepBudget = node
 	f.pl.args.StepBudget, f.pl.args.AttemptStepBudget = ptr.To(int64(node)), ptr.To(int64(attempt))
 }
 
-// TestOddNodesDoNotStarveOthers: a pod whose claim is hard on all nodes but one finds that
-// one, whichever it is, though the others use up all that can be used up.
+// TestOddNodesDoNotStarveOthers: a pod whose claim is hard on all nodes but one finds that node, wherever it is in the
+// order, although the others use up their budgets.
 func TestOddNodesDoNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	const nodes = 30
@@ -63,7 +63,7 @@ func TestOddNodesDoNotStarveOthers(t *testing.T) {
 	})
 }
 
-// TestStepBudgetOfOneNode: if that is what was not enough, the pod says so.
+// TestStepBudgetOfOneNode: the message names the budget that was exceeded.
 func TestStepBudgetOfOneNode(t *testing.T) {
 	t.Parallel()
 	objects := append(oddNode("odd", 8*39+1), builder.Class("gpu"), gpus("c", 8).Obj())
@@ -76,8 +76,8 @@ func TestStepBudgetOfOneNode(t *testing.T) {
 	})
 }
 
-// TestReserveHasTheBudgetOfANode: what the others have used up does not matter on the chosen
-// node, where there may be other devices by now.
+// TestReserveHasTheBudgetOfANode: the steps used for other nodes do not limit the search on the chosen node, which may
+// have other devices by now.
 func TestReserveHasTheBudgetOfANode(t *testing.T) {
 	t.Parallel()
 	objects := append(oddNode("odd", 8*39+1), oddNode("zz-easy", 0+2+4+6+8+10+12+14)...)

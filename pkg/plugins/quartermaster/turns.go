@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
-// newTurns makes what has namespaces take turns in the queue of the scheduler with that handle.
+// newTurns returns the Turns that let namespaces take turns in the scheduler's queue.
 func (s *shared) newTurns(handle fwk.Handle) *gate.Turns {
 	return gate.NewTurns(gate.Queue{
 		Active:   activePods,
@@ -20,7 +20,7 @@ func (s *shared) newTurns(handle fwk.Handle) *gate.Turns {
 	})
 }
 
-// activePods is how many pods are about to be tried. The queue shows that to nobody, but keeps a metric of it.
+// activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
 func activePods() int {
 	read, err := written(metrics.ActivePods().Write)
 	if err != nil {
@@ -29,20 +29,21 @@ func activePods() int {
 	return int(read.GetGauge().GetValue())
 }
 
-// written returns what is written, of whichever type.
+// written returns the output of a write function.
 func written[T any](write func(*T) error) (*T, error) {
 	out := new(T)
 	return out, write(out)
 }
 
-// takesTurns reports whether a pod may be held for the sake of other namespaces. Pods of a gang are not: the gang needs all of them,
-// and plans in its own turn. Neither are pods for which others were evicted, and those that are not queued to be tried on a node.
+// takesTurns reports whether a pod may be held for the sake of other namespaces. Pods of a gang are not held: the gang
+// needs all of them, and plans in its own turn. Neither are pods for which others were evicted, and pods that are not
+// queued to be tried on a node.
 func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
 	return coscheduling.NameOf(pod) == "" && podgroup.NameOf(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
 		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
 }
 
-// awaitTurn keeps a pod out of the queue until it is the turn of its namespace.
+// awaitTurn keeps a pod out of the queue until its namespace has a turn.
 func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	if !pl.takesTurns(pod) {
 		return nil
@@ -51,7 +52,7 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	if err == nil {
 		return nil
 	}
-	pl.gate.Add(pod)
+	pl.gate.AddHeld(pod)
 	return unschedulableFor(err)
 }
 

@@ -28,7 +28,7 @@ func busyWorld(pods int) []runtime.Object {
 	return objects
 }
 
-// busy has others wait all the time, as far as is known, and of the namespace be known that its pods find no node.
+// busy makes other pods appear to wait all the time, and records that the namespace's pods find no node.
 func (f *fixture) busy() {
 	f.pl.state.turns = gate.NewTurns(gate.Queue{
 		Active: func() int { return 100 }, Leads: func() bool { return f.pl.state.Leads() == nil },
@@ -41,8 +41,8 @@ func (f *fixture) busy() {
 	f.forget()
 }
 
-// TestPodsTakeTurns: pods of a namespace that find no node are held while others wait, and activated one after the other. Pods of gangs
-// and those with scheduling gates are not.
+// TestPodsTakeTurns: pods of a namespace that find no node are held while others wait, and activated one after the
+// other. Pods of gangs and those with scheduling gates are not held.
 func TestPodsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const pods = 40
@@ -72,7 +72,35 @@ func TestPodsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestStandbyHoldsNoPods: nobody tries them there.
+// TestHeldPodsAreTriedOnce: a pod that was tried in turn is not tried again until something happens, even if it has no claims: the
+// gate does not know how many attempts of such a pod have begun.
+func TestHeldPodsAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	inCluster(t, append(busyWorld(2), newPod("plain")), func(t *testing.T, f *fixture) {
+		f.busy()
+		time.Sleep(time.Minute)
+		f.forget()
+		for _, name := range []string{"p01", "plain"} {
+			for i := range 2 {
+				pod := f.pod(name)
+				require.True(t, f.pl.PreEnqueue(f.ctx, newPod(fmt.Sprintf("before-%s-%d", name, i))).IsSuccess())
+				f.gated(name)
+				f.forget()
+				time.Sleep(10 * time.Second)
+				f.settle()
+				require.Equal(t, []string{"default/" + name}, f.names(), "it is its turn")
+				a, _ := f.begin(pod)
+				f.pl.PostFilter(f.ctx, a.state, pod, nil)
+				f.forget()
+				time.Sleep(time.Minute)
+				f.settle()
+				require.Empty(t, f.names(), "nothing has happened")
+			}
+		}
+	})
+}
+
+// TestStandbyHoldsNoPods: a standby tries no pods.
 func TestStandbyHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	const pods = 40

@@ -9,17 +9,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
-// Unreserve undoes Reserve and PreBind, in reverse order. An allocation that this
-// attempt has written goes as well, unless others use it meanwhile: should nobody come
-// back for it, then it would keep devices, or be in conflict with a claim in use. A pod
-// that is bound all the same keeps everything.
+// Unreserve undoes Reserve and PreBind, in reverse order. It also removes an allocation that this attempt has written,
+// unless other consumers use it meanwhile: if the pod never came back, the claim would keep devices, or be in conflict
+// with a claim in use. If the pod turns out to be bound, it keeps everything.
 func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err == nil && c != nil && c.asksDrivers {
 		pl.state.gangs.Postponed(cs)
 		return // Nothing was reserved.
 	}
-	defer pl.state.gangs.Failed(cs) // After what the pod itself has in flight.
+	defer pl.state.gangs.Failed(cs) // After the pod's own devices in flight.
 	if err == nil && c != nil && c.dryRun != nil {
 		c.unreserveWhatIf()
 		return
@@ -31,6 +30,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 	if err != nil {
 		return
 	}
+	pl.waker.Fail(c.pod)
 	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
 	if group != nil {

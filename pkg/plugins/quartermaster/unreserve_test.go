@@ -66,9 +66,8 @@ func TestUnreserveAfterPartialPreBind(t *testing.T) {
 	})
 }
 
-// TestUnreserveGoesOn: the server is away when the reservation must be undone. Until
-// the fate of the write is known, nobody may get the devices. When it is, the pods
-// that wait for them are told.
+// TestUnreserveGoesOn: the server is down when the reservation must be undone. While the outcome of the write is
+// unknown, no other claim may get the devices. After that, the pods that wait for them are woken.
 func TestUnreserveGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -143,9 +142,8 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 	})
 }
 
-// TestUnreserveLearnsWhatWasWritten: a write of which PreBind did not hear the answer
-// may have given the devices to the claim. When the in-flight entry ends, what became of
-// them must be known, even if the informer has not delivered the claim yet.
+// TestUnreserveLearnsWhatWasWritten: a write whose answer PreBind did not get may have given the devices to the claim.
+// When the in-flight entry ends, the result must be known, even if the informer has not delivered the claim yet.
 func TestUnreserveLearnsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {

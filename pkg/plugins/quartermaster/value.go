@@ -13,25 +13,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
-// On so many nodes it is worked out before they are scored what devices cost, if the node cache does not know
-// it: mostRated for a task that nobody had before, fewRated where that takes longer or matters less: for
-// devices that several nodes reach, and where alternatives make one node better than another.
+// The numbers of nodes for which valueNodes computes the cost of devices, if the node cache does not know it: mostRated
+// for a new task, fewRated where it takes longer or matters less, that is, for devices that several nodes reach, and
+// where alternatives make one node better than another.
 const (
 	mostRated = 16
 	fewRated  = 4
 )
 
-// busyWithin is how long ago another scheduler that takes part in the protocol may have been heard of for nodes to be scattered.
+// busyWithin is the time since the last sign of another scheduler that takes part in the protocol during which nodes
+// are scattered.
 const busyWithin = 10 * time.Second
 
-// choosesForGroup reports whether the node that the pod gets decides where others of its group can be: one of its claims is the
-// group's and not allocated yet. The node that costs least has few devices left for these, so that the group would not fit.
+// choosesForGroup reports whether the pod's node determines where other pods of its group can be: one of its claims
+// belongs to the group and is not allocated yet. The node with the lowest cost has few devices left for these pods, so
+// the group would not fit.
 func (c *cycle) choosesForGroup() bool {
 	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.Decided() == nil })
 }
 
-// valueNodes finds out what it costs to take devices on nodes for which the pod fits, or on some of them if
-// that is not known. A node of which it cannot be said counts as the worst.
+// valueNodes determines the cost of devices on nodes that fit the pod, or on some of them if it is not known yet. A
+// node with unknown cost counts as the worst.
 func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.NodeInfo) {
 	if c.objective == nil || c.choosesForGroup() {
 		return
@@ -43,7 +45,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 		if _, known := c.taskOn(node); known != nil {
 			if value, has := known.Value(name); has {
 				if c.hasFailedIn(pl.state.Inventory.OnNode(node.Node())) {
-					failing = append(failing, node) // What is known is what it costs others.
+					failing = append(failing, node) // The cached value does not consider this pod's failed devices.
 				} else {
 					c.values[name] = value
 				}
@@ -73,7 +75,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	}
 }
 
-// bestInMerit returns the nodes that have the best alternatives.
+// bestInMerit returns the nodes with the best alternatives.
 func (c *cycle) bestInMerit(nodes []fwk.NodeInfo) (best []fwk.NodeInfo) {
 	most := int64(-1)
 	for _, node := range nodes {
@@ -88,7 +90,7 @@ func (c *cycle) bestInMerit(nodes []fwk.NodeInfo) (best []fwk.NodeInfo) {
 	return best
 }
 
-// taskOn returns the task for a node, and what is known about it.
+// taskOn returns the task for a node, and the node cache's answer about it.
 func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answer) {
 	if c.extended == nil {
 		return c.task, c.known
@@ -103,7 +105,7 @@ func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answe
 	return variant.Task, c.known
 }
 
-// scoreValues makes the final scores of those for first alternatives, and of what the devices cost.
+// scoreValues computes the final scores from those for first alternatives and the cost of the devices.
 func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
 	ranking := nodescore.Ranking{Values: c.values, Scattered: pl.contest.Contenders.ParticipantHeard(busyWithin), Seed: pl.handle.ProfileName()}
 	c.ranking = ranking.Score(scores)

@@ -15,8 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// In these tests nobody may wait for any expression, so that all are evaluated in the
-// background.
+// In these tests no attempt may wait for an evaluation, so all expressions are evaluated in the background.
 
 func noBudget() *selector.Budget { return selector.NewBudget(0, 0) }
 
@@ -55,8 +54,8 @@ func TestPendingVerdicts(t *testing.T) {
 	})
 }
 
-// TestPendingAfterTheAttempt: whoever is tried again does not wait for what an earlier
-// attempt did, nor does a pod that is gone.
+// TestPendingAfterTheAttempt: a pod that is tried again does not wait for the evaluations of an earlier attempt, nor
+// does a deleted pod.
 func TestPendingAfterTheAttempt(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(indexed("n0"), choosy("1")), func(t *testing.T, f *fixture) {

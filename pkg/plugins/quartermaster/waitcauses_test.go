@@ -123,7 +123,7 @@ func TestWaitsForItsCommit(t *testing.T) {
 	})
 }
 
-// TestUndecidedCounts: a search that gave up is nearer to an end than devices that are held elsewhere.
+// TestUndecidedCounts: a search that gave up counts as undecided, rather than as devices held elsewhere.
 func TestUndecidedCounts(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(oddNode("odd", 8*39+1), builder.Class("gpu"), gpus("c", 8).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
@@ -133,7 +133,7 @@ func TestUndecidedCounts(t *testing.T) {
 	})
 }
 
-// TestConflictCounts: what another scheduler was faster with.
+// TestConflictCounts: another scheduler allocated the device first.
 func TestConflictCounts(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {

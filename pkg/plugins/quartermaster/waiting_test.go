@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// TestWaitingPodsForgotten: nothing is kept of pods that are bound or gone, also if an
-// attempt to schedule them began too late.
+// TestWaitingPodsForgotten: the plugin forgets pods that are bound or gone, even if an attempt to schedule them began
+// too late.
 func TestWaitingPodsForgotten(t *testing.T) {
 	t.Parallel()
 	inCluster(t, nil, func(t *testing.T, f *fixture) {

@@ -25,7 +25,7 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 	return podstatus.Failed(preemption.AddPod(cs, added.GetPod()))
 }
 
-// filterWhatIf is filterUnallocated in the world of a dry run. Nothing of it lasts.
+// filterWhatIf implements filterUnallocated in the world of a dry run. It changes nothing.
 func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, node *v1.Node) *fwk.Status {
 	site := pl.nodeView(c, node)
 	site.Usage = w.Usage(pl.standing(c))
@@ -40,7 +40,7 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 	return nil
 }
 
-// dryRunContext is filterContext for what might be: it leaves the steps of Filter alone.
+// dryRunContext is like filterContext, with a budget of steps of its own, for dry runs.
 func (pl *Quartermaster) dryRunContext(ctx context.Context, c *cycle) context.Context {
 	return pl.searchContext(allocator.WithSteps(ctx, c.dryRunSteps), c)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
-// TestDriverGoneBeforeTheCommit: the slices of a driver that is gone are deleted by kubelet. Nothing is written for a pod that was to get
-// devices of it, and it looks for others (kubernetes #141912). While the pool is being updated, nobody knows.
+// TestDriverGoneBeforeTheCommit: the kubelet deletes the slices of a driver that is gone. Nothing is written for a pod
+// that was to get its devices, and the pod looks for others (kubernetes #141912). While the pool is being updated, this
+// is unknown.
 func TestDriverGoneBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	slice := builder.NodeSlice("n1", builder.Devices("gpu-0")...)
@@ -44,9 +45,9 @@ func TestDriverGoneBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestDeviceWithdrawnInUse: half of a device is in use and its driver does not publish it any more. The whole device is not
-// given away as long as that is so, and its pod is woken when it ends (kubernetes #140802). A scheduler that is started in
-// between gives nothing of the pool away, and says why.
+// TestDeviceWithdrawnInUse: half of a device is in use, and its driver no longer publishes it. The whole device is not
+// allocated while that lasts, and a pod that waits for it is woken afterwards (kubernetes #140802). A scheduler that
+// starts meanwhile allocates nothing of the pool, and says why.
 func TestDeviceWithdrawnInUse(t *testing.T) {
 	t.Parallel()
 	counters := func(n int64) *resourceapi.ResourceSlice {

@@ -1,4 +1,4 @@
-// Package classictest has what tests of the classic mode need of an API server.
+// Package classictest has a fake API server for tests of the classic mode.
 package classictest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 )
 
-// Server has PodSchedulingContexts of one namespace, as an API server does: with
-// resourceVersions, conflicts and watches. It is the client as well.
+// Server is a fake server and client for the PodSchedulingContexts of one namespace, with resourceVersions, conflicts
+// and watches.
 type Server struct {
 	mutex    sync.Mutex
 	revision int
@@ -39,7 +39,7 @@ func NewServer() *Server {
 // Contexts returns the client.
 func (s *Server) Contexts(string) apiversions.SchedulingContexts { return s }
 
-// store needs the mutex.
+// store stores an object and sends the event. The caller holds the mutex.
 func (s *Server) store(object *apiversions.PodSchedulingContext, event watch.EventType) *apiversions.PodSchedulingContext {
 	s.revision++
 	object = object.DeepCopy()
@@ -161,7 +161,7 @@ func (s *Server) Delete(_ context.Context, name string, o metav1.DeleteOptions) 
 	return nil
 }
 
-// Answer is what a driver says about the claims of a pod.
+// Answer sets a driver's answer about the claims of a pod.
 func (s *Server) Answer(pod string, statuses ...apiversions.ClaimSchedulingStatus) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -170,21 +170,21 @@ func (s *Server) Answer(pod string, statuses ...apiversions.ClaimSchedulingStatu
 	s.store(current, watch.Modified)
 }
 
-// SetSilent keeps watches from telling anything.
+// SetSilent stops the events of watches.
 func (s *Server) SetSilent(silent bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.silent = silent
 }
 
-// SetDown makes all requests fail but those to list and to watch.
+// SetDown makes all requests except lists and watches fail.
 func (s *Server) SetDown(down bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.down = down
 }
 
-// Stored returns a context as the server has it, nil if there is none.
+// Stored returns the server's context of a pod, nil if there is none.
 func (s *Server) Stored(pod string) *apiversions.PodSchedulingContext {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -194,7 +194,7 @@ func (s *Server) Stored(pod string) *apiversions.PodSchedulingContext {
 	return nil
 }
 
-// Took returns the requests since the last call, without those to list and to watch.
+// Took returns the requests since the last call, without lists and watches.
 func (s *Server) Took() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,9 +1,9 @@
 // Package namedresources evaluates the CEL expressions of v1alpha2 (KEP-4381 as of
 // Kubernetes 1.30) for devices of the hub.
 //
-// The environment is that of 1.30: a map for each kind of attributes (attributes.int), and
-// the function libraries that a scheduler of 1.30 had. An attribute that a device does not
-// have, or has with another kind, is not in the map; to look it up is an error.
+// The environment is that of 1.30: a map for each kind of attribute (attributes.int), and the function libraries of
+// the scheduler in 1.30. A map lacks attributes that the device does not have or has with another kind; looking up
+// such an attribute is an error.
 package namedresources
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// variable returns the name of the map for a kind.
+// variable returns the name of a kind's map.
 func variable(kind v1alpha2.Kind) string { return "attributes." + string(kind) }
 
-// types are what the kinds are in expressions.
+// types are the CEL types of the kinds.
 var types = map[v1alpha2.Kind]*cel.Type{
 	v1alpha2.KindQuantity:    apiservercel.QuantityType,
 	v1alpha2.KindBool:        cel.BoolType,
@@ -42,8 +42,7 @@ var types = map[v1alpha2.Kind]*cel.Type{
 	v1alpha2.KindVersion:     apiservercel.SemverType,
 }
 
-// newEnvironment makes the environment of 1.30. It takes milliseconds, so it is made when
-// the first expression comes.
+// newEnvironment returns the environment of 1.30. That takes milliseconds, so it is created for the first expression.
 var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	const what = "make the CEL environment of v1alpha2"
 	release := version.MajorMinor(1, 30)
@@ -58,14 +57,14 @@ var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	env, err := set.Env(environment.NewExpressions) // New in 1.30, that is.
+	env, err := set.Env(environment.NewExpressions) // "New" as of 1.30.
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return env, nil
 })
 
-// Language implements selector.Language. It keeps nothing: evaluators remember programs.
+// Language implements selector.Language. It caches nothing, because evaluators cache programs.
 type Language struct{}
 
 var _ selector.Language = Language{}
@@ -117,7 +116,7 @@ func compile(expression string) (selector.Program, error) {
 	}, nil
 }
 
-// variablesOf returns the maps with the attributes of a device.
+// variablesOf returns the maps with a device's attributes.
 func variablesOf(device dracel.Device) (map[string]any, error) {
 	maps := make(map[v1alpha2.Kind]map[string]any, len(types))
 	variables := make(map[string]any, len(types))

@@ -9,15 +9,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// HeldLater looks up whether somebody holds a device of a pool when a straight search meets
-// it, where that is all that can be in use.
+// HeldLater looks up whether a device of a pool is held when a straight search reaches the device. It serves
+// pools without shares and counters, where holders are the only use.
 type HeldLater struct {
 	held sets.Set[structured.DeviceID]
-	// pool is the ID of no device: it has the driver and the pool.
+	// pool is a device ID with driver and pool but no device name.
 	pool structured.DeviceID
 }
 
-// LookLater returns nil if what is in use of the pool has to be known at once.
+// LookLater returns nil if the usage of the pool must be known in advance.
 func LookLater(usage ledger.View, pool *inventory.NodePool) *HeldLater {
 	u, is := usage.(*Usage)
 	if !is || len(u.state.AllocatedDevices) == 0 || !u.onlyHeld() || len(pool.Devices) > fewHeld || !pool.Partitions.Empty() {
@@ -26,7 +26,7 @@ func LookLater(usage ledger.View, pool *inventory.NodePool) *HeldLater {
 	return &HeldLater{u.state.AllocatedDevices, structured.MakeDeviceID(pool.ID.Driver, pool.ID.Name, "")}
 }
 
-// IsHeld looks a device up.
+// IsHeld reports whether a device is held.
 func (h *HeldLater) IsHeld(pool *inventory.NodePool, device int) bool {
 	id := h.pool
 	id.Device = draapi.MakeUniqueString(pool.Devices[device].Name)

@@ -1,4 +1,4 @@
-// Package allocated lets searches see upstream's allocated state as a view of what is used.
+// Package allocated presents upstream's allocated state (structured.AllocatedState) to searches as a ledger view.
 package allocated
 
 import (
@@ -14,17 +14,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Usage is the allocated state as a view of what is used. Devices are looked up
-// when a search comes to their pool; nothing is copied. The state names no holders, so
-// neither does the view.
+// Usage is a ledger view of the allocated state. It looks devices up when a search reaches their pool, and
+// copies nothing. The state names no holders, so neither does the view.
 type Usage struct {
 	state structured.AllocatedState
-	// shared are the devices of which somebody has a share.
+	// shared are the devices with at least one share in use.
 	shared func() sets.Set[structured.DeviceID]
 	pools  sync.Map // *inventory.Layout to *ledger.PoolUsage
 }
 
-// NewUsage looks at nothing yet.
+// NewUsage returns the view of a state. It reads nothing of the state yet.
 func NewUsage(state structured.AllocatedState) *Usage {
 	u := &Usage{state: state}
 	u.shared = sync.OnceValue(u.sharedDevices)
@@ -69,16 +68,15 @@ func (u *Usage) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 	return usage.(*ledger.PoolUsage)
 }
 
-// onlyHeld reports whether nobody has shares.
+// onlyHeld reports whether there are no shares.
 func (u *Usage) onlyHeld() bool {
 	return len(u.state.AllocatedSharedDeviceIDs) == 0 && len(u.state.AggregatedCapacity) == 0
 }
 
-// fewHeld is of how many devices it is rather looked up again whether they are held than
-// remembered.
+// fewHeld is the number of devices up to which another look-up of the holders is cheaper than remembering them.
 const fewHeld = 16
 
-// heldOf is OfPool if nobody has shares.
+// heldOf is OfPool for a state without shares.
 func (u *Usage) heldOf(pool *inventory.NodePool) *ledger.PoolUsage {
 	var held bitset.Set
 	for i, id := range idsOf(pool.ID, pool.Layout) {
@@ -92,8 +90,8 @@ func (u *Usage) heldOf(pool *inventory.NodePool) *ledger.PoolUsage {
 	return ledger.NewHeldUsage(pool.Layout, held, somebody)
 }
 
-// decidingLayout has the devices of which it matters to a node whether they are used: those
-// that it sees, and those for other nodes as well if there are counters to draw on.
+// decidingLayout returns the devices whose use matters to a node: those that it sees, and also those for
+// other nodes if the pool has counters.
 func decidingLayout(pool *inventory.NodePool) *inventory.Layout {
 	if whole := pool.Whole(); whole != nil && !whole.Partitions.Empty() {
 		return whole
@@ -101,7 +99,7 @@ func decidingLayout(pool *inventory.NodePool) *inventory.Layout {
 	return pool.Layout
 }
 
-// Pool implements ledger.View. It goes through the whole state; searches use OfPool.
+// Pool implements ledger.View. It reads the whole state; searches use OfPool.
 func (u *Usage) Pool(id inventory.PoolID) *ledger.PoolUsage {
 	devices := make(map[string]ledger.DeviceUsage)
 	add := func(device structured.DeviceID) {
@@ -121,10 +119,10 @@ func (u *Usage) Pool(id inventory.PoolID) *ledger.PoolUsage {
 	return ledger.NewPoolUsage(devices)
 }
 
-// somebody is who has a device.
+// somebody is the anonymous holder of every device in use.
 var somebody = []ledger.ClaimRef{{}}
 
-// of returns what is used of a device. What its shares consume is only known as a sum.
+// of returns the usage of a device. The consumption of its shares is known only as a sum.
 func (u *Usage) of(id structured.DeviceID) (usage ledger.DeviceUsage, used bool) {
 	if u.state.AllocatedDevices.Has(id) {
 		usage.Holders, used = somebody, true
@@ -141,7 +139,7 @@ func (u *Usage) of(id structured.DeviceID) (usage ledger.DeviceUsage, used bool)
 	return usage, used
 }
 
-// idsKey is where a pool keeps the IDs of its devices.
+// idsKey is the key of a pool's device IDs.
 type idsKey struct{}
 
 // idsOf returns the IDs of the devices of a layout.

@@ -1,4 +1,4 @@
-// Package budget bounds the effort of searches, in steps: of one, and of several together.
+// Package budget limits the effort of searches, in steps: of one search, and of several together.
 package budget
 
 import (
@@ -6,39 +6,38 @@ import (
 	"sync/atomic"
 )
 
-// Default is how many steps a search may take if nobody says otherwise.
+// Default is the default limit of a search, in steps.
 const Default = 100_000
 
 const (
-	// leastShare is how many steps a search gets in any case. Claims without odd
-	// combinations of constraints and counters need one or two for each of their devices.
+	// leastShare is the guaranteed number of steps of a search. Claims without odd combinations of
+	// constraints and counters need one or two for each of their devices.
 	leastShare = 128
-	// chunk is how many steps a search takes at a time of those that are for all.
+	// chunk is the number of steps that a search takes at once from the common half.
 	chunk = 256
-	// mostAtOnce is about how many searches run at the same time. Of what is left for all,
-	// one may take as much as the others of so many would get.
+	// mostAtOnce is about the number of concurrent searches. A search may take as much of the common half as
+	// each of that many others would get.
 	mostAtOnce = 16
 )
 
-// Steps is a budget for searches that belong together, such as those of one attempt to
-// schedule a pod. It is safe for concurrent use.
+// Steps is a budget for searches that belong together, for example those of one attempt to schedule a pod. It
+// is safe for concurrent use.
 //
-// Half of it is shared out: each search has its share, whatever the others do and whoever is
-// first, so that a solution that takes few steps is found on every node. The other half is
-// for those that need more. They take it piece by piece and each only as long as it has
-// taken no more than one of mostAtOnce would get of the rest, so that the first ones leave
-// something for those that come later.
+// One half is divided in advance: each search has its share, regardless of the others and of their order, so
+// that a solution that takes few steps is found on every node. The other half is for searches that need more.
+// Each takes chunks of it, only as long as it has taken no more than one of mostAtOnce searches would get of
+// the rest, so that early searches leave something for later ones.
 type Steps struct {
-	// share is what each search can take by itself.
+	// share is the number of steps that each search has for itself.
 	share int
-	// users is for how many of them the rest is at least to be enough.
+	// users is the number of searches that the remaining common half should suffice for.
 	users int64
-	// left is what remains of the other half.
+	// left is the rest of the common half.
 	left atomic.Int64
 }
 
-// NewSteps returns a budget for a number of searches. All of them together take about total
-// steps at most, more only if shares would be too small to be of any use.
+// NewSteps returns a budget for a number of searches. Together they take about total steps at most; they take
+// more only if their shares would be too small to be useful.
 func NewSteps(total, searches int) *Steps {
 	searches = max(1, searches)
 	s := &Steps{share: max(leastShare, total/2/searches), users: int64(min(searches, mostAtOnce))}
@@ -46,8 +45,8 @@ func NewSteps(total, searches int) *Steps {
 	return s
 }
 
-// more takes steps for a search that has taken so many of those that are for all. It returns
-// how many it got, at most the number wanted; 0 if it cannot have more.
+// more takes steps of the common half for a search that has taken some of them already. It returns the number
+// of steps granted, at most wanted; 0 if the search may not have more.
 func (s *Steps) more(taken, wanted int) int {
 	wanted = min(wanted, chunk)
 	for {
@@ -65,29 +64,29 @@ func (s *Steps) more(taken, wanted int) int {
 
 type stepsKey struct{}
 
-// WithSteps returns a context with which searches stay within the budget, and each of them
-// within Solver.StepBudget as well. nil stands for no common budget.
+// WithSteps returns a context that limits searches to the budget. Each of them stays within Solver.StepBudget
+// as well. nil means that there is no common budget.
 func WithSteps(ctx context.Context, steps *Steps) context.Context {
 	return context.WithValue(ctx, stepsKey{}, steps)
 }
 
-// stepsOf returns the common budget of a context, nil if it has none.
+// stepsOf returns the common budget of a context, or nil if it has none.
 func stepsOf(ctx context.Context) *Steps {
 	steps, _ := ctx.Value(stepsKey{}).(*Steps)
 	return steps
 }
 
-// Allowance is how many steps a search may take.
+// An Allowance is the number of steps that a search may take.
 type Allowance struct {
-	// Most is what it can have, if there is enough for all.
+	// Most is the maximum, available if the common budget suffices.
 	Most int
-	// limit is what it has now, and taken what of that it has out of what is for all.
+	// limit is the number of steps granted so far, taken the part of it from the common half.
 	limit, taken int
 	common       *Steps
 }
 
-// NewAllowance is what a search may take that has a budget of its own, and maybe a common one
-// in its context.
+// NewAllowance returns the allowance of a search with its own budget, and with the common budget of its
+// context, if any.
 func NewAllowance(ctx context.Context, budget int) Allowance {
 	a := Allowance{limit: budget, Most: budget, common: stepsOf(ctx)}
 	if a.common != nil {
@@ -96,7 +95,7 @@ func NewAllowance(ctx context.Context, budget int) Allowance {
 	return a
 }
 
-// Suffices reports whether the search may take so many steps.
+// Suffices reports whether the search may take a total of steps.
 func (a *Allowance) Suffices(steps int) bool {
 	for steps > a.limit {
 		if a.limit >= a.Most || a.common == nil {
@@ -111,9 +110,8 @@ func (a *Allowance) Suffices(steps int) bool {
 	return true
 }
 
-// Own returns how many more steps the search may take, after those that it has taken, without
-// having more of the common budget than it has already.
+// Own returns how many more steps the search may take, beyond those it has taken, without drawing more of the common budget.
 func (a *Allowance) Own(steps int) int { return max(0, a.limit-steps) }
 
-// IsCommon reports whether it is the common budget that was not enough.
+// IsCommon reports whether the common budget was the one that did not suffice.
 func (a *Allowance) IsCommon() bool { return a.limit < a.Most }

@@ -9,10 +9,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Amounts are quantities by capacity of a device.
+// Amounts are quantities by the name of a device's capacity.
 type Amounts map[resourceapi.QualifiedName]resource.Quantity
 
-// Used returns what claims consume of a device's capacities.
+// Used returns the amounts that claims consume of a device's capacities.
 func Used(usage *ledger.PoolUsage, device *inventory.Device) Amounts {
 	shares := usage.Device(device.Name).Shares
 	if len(shares) == 0 {
@@ -25,8 +25,7 @@ func Used(usage *ledger.PoolUsage, device *inventory.Device) Amounts {
 	return sum
 }
 
-// Fit reports whether the amounts can be taken from a device in addition to what
-// is taken already.
+// Fit reports whether a device has room for the amounts in addition to those already taken.
 func (a Amounts) Fit(device *inventory.Device, taken ...Amounts) bool {
 	for name, capacity := range device.Capacity {
 		sum := a[name]
@@ -47,7 +46,7 @@ func (a Amounts) Add(more map[resourceapi.QualifiedName]resource.Quantity) {
 	}
 }
 
-// Subtract undoes Add.
+// Subtract reverses Add.
 func (a Amounts) Subtract(less map[resourceapi.QualifiedName]resource.Quantity) {
 	for name, taken := range less {
 		a[name] = amount.Difference(a[name], taken)

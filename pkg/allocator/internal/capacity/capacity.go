@@ -1,5 +1,4 @@
-// Package capacity calculates what allocations take of the capacities of devices that can be
-// shared (KEP-5075).
+// Package capacity calculates how much allocations consume of the capacities of shareable devices (KEP-5075).
 package capacity
 
 import (
@@ -14,12 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// Consumption is what one allocation of a device takes of its capacities
-// (KEP-5075).
+// Consumption is the amount that one allocation of a device consumes of its capacities (KEP-5075).
 type Consumption struct {
 	Amounts Amounts
-	// Refused is true if the request policies of the device, or a capacity that
-	// it does not have, rule the request out.
+	// Refused is true if the device's request policies, or a capacity that the device lacks, rule the request out.
 	Refused bool
 }
 
@@ -29,19 +26,18 @@ var (
 	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device anew")
 )
 
-// Rules say how amounts are calculated.
+// Rules configure how amounts are calculated.
 type Rules struct {
-	// Fractions is set if amounts can be fractions (DRAFractionalCapacityRange).
+	// Fractions allows fractional amounts (DRAFractionalCapacityRange).
 	Fractions bool
 }
 
-// Consume determines what a request takes of a device's capacities: what it asks
-// for, rounded up as the request policy says, or if it asks for nothing, the
-// policy's default, or else all there is.
+// Consume returns the amounts that a request consumes of a device's capacities. It rounds the requested
+// amount up as the request policy demands. Without a requested amount it takes the policy's default, or else
+// the whole capacity.
 //
-// An error means that the amount makes no sense for this device; the claim then
-// cannot be allocated at all, because trying every other device first could be
-// used to keep a scheduler busy.
+// An error means that the amount makes no sense for this device. The claim then cannot be allocated at all,
+// because trying every other device first could be abused to keep a scheduler busy.
 func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) (Consumption, error) {
 	var asked map[resourceapi.QualifiedName]resource.Quantity
 	if requested != nil {
@@ -78,7 +74,7 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	return result, nil
 }
 
-// Countable reports whether one can calculate with all quantities of a capacity.
+// Countable reports whether all quantities of a capacity are safe to calculate with.
 func Countable(capacity *resourceapi.DeviceCapacity) bool {
 	all := []resource.Quantity{capacity.Value}
 	if policy := capacity.RequestPolicy; policy != nil {
@@ -103,9 +99,8 @@ func defaultAmount(capacity *resourceapi.DeviceCapacity) resource.Quantity {
 	return capacity.Value.DeepCopy()
 }
 
-// roundUp returns the smallest amount that the policy allows and that is not less
-// than what was asked for. If there is none, it returns what was asked for, which
-// allowed then rejects.
+// roundUp returns the smallest amount that the policy allows and that is not less than the requested one. If
+// there is none, it returns the requested amount, which allowed then rejects.
 func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequestPolicy) (resource.Quantity, error) {
 	switch {
 	case policy == nil:
@@ -144,7 +139,7 @@ func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.Capacit
 	return unit.quantity(lowest+steps*step, valid.Step.Format), nil
 }
 
-// allowed reports whether the policy allows an amount. The default always is.
+// allowed reports whether the policy allows an amount. The default is always allowed.
 func (r Rules) allowed(takes resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
 	switch {
 	case policy == nil || policy.Default != nil && amount.Equal(takes, *policy.Default):
@@ -206,7 +201,7 @@ func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
 	return milli
 }
 
-// value is the quantity in the unit, rounded up.
+// value returns the quantity in the unit, rounded up.
 func (u unit) value(q resource.Quantity) int64 {
 	if u == milli {
 		return amount.MilliValue(q)
@@ -214,8 +209,8 @@ func (u unit) value(q resource.Quantity) int64 {
 	return amount.Value(q)
 }
 
-// count is the quantity in the unit and whether it can be expressed in it without
-// overflow and, for milli, without loss.
+// count returns the quantity in the unit, and whether the unit can represent it without overflow and, for
+// milli, without loss.
 func (u unit) count(q resource.Quantity) (int64, bool) {
 	n := u.value(q)
 	if u == milli {
@@ -224,8 +219,8 @@ func (u unit) count(q resource.Quantity) (int64, bool) {
 	return n, amount.Compare(q, *resource.NewQuantity(math.MaxInt64, q.Format)) <= 0
 }
 
-// checksOverflow is true unless a negative minimum, which the API does not allow,
-// makes the check itself overflow.
+// checksOverflow reports whether the overflow check is safe. A negative minimum, which the API does not
+// allow, would make the check itself overflow.
 func (u unit) checksOverflow(lowest int64) bool { return u == milli || lowest >= 0 }
 
 func (u unit) quantity(n int64, format resource.Format) resource.Quantity {

@@ -1,15 +1,15 @@
-// Package deadend remembers from where a search does not get anywhere.
+// Package deadend remembers the states from which a search finds no solution.
 package deadend
 
 const (
-	// most bounds the memory of a search.
+	// most limits the number of states that a search remembers.
 	most = 10_000
-	// worthRemembering is how many steps it must have taken to find out.
+	// worthRemembering is the minimum number of steps that a remembered state took.
 	worthRemembering = 2
 )
 
-// States are the states from which a search found no solution, so that it need not find that out
-// again when it gets to the same state another way. The zero value has none.
+// States are the states from which a search found no solution. The search need not explore them again when it
+// reaches them in another way. The zero value is empty.
 type States struct {
 	states map[string]struct{}
 }
@@ -17,14 +17,13 @@ type States struct {
 // Reset forgets all states.
 func (s *States) Reset() { clear(s.states) }
 
-// Has reports whether a state is among them.
+// Has reports whether a state is known as a dead end.
 func (s *States) Has(state string) bool {
 	_, found := s.states[state]
 	return found
 }
 
-// Add remembers a state that took a number of steps. An empty one stands for one that cannot be
-// described.
+// Add remembers a state that took a number of steps. An empty text stands for a state that cannot be described.
 func (s *States) Add(state string, steps int) {
 	if state == "" || steps < worthRemembering || len(s.states) >= most {
 		return

@@ -9,19 +9,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// agreement is how many devices requests can have together at most, if nothing else
-// mattered but one constraint and what keeps requests from single devices. So only
-// "too few" is certain.
+// agreement counts the devices that requests can have together at most, if only one constraint and the causes
+// against single devices mattered. So only "too few" is certain.
 type agreement struct {
-	claims []*task.Claim // those whose requests it looks at
-	// constraint is nil if no more is asked than that no device is used twice.
+	claims []*task.Claim // the claims whose requests count
+	// constraint is nil if the only condition is that no device is used twice.
 	constraint *constraint
 	covered    []coveredSlot
-	wanted     int // devices for all covered requests, at least
+	wanted     int // minimum number of devices for all covered requests
 }
 
-// coveredSlot is a request that a constraint is for, or some alternatives of it, as
-// seen by each alternative in each pool.
+// coveredSlot is a request that a constraint covers entirely or for some alternatives. It holds the
+// inspections of each such alternative in each pool.
 type coveredSlot struct {
 	claim        *task.Claim
 	name         string
@@ -29,7 +28,7 @@ type coveredSlot struct {
 	alternatives [][]inspection
 }
 
-// survey makes agreements. It looks at the devices for each request only once.
+// survey creates agreements. It inspects the devices for each request only once.
 type survey struct {
 	q    inquiry
 	seen map[*task.Request][]inspection
@@ -44,14 +43,13 @@ func (n *survey) inspect(r *task.Request) []inspection {
 	return n.seen[r]
 }
 
-// agreement looks at those requests of claims that are covered. The constraint, if
-// any, must cover them too.
+// agreement returns the agreement of the covered requests of claims. The constraint, if any, must cover them too.
 func (n *survey) agreement(claims []*task.Claim, constraint *constraint, covers func(*task.Request) bool) *agreement {
 	a := &agreement{claims: claims, constraint: constraint}
 	for _, c := range claims {
 		for i := range c.Slots {
 			slot := n.coveredSlot(c, &c.Slots[i], covers)
-			// What need not come from these devices does not compete for them.
+			// A request that may get other devices does not compete for these.
 			if slot.alternatives != nil && (slot.wanted > 0 || constraint != nil) {
 				a.covered, a.wanted = append(a.covered, slot), a.wanted+slot.wanted
 			}
@@ -82,13 +80,12 @@ func none(report.Cause) bool { return false }
 // reachable ignores all causes but one.
 func reachable(c report.Cause) bool { return c != report.Unreachable }
 
-// devices counts those that are available or have only a cause that is to be ignored.
+// devices returns the number of devices that are available or have an ignored cause.
 func (a *agreement) devices(ignored func(report.Cause) bool) int {
 	return a.count(ignored).greatest(a).devices
 }
 
-// count counts the devices that are available or have only a cause that is to be
-// ignored, by value.
+// count counts, by value, the devices that are available or have an ignored cause.
 func (a *agreement) count(ignored func(report.Cause) bool) *valueCounts {
 	counts := &valueCounts{byValue: make(map[attribute.Value]*agreeing), slots: len(a.covered)}
 	if len(a.covered) == 0 {
@@ -114,7 +111,7 @@ func (a *agreement) count(ignored func(report.Cause) bool) *valueCounts {
 	return counts
 }
 
-// offered are the values that a device has for any of the alternatives.
+// offered returns the values of a device for any of the alternatives.
 func (a *agreement) offered(alternatives [][]inspection, pool, device int, ignored func(report.Cause) bool) []attribute.Value {
 	var list []attribute.Value
 	for _, inspections := range alternatives {
@@ -130,8 +127,7 @@ func (a *agreement) offered(alternatives [][]inspection, pool, device int, ignor
 	return list
 }
 
-// seen are the values of a device, value{} for one of a type that is not understood,
-// and also if the attribute does not matter.
+// seen returns the values of a device. It returns Value{} for a value of an unknown type, and if there is no constraint.
 func (a *agreement) seen(in *inspection, device int) []attribute.Value {
 	if a.constraint == nil {
 		return []attribute.Value{{}}

@@ -2,11 +2,10 @@ package explain
 
 import resourceapi "k8s.io/api/resource/v1"
 
-// attemptBudget bounds each of the few small searches that tell which claims and
-// constraints are to blame.
+// attemptBudget limits, in steps, each of the few small searches that find out which claims and constraints are to blame.
 const attemptBudget = 2000
 
-// solvability is the answer of a small search. "Do not know" is not "no".
+// solvability is the result of a small search. unknown does not mean no.
 type solvability int
 
 const (
@@ -27,7 +26,7 @@ func (q inquiry) attempt(claims ...*resourceapi.ResourceClaim) ([]resourceapi.Al
 	return nil, no
 }
 
-// ask finds out whether there are devices for claims in the node view of the search.
+// ask reports whether there are devices for claims in the node view of the search.
 func (q inquiry) ask(claims ...*resourceapi.ResourceClaim) solvability {
 	_, answer := q.attempt(claims...)
 	return answer

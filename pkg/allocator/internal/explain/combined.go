@@ -11,10 +11,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// combined says what is wrong with devices, requests or claims in combination, where counting
-// does not tell.
+// combined returns the problem that devices, requests or claims have in combination, where counting does not find it.
 func (q inquiry) combined() finding {
-	sure := true // that the claims before this one can be had
+	sure := true // whether the claims before this one have a solution
 	for i, c := range q.Asked().Claims() {
 		if answer := q.ask(q.apiClaims()[:i+1]...); answer != no {
 			sure = sure && answer == yes
@@ -40,8 +39,8 @@ func (q inquiry) combined() finding {
 	return finding{text: q.names() + ": no combination of devices satisfies all requests and constraints"}
 }
 
-// combinedIn says why there is no solution for a claim even if it is alone; nothing if
-// that would take too long to find out.
+// combinedIn returns the reason why a claim has no solution even alone; the zero value if that would take too
+// long to find out.
 func (q inquiry) combinedIn(c *task.Claim) finding {
 	each := yes
 	for i := range c.Slots {
@@ -72,9 +71,8 @@ func (q inquiry) combinedIn(c *task.Claim) finding {
 	return finding{}
 }
 
-// drainedCounters says that claims, or the requests of a single claim, could each have
-// their devices, but that the counters which these share do not suffice for all;
-// nothing if that is not what is wrong.
+// drainedCounters reports that each claim, or each request of a single claim, has enough devices alone, but
+// that their shared counters do not suffice for all. It returns the zero value if that is not the problem.
 func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 	have := q.satisfy(claims)
 	if have == nil {
@@ -95,9 +93,8 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 	}
 }
 
-// limited says what keeps a request from enough of its devices, each of which it could
-// have: without constraints, counters and compatibility groups are all that devices
-// have in common.
+// limited returns the reason why a request cannot have enough of its devices although each single one is
+// available. Without constraints, devices are related only by counters and compatibility groups.
 func (q inquiry) limited(c *task.Claim, index int) finding {
 	counters, compatibility := q.sharedCounters(&c.Slots[index])
 	text := "enough devices match and are free but too little is left of the counters that they share"

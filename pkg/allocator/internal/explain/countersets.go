@@ -11,16 +11,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// counterSets collects the counter sets of which too little is left.
+// counterSets collects the counter sets with too little left.
 type counterSets struct{ list []*counterSetUse }
 
-// counterSetUse is a counter set that is being collected.
+// counterSetUse is a counter set under construction.
 type counterSetUse struct {
 	report.CounterSet
 	drawers map[ledger.ClaimRef]map[string]bool
 }
 
-// add counts a counter of which a device has too little, and those that draw on it.
+// add records a counter that does not suffice for a device, and the devices that draw on it.
 func (c *counterSets) add(in *inspection, short *shortfall, drawing []string) {
 	set, counter, _ := strings.Cut(short.name, "/")
 	use := c.of(in.pool.ID.String(), set)
@@ -46,7 +46,7 @@ func (c *counterSets) of(pool, set string) *counterSetUse {
 	return use
 }
 
-// addCounter keeps the least that is needed.
+// addCounter records a counter, with the least amount needed.
 func (u *counterSetUse) addCounter(counter report.DrainedCounter) {
 	for i := range u.Counters {
 		if known := &u.Counters[i]; known.Name == counter.Name {
@@ -77,12 +77,12 @@ func (c *counterSets) sorted() []report.CounterSet {
 	return list
 }
 
-// part is which part of what is needed is left.
+// part returns the fraction that is left of the needed amount.
 func part(c *report.DrainedCounter) float64 {
 	if needed := amount.Float(c.Needed); needed > 0 {
 		return amount.Float(c.Left) / needed
 	}
-	return -1 // Overdrawn, and the worst of all.
+	return -1 // Overdrawn, the worst case.
 }
 
 func compareClaims(a, b ledger.ClaimRef) int {

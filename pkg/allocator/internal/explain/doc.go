@@ -1,10 +1,10 @@
-// Package explain finds out why a search found nothing. It knows of the search only what Facts
-// has, and the search knows nothing of it.
+// Package explain finds out why a search found nothing. It reads the search only through Facts, and the
+// search does not depend on it.
 //
-//	Facts    what there is to know of a search                      (facts.go)
-//	Reason   one line, and Explanation all there is to say          (reason.go, explanation.go)
-//	one device at a time, what keeps a request from it              (inspection.go, draws.go)
-//	one request alone: its devices by cause, what it lacks          (tally.go, shortage.go, request.go, countersets.go)
-//	requests together, and constraints: how many devices they leave (together.go, agreement.go, values.go, unsatisfied.go)
-//	claims and requests that compete, found by small searches       (combined.go, satisfied.go, attempt.go)
+//	Facts    the data of a search                                   (facts.go)
+//	Reason   one line; Explanation: all details                     (reason.go, explanation.go)
+//	single devices: the cause against each                          (inspection.go, draws.go)
+//	single requests: their devices by cause, their shortage         (tally.go, shortage.go, request.go, countersets.go)
+//	requests together, and constraints: devices left by them        (together.go, agreement.go, values.go, unsatisfied.go)
+//	competing claims and requests, found by small searches          (combined.go, satisfied.go, attempt.go)
 package explain

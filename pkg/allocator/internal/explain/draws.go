@@ -16,45 +16,43 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// shortfall is an amount of something with a name of which too little is left.
+// shortfall is a named amount with too little left.
 type shortfall struct {
 	name                string
 	needed, left, there resource.Quantity
 }
 
-// lack says it in numbers.
+// lack returns the shortfall as a text with numbers.
 func (s *shortfall) lack() lack {
 	return lack{fmt.Sprintf("%s asked and %s of %s left", s.needed.String(), s.left.String(), s.there.String()), s.by()}
 }
 
-// counter is the name without that of the counter set, which often is another one
-// for each device.
+// counter returns the name without the counter set, whose name often differs for each device.
 func (s *shortfall) counter() string {
 	_, counter, _ := strings.Cut(s.name, "/")
 	return counter
 }
 
-// by is how much is missing.
+// by returns the missing amount.
 func (s *shortfall) by() resource.Quantity {
 	return amount.Difference(s.needed, s.left)
 }
 
-// drawsNothing reports whether counters do not matter for a device: it has none, or
-// others share it already.
+// drawsNothing reports whether counters do not matter for a device: it draws on none, or it has shares in
+// use, which already account for its draws.
 func (in *inspection) drawsNothing(device int) bool {
 	return !in.pool.Partitions.Has(device) ||
 		in.q.CanShare(in.index, device) && len(in.usage.Device(in.pool.Devices[device].Name).Shares) > 0
 }
 
-// overdrawn reports whether a counter of the pool is below zero. Then nothing can be
-// had that draws on any.
+// overdrawn reports whether a counter of the pool is below zero. Then no device that draws on any counter is available.
 func (in *inspection) overdrawn() bool { return in.usage.Remaining(in.pool).Overdrawn }
 
-// unknown are the devices in use of which nobody knows what they draw on the pool's counters.
+// unknown returns the devices in use whose draws on the pool's counters are unknown.
 func (in *inspection) unknown() []string { return in.usage.Remaining(in.pool).Unknown }
 
-// shortCounters are the counters, as set/counter, of which too little is left for a
-// device. If the pool is overdrawn, the counters below zero are among them.
+// shortCounters returns the counters, as set/counter, with too little left for a device. If the pool is
+// overdrawn and no counter of the device is short, it returns the counters below zero.
 func (in *inspection) shortCounters(device int) []shortfall {
 	var list []shortfall
 	counters, left := in.pool.Counters, in.usage.Remaining(in.pool)
@@ -78,25 +76,25 @@ func (in *inspection) shortCounters(device int) []shortfall {
 	return list
 }
 
-// shortfall of a counter, given by its number.
+// shortfall returns the shortfall of a counter, given by its number.
 func (in *inspection) shortfall(set, number int, needed amount.Amount) shortfall {
 	counters := in.pool.Counters
 	return shortfall{counters.Sets[set] + "/" + counters.Names[number],
 		needed.Quantity(counters.Formats[number]), in.left(number), in.there(number)}
 }
 
-// left is what is left of a counter.
+// left returns the remaining amount of a counter.
 func (in *inspection) left(number int) resource.Quantity {
 	return in.usage.Remaining(in.pool).Amounts[number].Quantity(in.pool.Counters.Formats[number])
 }
 
-// there returns the value of a counter with nothing in use.
+// there returns the value of a counter without any use.
 func (in *inspection) there(number int) resource.Quantity {
 	return in.pool.Counters.Published[number].Quantity(in.pool.Counters.Formats[number])
 }
 
-// drawing names the devices in use, on whatever node, that draw on a counter, given
-// as set/counter. One that is not published as before may be named twice.
+// drawing returns the names of the devices in use, on any node, that draw on a counter, given as set/counter.
+// A device whose published draws have changed may appear twice.
 func (in *inspection) drawing(counter string) []string {
 	var list []string
 	add := func(device *inventory.Device) {
@@ -128,7 +126,7 @@ func drawsOn(consumptions []resourceapi.DeviceCounterConsumption, counter string
 	return false
 }
 
-// contention adds up what available devices draw on counters, by driver/pool/set/counter.
+// contention sums the draws of available devices by counter, as driver/pool/set/counter.
 type contention map[string]*report.Contention
 
 func (c *contention) add(in *inspection, device int) {
@@ -153,7 +151,7 @@ func (c *contention) add(in *inspection, device int) {
 	}
 }
 
-// sorted lists those of which too little is left, most devices first.
+// sorted returns the counters with too little left, most devices first.
 func (c *contention) sorted() []report.Contention {
 	var list []report.Contention
 	for _, one := range *c {
@@ -167,8 +165,8 @@ func (c *contention) sorted() []report.Contention {
 	return list
 }
 
-// sharedCounters are the counters, without their sets, that the available devices of
-// a request draw on, and whether any of these devices has compatibility groups.
+// sharedCounters returns the counters, without their sets, that the available devices of a request draw on.
+// It also reports whether any of these devices has compatibility groups.
 func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, compatibility bool) {
 	names := make(map[string]bool)
 	for _, r := range slot.Alternatives {

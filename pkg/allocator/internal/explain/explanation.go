@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Explanation says in full why a search found nothing. It costs more than most searches.
+// Explanation returns all reasons why a search found nothing. It costs more than most searches.
 func Explanation(facts Facts) *report.Explanation {
 	q := inquiry{facts}
 	e := &report.Explanation{Node: q.Node().Name, Steps: q.Steps(), GaveUp: q.GaveUp(), LeftOut: q.explainPools()}
@@ -30,7 +30,7 @@ func Explanation(facts Facts) *report.Explanation {
 	return e
 }
 
-// together says what is missing although single requests have what they need.
+// together describes what requests lack together although single requests have enough.
 func (q inquiry) together(found, alone finding) string {
 	var parts []string
 	if alone.text == "" {

@@ -14,58 +14,54 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Facts are all that reasons and explanations know of a search that found nothing. They are
-// only read: nothing here changes what a later question would get as its answer. Pools and
-// devices are given by their positions, as the node sees them.
+// Facts are the data of a search that found nothing. Reasons and explanations only read them, so that no question
+// changes the answer to a later one. Pools and devices are identified by their positions in the node view.
 type Facts interface {
-	// Context is that of the search. It may have ended.
+	// Context returns the context of the search. It may have ended.
 	Context() context.Context
-	// Asked is what was asked for.
+	// Asked returns the claims of the search.
 	Asked() *task.Task
 	Node() *v1.Node
 	Pools() []*inventory.NodePool
-	// Usage is what the search saw of who uses a pool's devices.
+	// Usage returns the usage of a pool's devices as the search saw it.
 	Usage(pool int) *ledger.PoolUsage
 
-	// Steps is how many devices were tried.
+	// Steps returns the number of devices that were tried.
 	Steps() int
-	// GaveUp reports whether the budget ran out, and Budget what it was: steps for this
-	// search, or the common one of several searches.
+	// GaveUp reports whether the budget ran out. Budget returns the budget: the steps for this search, or the
+	// common budget of several searches.
 	GaveUp() bool
 	Budget() (steps int, common bool)
 
-	// Candidates are the devices that the search could try for a request, and those that
-	// match it. Both are nil for a pool that cannot be allocated from.
+	// Candidates returns the devices that the search could try for a request, and those that match it. Both
+	// are nil for a pool that cannot be allocated from.
 	Candidates(r *task.Request, pool int) (usable bitset.Set, selection *selector.Selection)
-	// Excluded are devices that it did not try, whatever was asked for: those that need
-	// binding conditions which are off, those that need other features which are off, and
-	// those that are in use. Each may be nil.
+	// Excluded returns the devices that the search never tries: devices that need binding conditions while
+	// these are off, devices that need other features that are off, and devices in use. Each may be nil.
 	Excluded(pool int) (hidden, unsupported, occupied bitset.Set)
-	// Wanted is how many devices a request needs. For allocation mode All these are all
-	// that match and are not ignored.
+	// Wanted returns the number of devices that a request needs. For allocation mode All it counts all
+	// devices that match and are not ignored.
 	Wanted(r *task.Request) int
 	// TakesWhole reports whether a device's capacities do not matter to a request.
 	TakesWhole(r *task.Request, pool, device int) bool
-	// CanShare reports whether a device can be allocated several times, InUse whether
-	// anybody has a share of it.
+	// CanShare reports whether a device allows multiple allocations, InUse whether any claim has a share of it.
 	CanShare(pool, device int) bool
 	InUse(pool, device int) bool
-	// Joins reports whether the compatibility groups of a device go together with those
-	// of the devices in use.
+	// Joins reports whether the compatibility groups of a device are compatible with those of the devices in use.
 	Joins(pool, device int) bool
-	// Values are what a constraint, given by its position among those of all claims, sees of
-	// a device. found is false if it does not have the attribute.
+	// Values returns the values of a device for a constraint, given by its position among those of all
+	// claims. found is false if the device does not have the attribute.
 	Values(r *task.Request, constraint, pool, device int) (list []attribute.Value, found bool, err error)
 
-	// Attempt looks for devices for other claims on the same node, with a budget of its own.
-	// known is false if that was not enough to tell.
+	// Attempt looks for devices for other claims on the same node, with its own budget. known is false if the
+	// budget did not suffice for an answer.
 	Attempt(steps int, claims ...*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, found, known bool)
 }
 
-// inquiry looks for what is wrong, after the search.
+// inquiry finds the problem after a search.
 type inquiry struct{ Facts }
 
-// place is a device by its position: the pool among those of the node, the device in the pool.
+// place identifies a device by its positions: of the pool among those of the node, and of the device in the pool.
 type place struct{ pool, device int }
 
 // constraint is a constraint of a claim.
@@ -74,7 +70,7 @@ type constraint struct {
 	// index is its position among the constraints of all claims.
 	index    int
 	name     attribute.Name
-	lists    bool // whether lists of values are understood
+	lists    bool // whether lists of values are supported
 	distinct bool
 }
 

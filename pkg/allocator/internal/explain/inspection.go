@@ -22,28 +22,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// inspection looks at the devices of one pool with the eyes of one request, after
-// the search and one device after the other. It says more than the candidates of
-// the search, and costs more.
+// inspection judges the devices of one pool for one request, one device at a time, after the search. It knows
+// more than the candidates of the search, and costs more.
 type inspection struct {
 	q       inquiry
 	request *task.Request
 	index   int // of the pool in the node view
 	pool    *inventory.NodePool
 	usage   *ledger.PoolUsage
-	// usable and selection are what the search found.
+	// usable and selection are the candidates of the search.
 	usable                        bitset.Set
 	selection                     *selector.Selection
 	hidden, unsupported, occupied bitset.Set
 	// constraints are those that cover the request.
 	constraints []constraint
-	// known has the cause for each device that was judged, notJudged for others.
+	// known caches the cause for each judged device; it is notJudged for others.
 	known []report.Cause
 }
 
 const notJudged report.Cause = -1
 
-// inspect looks at the pools that can be allocated from.
+// inspect returns the inspections of the pools that can be allocated from.
 func (q inquiry) inspect(r *task.Request) []inspection {
 	constraints := slices.DeleteFunc(q.constraintsOf(r.Claim), func(c constraint) bool { return !c.appliesTo(r) })
 	list := make([]inspection, 0, len(q.Pools()))
@@ -59,7 +58,7 @@ func (q inquiry) inspect(r *task.Request) []inspection {
 	return list
 }
 
-// ofClass returns the devices that match the class, whatever the request says.
+// ofClass returns the devices that match the class, regardless of the request's selectors.
 func (in *inspection) ofClass() bitset.Set {
 	r := in.request
 	if len(r.Selectors) == 0 {
@@ -73,18 +72,18 @@ func (in *inspection) ofClass() bitset.Set {
 	return selection.Matches
 }
 
-// failure says which selector fails on a device, and how.
+// failure returns the error of the selector that fails on a device.
 func (in *inspection) failure(device int) *selector.Error {
 	return in.request.Wanted.Error(in.pool, in.selection, device)
 }
 
-// ignores reports whether the device is left out where all devices are wanted.
+// ignores reports whether allocation mode All ignores the device.
 func (in *inspection) ignores(device int) bool {
 	return in.request.All() && (!in.pool.Reachable.Has(device) || bitset.Has(in.hidden, device) ||
 		in.capacity(device) == report.TooSmall)
 }
 
-// cause says what keeps the request from a device that matches.
+// cause returns the cause that keeps the request from a matching device.
 func (in *inspection) cause(device int) report.Cause {
 	if in.known == nil {
 		in.known = slices.Repeat([]report.Cause{notJudged}, len(in.pool.Devices))
@@ -95,7 +94,7 @@ func (in *inspection) cause(device int) report.Cause {
 	return in.known[device]
 }
 
-// judge asks in the order of the causes.
+// judge checks the causes in their order.
 func (in *inspection) judge(device int) report.Cause {
 	switch {
 	case !in.pool.Reachable.Has(device):
@@ -127,12 +126,12 @@ func (in *inspection) judge(device int) report.Cause {
 		return report.Incompatible
 	}
 	if !in.request.All() && !in.usable.Has(device) {
-		return report.Held // Not any more, but when the search looked at it.
+		return report.Held // Not held any more, but held when the search looked at the device.
 	}
 	return report.Available
 }
 
-// capacity is TooSmall, Full or Available.
+// capacity returns TooSmall, Full or Available.
 func (in *inspection) capacity(position int) report.Cause {
 	if in.q.TakesWhole(in.request, in.index, position) {
 		return report.Available
@@ -148,7 +147,7 @@ func (in *inspection) capacity(position int) report.Cause {
 	return report.Available
 }
 
-// shortCapacities are the capacities of which a device has too little left.
+// shortCapacities returns the capacities with too little left on a device.
 func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 	var list []shortfall
 	needed, err := in.q.Asked().Settings().Capacities().Consume(in.request.Capacity, device.Capacity)
@@ -169,13 +168,13 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 	return list
 }
 
-// unfit is a capacity that a device never has in the amount asked for.
+// unfit is a capacity that a device never has in the requested amount.
 type unfit struct {
 	name string
 	lack
 }
 
-// unfitCapacities are those asked for that a device never has, by name.
+// unfitCapacities returns the requested capacities that a device never has, by name.
 func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
 	if in.request.Capacity == nil {
 		return nil
@@ -190,7 +189,7 @@ func (in *inspection) unfitCapacities(device *inventory.Device) []unfit {
 	return list
 }
 
-// unfit says why a device never has a capacity in the amount asked for, nothing if it has.
+// unfit returns the reason why a device never has a capacity in the requested amount, or the zero value.
 func (in *inspection) unfit(device *inventory.Device, name resourceapi.QualifiedName, asked resource.Quantity) lack {
 	published, found := device.Capacity[name]
 	if !found {
@@ -217,8 +216,8 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	return lack{}
 }
 
-// mostAllowed is the greatest amount that a policy allows, nil if it sets no limit. The
-// default is allowed in any case, but nobody exceeds a limit with that.
+// mostAllowed returns the maximum amount that a policy allows, nil if there is no limit. It ignores the
+// default, which is always allowed, because a request never exceeds a limit with the default.
 func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
 	switch {
 	case policy.ValidRange != nil:
@@ -230,8 +229,7 @@ func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
 	return &most
 }
 
-// joins reports whether the compatibility groups of a device go together with those
-// of the devices in use.
+// joins reports whether the compatibility groups of a device are compatible with those of the devices in use.
 func (in *inspection) joins(device int) bool {
 	if !in.q.Asked().Settings().Features.CompatibilityGroups {
 		return true
@@ -239,8 +237,8 @@ func (in *inspection) joins(device int) bool {
 	return in.q.Joins(in.index, device)
 }
 
-// missingAttribute names an attribute that a constraint needs and that the device
-// lacks, or has in a form that the constraint does not understand; "" if there is none.
+// missingAttribute returns the name of an attribute that a constraint needs and that the device lacks, or has
+// in an unsupported form; "" if there is none.
 func (in *inspection) missingAttribute(device int) string {
 	for i := range in.constraints {
 		if _, found := in.values(&in.constraints[i], device); !found {
@@ -250,12 +248,12 @@ func (in *inspection) missingAttribute(device int) string {
 	return ""
 }
 
-// values are what a constraint sees of a device. found is false if that rules the
-// device out. Without support for lists there may be no values all the same.
+// values returns the values of a device for a constraint. found is false if that excludes the device. Without
+// support for lists, the values may be empty nevertheless.
 func (in *inspection) values(c *constraint, device int) (list []attribute.Value, found bool) {
 	list, found, err := in.q.Values(in.request, c.index, in.index, device)
 	if err != nil {
-		return nil, true // Not known, which is no reason.
+		return nil, true // Unknown, which excludes nothing.
 	}
 	if !found {
 		return nil, false
@@ -263,7 +261,7 @@ func (in *inspection) values(c *constraint, device int) (list []attribute.Value,
 	return list, len(list) > 0 || !c.lists
 }
 
-// features are the feature gates that a device needs and that are off.
+// features returns the feature gates that a device needs and that are off.
 func (in *inspection) features(device int) []string {
 	var list []string
 	features := in.q.Asked().Settings().Features
@@ -284,7 +282,7 @@ func (in *inspection) features(device int) []string {
 	return list
 }
 
-// ofNode are the resources of the node that a device stands for or needs.
+// ofNode returns the resources of the node that a device stands for or needs.
 func (in *inspection) ofNode(device int) []string {
 	var list []string
 	for name := range in.pool.Devices[device].NodeAllocatableResources {
@@ -294,14 +292,14 @@ func (in *inspection) ofNode(device int) []string {
 	return list
 }
 
-// taints are those that the request does not tolerate.
+// taints returns the taints that the request does not tolerate.
 func (in *inspection) taints(device int) []resourceapi.DeviceTaint {
 	return slices.DeleteFunc(slices.Clone(in.pool.Devices[device].Taints), func(taint resourceapi.DeviceTaint) bool {
 		return in.request.Tolerates([]resourceapi.DeviceTaint{taint})
 	})
 }
 
-// users are the claims that have a device or a share of it, each once.
+// users returns the distinct claims that have a device or a share of it.
 func (in *inspection) users(device string) []ledger.ClaimRef {
 	usage := in.usage.Device(device)
 	users := make(map[ledger.ClaimRef]bool)

@@ -11,8 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Reason says in one line why a search found nothing: which claim and request, and the
-// cause. It also says what kind of cause that is.
+// Reason returns a one-line reason why a search found nothing, with the claim, the request and the cause, and
+// the classification of the cause.
 func Reason(facts Facts) (string, report.Blame) {
 	q := inquiry{facts}
 	if q.GaveUp() {
@@ -22,8 +22,8 @@ func Reason(facts Facts) (string, report.Blame) {
 	return why.text + trouble, blame(why, trouble)
 }
 
-// blame says what kind of thing is to blame. Pools that are left out are only if it would not do that other claims
-// release what they have.
+// blame classifies a finding. Pools that are left out are to blame only if it would not help that other
+// claims release their devices.
 func blame(why finding, poolTrouble string) report.Blame {
 	switch {
 	case why.fails:
@@ -38,21 +38,21 @@ func blame(why finding, poolTrouble string) report.Blame {
 	return report.BlameDevices
 }
 
-// finding says what is wrong. The zero value stands for nothing.
+// finding describes a problem. The zero value means that there is none.
 type finding struct {
 	text string
-	// lasting is set if it does not end when other claims release what they have.
+	// lasting is set if the problem does not end when other claims release their devices.
 	lasting bool
 	// combined is set if there are enough devices for each request, but not in combination.
 	combined bool
-	// fails is set if it is a selector that fails.
+	// fails is set if a selector fails.
 	fails bool
-	// detail has the numbers of the moment, for an Explanation. It may be nil.
+	// detail returns current numbers, for an Explanation. It may be nil.
 	detail func() string
 }
 
-// why finds what is wrong. What lasts comes before what waiting cures, and what
-// concerns one request before what concerns several together.
+// why returns the problem. Lasting problems come before those that waiting cures, and problems of one request
+// before those of several together.
 func (q inquiry) why() finding {
 	alone := q.firstShortage()
 	if alone.lasting {
@@ -72,8 +72,8 @@ func (q inquiry) why() finding {
 	return found
 }
 
-// firstShortage is about the first request that cannot be satisfied even if it is
-// alone, and if possible about one that could not be if other claims had nothing.
+// firstShortage returns the shortage of the first request that cannot be satisfied even alone. It prefers a
+// request that could not be satisfied even if other claims had no devices.
 func (q inquiry) firstShortage() finding {
 	var first finding
 	for _, c := range q.Asked().Claims() {
@@ -94,9 +94,8 @@ func (q inquiry) firstShortage() finding {
 	return first
 }
 
-// gaveUp is the reason of a search that ran out of its budget, which says nothing
-// about the devices. It tells the budget and not how far the search got with it, which is
-// another number on each node.
+// gaveUp returns the reason of a search that ran out of its budget, which says nothing about the devices. It
+// contains the budget, not the progress of the search, which differs between nodes.
 func (q inquiry) gaveUp() string {
 	budget, common := q.Budget()
 	used := "after " + words.Plural(budget, "step", "steps")
@@ -106,7 +105,7 @@ func (q inquiry) gaveUp() string {
 	return fmt.Sprintf("%s: gave up looking for devices %s; there may be a solution (fewer requests or constraints in a claim make it easier to find)", q.names(), used)
 }
 
-// Brief names the claims, and not what is to blame.
+// Brief names the claims, but not the cause.
 func Brief(facts Facts) string {
 	return inquiry{facts}.names() + ": no devices for this on the node; other nodes like this one say why"
 }
@@ -125,7 +124,7 @@ func claimNames(claims []*task.Claim) string {
 	return "claims " + words.Join(names)
 }
 
-// poolTrouble mentions pools that were left out of the search, "" if there are none.
+// poolTrouble describes the pools that were left out of the search, "" if there are none.
 func (q inquiry) poolTrouble() string {
 	updated := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) == 0 }
 	needing := func(pool *inventory.NodePool) bool { return pool.State == inventory.Incomplete && len(pool.Off) > 0 }
@@ -135,7 +134,7 @@ func (q inquiry) poolTrouble() string {
 		q.leftOut(invalid, "as invalid", "as invalid")
 }
 
-// mayUse reports whether a request may get devices of the pool, as far as that follows from its driver.
+// mayUse reports whether a request may get devices of the pool, as far as the pool's driver determines that.
 func (q inquiry) mayUse(pool *inventory.NodePool) bool {
 	for _, c := range q.Asked().Claims() {
 		for _, slot := range c.Slots {
@@ -149,8 +148,8 @@ func (q inquiry) mayUse(pool *inventory.NodePool) bool {
 	return false
 }
 
-// leftOut mentions the pools of a kind that the claims may use. What is wrong with an invalid pool is told
-// of the first, and likewise which features are off.
+// leftOut describes the pools of a kind that the claims may use. It gives the error, or the features that are
+// off, only for the first pool.
 func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, theirReason string) string {
 	count, first := 0, (*inventory.NodePool)(nil)
 	for _, pool := range q.Pools() {
@@ -178,8 +177,8 @@ func (q inquiry) leftOut(isMeant func(*inventory.NodePool) bool, itsReason, thei
 	return text
 }
 
-// poolName names a pool, but not one that is named after the node: each node would
-// have another reason, and the reader knows the node.
+// poolName returns the name of a pool. It omits a name that contains the node's name, because each node would
+// have a different reason, and the reader knows the node.
 func (q inquiry) poolName(pool *inventory.NodePool) string {
 	if strings.Contains(pool.ID.Name, q.Node().Name) {
 		return "the node's resource pool of driver " + pool.ID.Driver

@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// explainRequest looks at all devices for a request.
+// explainRequest inspects all devices for a request.
 func (q inquiry) explainRequest(r *task.Request) report.Request {
 	e := report.Request{
 		Request: r.Reference(), Class: r.ClassName, All: r.All(), Admin: r.Admin,
@@ -53,7 +53,7 @@ func (q inquiry) explainRequest(r *task.Request) report.Request {
 	return e
 }
 
-// failures are ways in which selectors fail, by their text.
+// failures counts the ways in which selectors fail, by their text.
 type failures map[string]*report.Failure
 
 // add counts a device.
@@ -72,7 +72,7 @@ func (f *failures) sorted() []report.Failure {
 	return mostFirst(*f, func(f *report.Failure) int { return f.Devices })
 }
 
-// mostFirst lists what was counted by a text: what has most devices first, otherwise by text.
+// mostFirst returns the counted values, most devices first, then by text.
 func mostFirst[T any](counted map[string]*T, devices func(*T) int) []T {
 	var list []T
 	for _, text := range slices.SortedFunc(maps.Keys(counted), func(a, b string) int {
@@ -87,7 +87,7 @@ func mostFirst[T any](counted map[string]*T, devices func(*T) int) []T {
 type obstacleBuilder struct {
 	devices int
 	details details
-	// claims are by how many devices of which pool each claim is in the way.
+	// claims holds, by claim, the devices (driver/pool/device) that it holds.
 	claims map[ledger.ClaimRef]map[string]bool
 	sets   counterSets
 }
@@ -139,7 +139,7 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
 	}
 }
 
-// addUsers blames the claims that have a device or a share of it.
+// addUsers adds the claims that have a device or a share of it.
 func (b *obstacleBuilder) addUsers(in *inspection, device string) {
 	if b.claims == nil {
 		b.claims = make(map[ledger.ClaimRef]map[string]bool)
@@ -152,7 +152,7 @@ func (b *obstacleBuilder) addUsers(in *inspection, device string) {
 	}
 }
 
-// holders lists the claims, those with most devices first.
+// holders returns the claims, most devices first.
 func (b *obstacleBuilder) holders() []report.Holder {
 	var list []report.Holder
 	for claim, devices := range b.claims {
@@ -164,7 +164,7 @@ func (b *obstacleBuilder) holders() []report.Holder {
 	return list
 }
 
-// taintText is key=value:effect, without the value if there is none.
+// taintText returns key=value:effect, or key:effect without a value.
 func taintText(taint resourceapi.DeviceTaint) string {
 	if taint.Value == "" {
 		return fmt.Sprintf("%s:%s", taint.Key, taint.Effect)
@@ -175,8 +175,7 @@ func taintText(taint resourceapi.DeviceTaint) string {
 // details collects details by name.
 type details map[string]*report.Detail
 
-// add counts a device. Of several shortfalls the least is kept, of equal ones the
-// first.
+// add counts a device. It keeps the least shortfall, the first of equal ones.
 func (d *details) add(name string, short *report.Shortfall) {
 	if *d == nil {
 		*d = make(details)
@@ -196,7 +195,7 @@ func (d *details) sorted() []report.Detail {
 	return mostFirst(*d, func(d *report.Detail) int { return d.Devices })
 }
 
-// of is the shortfall as that of a device.
+// of returns the shortfall as that of a device.
 func (s *shortfall) of(device string) *report.Shortfall {
 	return &report.Shortfall{Device: device, Needed: s.needed, Left: s.left, By: s.by()}
 }

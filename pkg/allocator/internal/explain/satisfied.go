@@ -15,18 +15,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// satisfied are claims and requests that can be had together, one way to have them, and
-// the request that cannot be had in addition.
+// satisfied holds claims and requests that have a solution together, one such solution, and the first request
+// that has none in addition.
 type satisfied struct {
 	next    *task.Slot
-	had     int      // devices that next could have
-	names   []string // of what comes before next: claims, or requests of its own claim
+	had     int      // number of devices that next could have
+	names   []string // names of everything before next: claims, or requests of its own claim
 	results []resourceapi.AllocationResult
 }
 
-// satisfy finds out with small searches how far one gets with the claims, in their order
-// and without their constraints. It is nil if that would take too long, or if
-// everything can be had.
+// satisfy finds out, with small searches, how many of the claims and requests have a solution together, in
+// their order and without their constraints. It returns nil if that would take too long, or if all have one.
 func (q inquiry) satisfy(claims []*task.Claim) *satisfied {
 	last := claims[len(claims)-1]
 	var before []*resourceapi.ResourceClaim
@@ -85,15 +84,15 @@ func slotNames(slots []task.Slot) []string {
 	return names
 }
 
-// drained is a counter of which too little is left when some requests have been satisfied.
+// drained is a counter with too little left after some requests were satisfied.
 type drained struct {
 	shortfall
-	// devices is how many devices it rules out, of those that are left.
+	// devices is the number of remaining devices that the counter excludes.
 	devices int
 }
 
-// drainedBy lists the counters that rule out devices for the next request, those that
-// rule out most first. ok is false if there are devices that it does not rule out.
+// drainedBy returns the counters that exclude devices for the next request, those that exclude most first. ok
+// is false if there are devices that no counter excludes.
 func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 	chosen, counters := q.chosenIn(have.results), make(map[string]*drained)
 	left := q.leftAfter(chosen)
@@ -118,8 +117,8 @@ func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 	return list, len(list) > 0
 }
 
-// addDrained counts a device for the counters that rule it out, and reports whether
-// there are any. Of several shortfalls of a counter the least is kept.
+// addDrained counts a device for the counters that exclude it, and reports whether there are any. It keeps
+// the least shortfall of each counter.
 func (in *inspection) addDrained(counters map[string]*drained, device int, left []amount.Amount) bool {
 	any := false
 	formats := in.pool.Counters
@@ -144,7 +143,7 @@ func (in *inspection) addDrained(counters map[string]*drained, device int, left 
 	return any
 }
 
-// chosenIn are the places of the devices in results.
+// chosenIn returns the places of the devices in results.
 func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool {
 	chosen := make(map[place]bool)
 	for i := range results {
@@ -164,7 +163,7 @@ func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool
 	return chosen
 }
 
-// leftAfter is what devices leave of the counters, by pool.
+// leftAfter returns the remaining amounts of the counters, by pool, after the draws of the chosen devices.
 func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
 	left := make([][]amount.Amount, len(q.Pools()))
 	for index, pool := range q.Pools() {
@@ -174,7 +173,7 @@ func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
 	}
 	for at := range chosen {
 		if q.CanShare(at.pool, at.device) && q.InUse(at.pool, at.device) {
-			continue // Its counters are accounted for.
+			continue // Its counters are accounted for already.
 		}
 		draws := q.Pools()[at.pool].Counters.Draws(at.device)
 		for i := range draws {
@@ -184,8 +183,7 @@ func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
 	return left
 }
 
-// counterNames are, without their sets, those that rule out all devices, or else those
-// that rule out most.
+// counterNames returns the names, without their sets, of the counters that exclude most devices.
 func counterNames(list []drained) []string {
 	var names []string
 	for i := range list {
@@ -196,7 +194,7 @@ func counterNames(list []drained) []string {
 	return names
 }
 
-// detail says what is missing of the counters for the next request.
+// detail describes the amounts that the next request lacks of the counters.
 func (have *satisfied) detail(list []drained) string {
 	var with, parts []string
 	with = append(with, have.names...)

@@ -9,17 +9,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// shortage says why there are too few devices for a request. The zero value stands
-// for enough.
+// shortage describes why there are too few devices for a request. The zero value means that there are enough.
 type shortage struct {
 	text string
-	// lasting is set if there would be too few even if other claims had none.
+	// lasting is set if there would be too few even if other claims had no devices.
 	lasting bool
 	// fails is set if selectors fail on so many devices that there might be enough otherwise.
 	fails bool
 }
 
-// slotShortage says why a request cannot be satisfied even if it is alone.
+// slotShortage returns the reason why a request cannot be satisfied even alone.
 func (q inquiry) slotShortage(slot *task.Slot) shortage {
 	if len(slot.Alternatives) == 1 && slot.Alternatives[0].Parent == "" {
 		return q.shortage(slot.Alternatives[0])
@@ -45,7 +44,8 @@ func (q inquiry) slotShortage(slot *task.Slot) shortage {
 	return all
 }
 
-// shortage says why there are too few devices for a request: how many it asks for, how many match, and what becomes of these.
+// shortage returns the reason why there are too few devices for a request: the numbers requested and
+// matching, and the causes against the matching devices.
 func (q inquiry) shortage(r *task.Request) shortage {
 	t, wanted := q.tally(r), q.Wanted(r)
 	found := shortage{lasting: t.match-t.lasting() < wanted}
@@ -67,13 +67,13 @@ func (q inquiry) shortage(r *task.Request) shortage {
 		found.text = t.numbers(fmt.Sprint(wanted), t.match >= wanted)
 	}
 	if t.failure != nil && t.match-t.lasting() < wanted {
-		// Whether the others would do is not known.
+		// It is unknown whether the devices with failures would match.
 		return shortage{text: t.failureText(found.text), lasting: true, fails: true}
 	}
 	return found
 }
 
-// noMatch tells a class without devices from selectors that are too strict.
+// noMatch distinguishes a class without devices from selectors that are too strict.
 func (t *tally) noMatch(r *task.Request) string {
 	switch {
 	case t.elsewhere > 0:
@@ -86,8 +86,8 @@ func (t *tally) noMatch(r *task.Request) string {
 
 func (t *tally) matches() string { return words.Plural(t.match, "device matches", "devices match") }
 
-// numbers says how many devices match, how many are asked for, and if that is not the answer, how many are free and what
-// keeps the request from the rest.
+// numbers describes the numbers of matching and requested devices and, with rest, the number of free devices
+// and the causes against the others.
 func (t *tally) numbers(asked string, rest bool) string {
 	text := fmt.Sprintf("%s: %s asked", t.matches(), asked)
 	if !rest {
@@ -96,7 +96,7 @@ func (t *tally) numbers(asked string, rest bool) string {
 	return fmt.Sprintf("%s; %d free; %s", text, t.free(), t.words())
 }
 
-// failureText says that a selector fails, and on how many devices.
+// failureText describes the failing selector and the number of devices.
 func (t *tally) failureText(others string) string {
 	text := strings.TrimPrefix(t.failure.OnDevice(), t.failure.Request+" ")
 	if t.failed > 1 {
@@ -117,7 +117,7 @@ func (t *tally) words() string {
 	return strings.Join(parts, "; ")
 }
 
-// rest joins some of the causes where a device counts once for each of several requests, so that numbers would say nothing.
+// rest joins some of the causes without numbers. It is for several requests, where a device counts once for each.
 func (t *tally) rest(told func(report.Cause) bool) string {
 	const several = 2
 	var parts []string

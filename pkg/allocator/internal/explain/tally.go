@@ -11,21 +11,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// tally counts the devices of a request by what keeps the request from having them.
+// tally counts the devices of a request by the cause against them.
 type tally struct {
-	published int // on the node and reachable, whether they match or not
+	published int // reachable from the node, matching or not
 	ofClass   int // match at least the class
-	match     int // reachable ones
+	match     int // match and are reachable
 	elsewhere int // match, but are for other nodes
 	counts    [report.CauseCount]int
-	// names are, by cause, the different taints, counters and so on, with the numbers of the device that lacks the least.
+	// names holds, by cause, the distinct taints, counters and so on, with the numbers of the device that
+	// lacks the least.
 	names [report.CauseCount]map[string]lack
-	// failed are the devices on which a selector fails, and failure says how it does on one of them: the first by name.
+	// failed is the number of devices on which a selector fails, failure the error for the first of them by name.
 	failed  int
 	failure *selector.Error
 }
 
-// lack says what is asked of a capacity or counter, and what there is. The zero value is nothing: the name says all.
+// lack describes the requested and the existing amount of a capacity or counter. The zero value means that
+// the name says all.
 type lack struct {
 	text string
 	by   resource.Quantity
@@ -63,7 +65,7 @@ func (t *tally) add(in *inspection, wanted int) {
 	}
 }
 
-// note keeps the least of what is lacking by a name.
+// note records a name, with the least lack.
 func (t *tally) note(cause report.Cause, name string, lacks lack) {
 	if t.names[cause] == nil {
 		t.names[cause] = make(map[string]lack)
@@ -73,7 +75,7 @@ func (t *tally) note(cause report.Cause, name string, lacks lack) {
 	}
 }
 
-// told lists what a cause is about, by name.
+// told returns the names behind a cause, with their texts, in order.
 func (t *tally) told(cause report.Cause) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(t.names[cause])) {
@@ -85,7 +87,7 @@ func (t *tally) told(cause report.Cause) []string {
 	return list
 }
 
-// addFailures counts the devices that the node reaches and that cannot be judged because a selector fails on them, whoever holds them.
+// addFailures counts the reachable devices on which a selector fails, regardless of their holders.
 func (t *tally) addFailures(in *inspection) {
 	for device := range in.selection.Failed.All() {
 		if !in.pool.Reachable.Has(device) {
@@ -98,8 +100,7 @@ func (t *tally) addFailures(in *inspection) {
 	}
 }
 
-// names are what a cause is about for a device: those names that are likely the same
-// on other nodes.
+// names returns the names behind the cause for a device that are likely the same on other nodes.
 func (in *inspection) names(device int, cause report.Cause) map[string]lack {
 	names := make(map[string]lack)
 	add := func(list ...string) {
@@ -141,7 +142,7 @@ func (in *inspection) names(device int, cause report.Cause) map[string]lack {
 
 func (t *tally) free() int { return t.counts[report.Available] }
 
-// lasting is how many of the devices could not be had even if other claims had none.
+// lasting returns the number of devices that would be unavailable even if other claims had none.
 func (t *tally) lasting() int {
 	n := 0
 	for _, cause := range t.causes() {
@@ -152,7 +153,7 @@ func (t *tally) lasting() int {
 	return n
 }
 
-// causes lists those which apply to any device, in their order.
+// causes returns the causes that apply to any device, in their order.
 func (t *tally) causes() []report.Cause {
 	var list []report.Cause
 	for cause := report.Available + 1; int(cause) < report.CauseCount; cause++ {

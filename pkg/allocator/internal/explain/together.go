@@ -10,9 +10,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// tooFewTogether counts what requests ask for together, of each claim and of all, and
-// what each constraint leaves of it. It only finds what rules a solution out, and the
-// first of that which would rule it out even if other claims had nothing, if any.
+// tooFewTogether compares the devices that requests of each claim, and of all claims, want together with
+// those that exist, also under each constraint. It finds only problems that exclude a solution. It returns
+// the first lasting problem, or else the first one.
 func (q inquiry) tooFewTogether() finding {
 	var first finding
 	for a := range q.survey().agreements {
@@ -27,7 +27,7 @@ func (q inquiry) tooFewTogether() finding {
 	return first
 }
 
-// agreements yields all that can be counted, what concerns fewer requests first.
+// agreements yields all agreements that can be counted, those of fewer requests first.
 func (n *survey) agreements(yield func(*agreement) bool) {
 	for _, c := range n.q.Asked().Claims() {
 		if len(c.Slots) > 1 && !n.countedTogether([]*task.Claim{c}, func(*task.Request) bool { return true }, yield) {
@@ -41,13 +41,13 @@ func (n *survey) agreements(yield func(*agreement) bool) {
 		}
 	}
 	if len(n.q.Asked().Claims()) > 1 {
-		// With admin access nothing is taken away from other claims.
+		// Admin access takes nothing from other claims.
 		n.countedTogether(n.q.Asked().Claims(), func(r *task.Request) bool { return !r.Admin }, yield)
 	}
 }
 
-// countedTogether yields the requests that compete for the devices that one of them
-// matches, those for devices of one class, and all together.
+// countedTogether yields agreements of the requests that compete for the devices of one kind of request, of
+// those for devices of one class, and of all together.
 func (n *survey) countedTogether(claims []*task.Claim, counts func(*task.Request) bool, yield func(*agreement) bool) bool {
 	kinds, classes := kindsAndClasses(claims, counts)
 	for _, kind := range kinds {
@@ -66,7 +66,7 @@ func (n *survey) countedTogether(claims []*task.Claim, counts func(*task.Request
 	return len(classes) < 2 || yield(n.agreement(claims, nil, counts))
 }
 
-// kindsAndClasses has a request of each kind, and the names of the device classes.
+// kindsAndClasses returns one request of each kind, and the names of the device classes.
 func kindsAndClasses(claims []*task.Claim, counts func(*task.Request) bool) (kinds []*task.Request, classes []string) {
 	for _, c := range claims {
 		for i := range c.Slots {
@@ -86,7 +86,7 @@ func kindsAndClasses(claims []*task.Claim, counts func(*task.Request) bool) (kin
 	return kinds, classes
 }
 
-// within reports whether all devices that match a request match another one, too.
+// within reports whether all devices that match a request also match another one.
 func (q inquiry) within(r, other *task.Request) bool {
 	if r.Kind == other.Kind {
 		return true
@@ -101,8 +101,7 @@ func (q inquiry) within(r, other *task.Request) bool {
 	return true
 }
 
-// tooFew says that there cannot be enough devices. The number of devices is told if
-// it is that of the node's hardware and not of the moment.
+// tooFew returns a finding if there cannot be enough devices. detail adds the current numbers.
 func (a *agreement) tooFew() finding {
 	if a.constraint != nil {
 		return a.unsatisfied()
@@ -148,7 +147,7 @@ func (a *agreement) tally() tally {
 	return t
 }
 
-// subject says who wants how many devices together.
+// subject describes the requests and the number of devices that they want together.
 func (a *agreement) subject() string {
 	return fmt.Sprintf("%s want %s%s together", a.who(), words.Plural(a.wanted, "device", "devices"), a.ofClass())
 }
@@ -170,7 +169,7 @@ func (a *agreement) who() string {
 	return claimNames(claims)
 }
 
-// ofClass names the class of the devices if all are of one.
+// ofClass names the class of the devices if they have a common one.
 func (a *agreement) ofClass() string {
 	class := ""
 	for i := range a.covered {

@@ -9,8 +9,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// unsatisfied says that a constraint rules a solution out. The number of devices is
-// told if it is that of the node's hardware and not of the moment.
+// unsatisfied returns a finding if a constraint excludes a solution.
 func (a *agreement) unsatisfied() finding {
 	usable := a.count(none).greatest(a)
 	if a.enough(&usable) {
@@ -38,13 +37,13 @@ func (a *agreement) unsatisfied() finding {
 	return found
 }
 
-// disjoint reports whether, for the best value of several requests, the number of
-// devices is not what is wrong with it.
+// disjoint reports whether, for the best value of several requests, some request lacks devices, so that the
+// total number is not the problem.
 func (a *agreement) disjoint(best *agreeing) bool {
 	return len(a.covered) > 1 && !a.constraint.distinct && !a.satisfiesEach(best)
 }
 
-// ask is what the requests ask for.
+// ask describes the devices that the requests want.
 func (a *agreement) ask() string {
 	devices := words.Plural(a.wanted, "device", "devices")
 	switch {
@@ -54,7 +53,7 @@ func (a *agreement) ask() string {
 	return fmt.Sprintf("%s asked that all differ in %s (distinctAttribute)", devices, a.constraint.name.Full)
 }
 
-// shortOf says what is missing at the moment.
+// shortOf describes the current shortage.
 func (a *agreement) shortOf(usable *agreeing) string {
 	name := a.constraint.name.Full
 	switch {
@@ -66,7 +65,7 @@ func (a *agreement) shortOf(usable *agreeing) string {
 	return fmt.Sprintf("together %d are wanted that agree on %s and at best %d do", a.wanted, name, usable.devices)
 }
 
-// lists counts the matching devices whose value is a list that is not understood.
+// lists counts the matching devices whose value is an unsupported list.
 func (a *agreement) lists() int {
 	if a.constraint.lists || len(a.covered) == 0 {
 		return 0
@@ -85,7 +84,7 @@ func (a *agreement) lists() int {
 	return n
 }
 
-// matchers are all alternatives of all requests.
+// matchers returns all alternatives of all requests.
 func (a *agreement) matchers() [][]inspection {
 	var all [][]inspection
 	for i := range a.covered {
@@ -94,8 +93,8 @@ func (a *agreement) matchers() [][]inspection {
 	return all
 }
 
-// lacking has, if no value has enough available devices for each request, the values
-// for which each request lacks devices.
+// lacking returns, if no value has enough available devices for each request, the values for which each
+// request lacks devices.
 func (a *agreement) lacking() []report.LackingRequest {
 	counts := a.count(none)
 	if best := counts.greatest(a); len(counts.order) == 0 || !a.disjoint(&best) {

@@ -2,11 +2,11 @@ package explain
 
 import "github.com/quartermaster-dra/quartermaster/internal/attribute"
 
-// agreeing are devices that agree on a value.
+// agreeing counts the devices with a common value.
 type agreeing struct {
 	value   attribute.Value
 	devices int
-	// bySlot is how many of them each covered request could have if it were alone.
+	// bySlot is the number of these devices that each covered request could have alone.
 	bySlot []int
 }
 
@@ -39,9 +39,9 @@ func (g *valueCounts) addTo(slot int, values []attribute.Value) {
 	}
 }
 
-// greatest returns the most devices that agree, and of several such sets the one that is
-// met first. For distinctAttribute it is the number of values. A set that is enough comes
-// before one that is not, and one that has enough for each request before others.
+// greatest returns the value with the most devices, the first of equal ones. For distinctAttribute it returns
+// the number of values. Values with enough devices in total and for each request come first, then those with
+// enough for each request.
 func (g *valueCounts) greatest(a *agreement) agreeing {
 	if a.constraint != nil && a.constraint.distinct {
 		return agreeing{devices: len(g.order)}
@@ -66,8 +66,8 @@ func (g *valueCounts) greatest(a *agreement) agreeing {
 	return best
 }
 
-// notUnderstood are the devices whose value is of a type that is not known.
-// They agree with none, not even among themselves.
+// notUnderstood returns the count for devices with a value of an unknown type. They agree with no device, not
+// even among themselves.
 func (g *agreeing) notUnderstood() agreeing {
 	one := agreeing{value: g.value, devices: min(g.devices, 1)}
 	for _, devices := range g.bySlot {
@@ -76,8 +76,7 @@ func (g *agreeing) notUnderstood() agreeing {
 	return one
 }
 
-// satisfiesEach reports whether there are enough devices for each request if it were
-// alone.
+// satisfiesEach reports whether there are enough devices for each request alone.
 func (a *agreement) satisfiesEach(g *agreeing) bool {
 	for i := range a.covered {
 		if i >= len(g.bySlot) || g.bySlot[i] < a.covered[i].wanted {
@@ -87,7 +86,7 @@ func (a *agreement) satisfiesEach(g *agreeing) bool {
 	return true
 }
 
-// enough reports whether there may be enough devices that agree for all requests.
+// enough reports whether there may be enough devices with a common value for all requests.
 func (a *agreement) enough(g *agreeing) bool {
 	return g.devices >= a.wanted && (a.constraint == nil || a.constraint.distinct || a.satisfiesEach(g))
 }

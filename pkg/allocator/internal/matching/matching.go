@@ -1,15 +1,14 @@
-// Package matching tells whether devices suffice for all requests at once.
+// Package matching determines whether devices suffice for all requests at once.
 package matching
 
-// Supply is a number of devices which the same rows can use.
+// A Supply is a number of devices that the same rows can use.
 type Supply struct {
 	Users uint64 // a bit for each row
 	Count int
 }
 
-// Matching hands out supplies to rows. It is a maximum flow, found by augmenting
-// paths: a row takes from a supply that has some left, or has another row move to
-// another supply. It is used again for its memory.
+// A Matching assigns supplies to rows. It is a maximum flow, found by augmenting paths: a row takes from a
+// supply with devices left, or makes another row move to another supply. Its memory is reused.
 type Matching struct {
 	supplies []Supply
 	taken    []int // by row and supply
@@ -18,8 +17,8 @@ type Matching struct {
 	visited  uint64 // rows on the way
 }
 
-// Satisfiable reports whether the supplies suffice for what all rows need. surplus is how many of
-// the supplies cannot be had all at once.
+// Satisfiable reports whether the supplies suffice for the needs of all rows. surplus is the number of
+// devices among the supplies that are not available at the same time as the others.
 func (m *Matching) Satisfiable(needs []int, supplies []Supply, surplus int) bool {
 	total, available := 0, -surplus
 	for _, need := range needs {
@@ -49,7 +48,7 @@ func (m *Matching) Satisfiable(needs []int, supplies []Supply, surplus int) bool
 	return true
 }
 
-// augment finds up to want more devices for a row and returns how many it found.
+// augment finds up to want more devices for a row and returns the number it found.
 func (m *Matching) augment(row, want int) int {
 	m.visited |= 1 << row
 	for i := range m.supplies {
@@ -80,7 +79,7 @@ func (m *Matching) augment(row, want int) int {
 
 func (m *Matching) takenBy(row, supply int) *int { return &m.taken[row*len(m.supplies)+supply] }
 
-// cleared is a list of the given length in the same memory, all zero.
+// cleared returns a zeroed list of the given length, in the same memory if possible.
 func cleared(list []int, length int) []int {
 	if cap(list) < length {
 		return make([]int, length)

@@ -10,9 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Asks returns what a task asks for as a demand has it, see allocator.Task. What cannot be judged,
-// or not yet, is left out, and so is a claim for more devices than a claim can have: no scheduler
-// will ever grant it.
+// Asks returns the requests of a task as a demand counts them, see allocator.Task. It leaves out requests that
+// cannot be judged (yet), and claims for more devices than the API allows, because they can never be granted.
 func Asks(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (asks []Ask) {
 	for _, c := range t.Claims() {
 		first, left := len(asks), c.Most
@@ -30,8 +29,8 @@ func Asks(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (asks 
 	return asks
 }
 
-// judged yields the first alternative of each request of a claim that can be judged. Admin access
-// takes nothing from anybody.
+// judged yields the first alternative of each request of a claim that can be judged. It skips admin access,
+// which takes nothing from others.
 func judged(c *task.Claim) iter.Seq[*task.Request] {
 	return func(yield func(*task.Request) bool) {
 		for slot := range c.Slots {
@@ -45,7 +44,7 @@ func judged(c *task.Claim) iter.Seq[*task.Request] {
 	}
 }
 
-// Matched returns how many requests of a task have matching devices in some pools, and how many there are.
+// Matched returns the number of requests of a task with matching devices in some pools, and the number of all requests.
 func Matched(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (matched, all int) {
 	for _, c := range t.Claims() {
 		for r := range judged(c) {
@@ -64,7 +63,7 @@ func Matched(ctx context.Context, t *task.Task, pools []*inventory.NodePool) (ma
 	return matched, all
 }
 
-// askOf takes the amount of a share from the first device that matches.
+// askOf returns one request as an Ask. The amount of a share is that on the first device that matches.
 func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventory.NodePool) Ask {
 	ask := Ask{Kind: r.Wanted.Text(), Count: int(r.Count)}
 	if r.Wanted.IsEmpty() {
@@ -97,12 +96,12 @@ func askOf(ctx context.Context, t *task.Task, r *task.Request, pools []*inventor
 		}
 	}
 	if pending && (r.All() || !known) {
-		ask.Count = 0 // Nobody knows what it amounts to.
+		ask.Count = 0 // The count is unknown.
 	}
 	return ask
 }
 
-// amountOf is which part of a device a request takes, 0 for all of it.
+// amountOf returns the fraction of a device that a request takes, 0 for the whole device.
 func amountOf(t *task.Task, r *task.Request, device *inventory.Device) float64 {
 	needed, err := t.Settings().Capacities().Consume(r.Capacity, device.Capacity)
 	if err != nil || needed.Refused || len(device.Capacity) == 0 {

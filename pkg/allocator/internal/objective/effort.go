@@ -1,17 +1,16 @@
 package objective
 
-// sharesPerDevice is for how many requests for shares it can be asked whether a device has enough, in the
-// time that it takes to look at the device.
+// sharesPerDevice is the number of requests for shares that can be compared with a device in the time that it
+// takes to look at the device.
 const sharesPerDevice = 16
 
-// Effort is how much it takes to assess a state, for each device: 1 unless many shares are likely to be
-// asked for.
+// Effort returns the cost of assessing a state, per device: 1 unless the demand contains many requests for shares.
 func (o *Objective) Effort() int {
 	o.once.Do(o.start)
 	return o.effort
 }
 
-// assessing works out Effort.
+// assessing calculates Effort.
 func (o *Objective) assessing() int {
 	if o.Strategy != LeastFragmentation {
 		return 1

@@ -13,29 +13,27 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Facts is what an objective knows of the devices of a pool, by position, whatever is used of
-// them. It is immutable.
+// Facts holds an objective's knowledge of the devices of a pool, by position, independent of their use. It is immutable.
 type Facts struct {
-	// Size is what a device is worth, in whole devices: 1, or what a partition takes of the counters
-	// that it shares with others.
+	// Size is the worth of a device, in whole devices: 1, or the fraction that a partition takes of the
+	// counters that it shares with others.
 	Size []float64
-	// Unit is the same number for devices that are cut out of the same thing: those that draw from
-	// the same counter sets, if only by way of others. Numbers are below Units.
+	// Unit numbers the physical devices: devices that draw from the same counter sets, directly or through
+	// others, have the same number. Numbers are below Units.
 	Unit  []int32
 	Units int
-	// Place is the same number for devices that take the same place of a unit, 0 for those of which
-	// it is not known; Takes is by place, see placement.State.
+	// Place is equal for devices that take the same place of a unit, 0 if the place is unknown. Takes is by
+	// place, see placement.State.
 	Place []int32
 	Takes []uint64
-	// Capacity is the same number for devices with the same capacities that can be shared, 0 for
-	// those that cannot be shared.
+	// Capacity is equal for shareable devices with the same capacities, 0 for devices that cannot be shared.
 	Capacity []int32
 }
 
-// factsKey is where a layout keeps its Facts.
+// factsKey is the key of a layout's Facts.
 type factsKey struct{}
 
-// FactsOf returns what is known of a pool.
+// FactsOf returns the Facts of a pool.
 func FactsOf(pool *inventory.NodePool) *Facts {
 	return inventory.Cached(&pool.Derived, factsKey{}, func() *Facts { return newFacts(pool.Layout) })
 }
@@ -55,11 +53,11 @@ func newFacts(l *inventory.Layout) *Facts {
 	return f
 }
 
-// counters of a layout, as sizes are measured with them.
+// counters are the counters of a layout, for measuring sizes.
 type counters struct {
 	published []float64
-	// partly are the counters of which some device draws a part. One that each device draws whole
-	// or not at all, such as a memory slice, says where a partition is and not how large.
+	// partly marks the counters that some device draws partially. A counter that each device draws whole or
+	// not at all, for example a memory slice, gives the position of a partition, not its size.
 	partly []bool
 }
 
@@ -83,8 +81,8 @@ func fractional(l *inventory.Layout) counters {
 	return c
 }
 
-// sizeOf is the largest part that is drawn of any counter, at most 1. If all counters are drawn
-// whole or not at all, it is the part of the counters that are drawn.
+// sizeOf returns the largest fraction drawn of any counter, at most 1. If all counters are drawn whole or not
+// at all, it returns the fraction of the counters that are drawn.
 func (c *counters) sizeOf(draws []inventory.Draw) float64 {
 	size, drawnWhole := 0.0, 0
 	for _, draw := range draws {
@@ -104,9 +102,9 @@ func (c *counters) sizeOf(draws []inventory.Draw) float64 {
 	return min(size, 1)
 }
 
-// setUnits joins devices with common counter sets.
+// setUnits assigns the same unit to devices with common counter sets.
 func (f *Facts) setUnits(l *inventory.Layout) {
-	var sets []int // by set: one that it is joined with, maybe itself
+	var sets []int // union-find: by set, its parent
 	if l.Counters != nil {
 		sets = make([]int, len(l.Counters.Sets))
 	}
@@ -155,14 +153,14 @@ func (f *Facts) setCapacities(l *inventory.Layout) {
 	}
 }
 
-// sameCapacity compares without calculating, which quantities such as 1e999999999 do not allow.
+// sameCapacity compares without calculating, because quantities like 1e999999999 do not allow calculations.
 // Policies that are written differently count as different.
 func sameCapacity(a, b resourceapi.DeviceCapacity) bool {
 	return amount.Of(a.Value) == amount.Of(b.Value) && reflect.DeepEqual(a.RequestPolicy, b.RequestPolicy)
 }
 
-// Left is how much of a device that can be shared is left, from 0 to 1: of the capacity that is
-// scarcest. taken is what is taken of it beside what others consume.
+// Left returns the fraction that is left of a shareable device, from 0 to 1, by its scarcest capacity. taken
+// is consumed in addition to the shares in used.
 func Left(device *inventory.Device, used []ledger.Share, taken capacity.Amounts) float64 {
 	left := 1.0
 	for name, published := range device.Capacity {

@@ -9,40 +9,40 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Groups are the units of a node that are close: that have a value of an attribute in common, for
-// each attribute that the objective names. A unit is a device, or all that is cut out of one thing.
+// Groups are sets of units of a node that are close: they have the same value of an attribute, for each
+// attribute that the objective names. A unit is a device, or all devices cut out of the same physical device.
 //
-// A group of n free units counts n squared. So what is taken from it costs the less the fewer are
-// left: groups that are broken are taken from first, and of two the smaller one.
+// A group of n free units counts n squared. So a unit costs less, the fewer free units its group has: broken
+// groups are used first, and of two groups the smaller.
 type Groups struct {
 	levels []groupLevel
-	busy   []int // by unit: how many of its devices are not wholly free
-	// lost is by how much the groups of each level count less than at first.
+	busy   []int // by unit: number of its devices that are not wholly free
+	// lost is the decrease of the count of each level's groups since Start.
 	lost [MaxCloseness]int
 }
 
-// groupLevel are the groups by one attribute.
+// groupLevel holds the groups by one attribute.
 type groupLevel struct {
 	numbering attribute.Numbering
 	values    [][]attribute.ValueID // by unit
-	// By value: how many units have it, and how many of them are wholly free.
+	// By value: number of units with it, and number of these that are wholly free.
 	units, free []int
 }
 
-// Site is where devices are: the pools of a node, and what is free of their devices.
+// Site is the place of the search: the pools of a node, and the free parts of their devices.
 type Site struct {
 	Memory *recall.Memory
-	Lists  bool // whether lists of values are understood
+	Lists  bool // whether lists of values are supported
 	Pools  []*inventory.NodePool
-	// First is by pool: the index of its first device in State.Devices and Whole. Whole says of
-	// which devices nothing is used. Units is how many units there are.
+	// First is, by pool, the index of its first device in State.Devices and Whole. Whole marks devices
+	// without any use. Units is the number of units.
 	First []int
 	State *State
 	Whole []bool
 	Units int
 }
 
-// Start begins with what is free.
+// Start resets the groups to the free devices of a site.
 func (g *Groups) Start(o *Objective, site *Site) {
 	g.busy, g.lost = cleared(g.busy, site.Units), [MaxCloseness]int{}
 	for i := range site.State.Devices {
@@ -60,7 +60,7 @@ func (g *Groups) Start(o *Objective, site *Site) {
 	}
 }
 
-// Release lets go of what belongs to pools.
+// Release drops the references to pools.
 func (g *Groups) Release() {
 	for i := range g.levels {
 		g.levels[i].numbering = attribute.Numbering{}
@@ -72,7 +72,7 @@ func (l *groupLevel) start(level *Level, site *Site, busy []int) {
 	l.units, l.free = cleared(l.units, len(l.numbering.Values)), cleared(l.free, len(l.numbering.Values))
 	l.values = cleared(l.values, len(busy))
 	if len(l.numbering.Values) == 0 {
-		return // The usual case: nobody publishes the attribute.
+		return // The usual case: no device publishes the attribute.
 	}
 	for pool := range site.Pools {
 		if site.Pools[pool].State != inventory.Complete {
@@ -86,7 +86,7 @@ func (l *groupLevel) start(level *Level, site *Site, busy []int) {
 	}
 }
 
-// addUnit adds what a device says of its unit.
+// addUnit adds a device's values to its unit.
 func (l *groupLevel) addUnit(unit int32, busy []int, pool, device int) {
 	own, _ := l.numbering.At(pool, device)
 	for _, v := range own {
@@ -101,7 +101,7 @@ func (l *groupLevel) addUnit(unit int32, busy []int, pool, device int) {
 	}
 }
 
-// Change says that a device of a unit has become wholly free, or is not any more.
+// Change records that a device of a unit became wholly free, or ceased to be.
 func (g *Groups) Change(unit int32, whole bool) {
 	if whole {
 		if g.busy[unit]--; g.busy[unit] == 0 {
@@ -114,7 +114,7 @@ func (g *Groups) Change(unit int32, whole bool) {
 	}
 }
 
-// WholeUnits is how many units are wholly free. Those that the node cannot use do not count.
+// WholeUnits returns the number of wholly free units. It ignores units that the node cannot use.
 func (g *Groups) WholeUnits(state *State) (whole int) {
 	counted := make(map[int32]bool)
 	for i := range state.Devices {
@@ -131,7 +131,7 @@ func (g *Groups) changeUnit(unit int32, by int) {
 		l := &g.levels[i]
 		for _, v := range l.values[unit] {
 			if l.units[v] < 2 {
-				continue // A thing alone is no group.
+				continue // A single unit is not a group.
 			}
 			before := l.free[v]
 			l.free[v] += by
@@ -140,8 +140,8 @@ func (g *Groups) changeUnit(unit int32, by int) {
 	}
 }
 
-// AppendTo encodes what makes a device close to others. What only one unit has makes nothing close
-// that is not one anyhow: units that have one value each for themselves look the same.
+// AppendTo encodes which devices a device is close to. A value that only one unit has makes no other unit
+// close, so all such units get the same encoding.
 func (g *Groups) AppendTo(b []byte, pool, device int) []byte {
 	for i := range g.levels {
 		l := &g.levels[i]
@@ -161,26 +161,26 @@ func (g *Groups) AppendTo(b []byte, pool, device int) []byte {
 	return b
 }
 
-// Near says how close the pod's own devices are.
+// Near counts how close the pod's own devices are to each other.
 type Near struct {
 	groups *Groups
 	placed [][2]int // pool and device
-	// apart is, by level, how many pairs of them have no value in common.
+	// apart is, by level, the number of pairs without a common value.
 	apart [MaxCloseness]int
 }
 
-// Start begins without any devices.
+// Start resets to no devices.
 func (n *Near) Start(g *Groups) {
 	n.groups, n.placed, n.apart = g, n.placed[:0], [MaxCloseness]int{}
 }
 
-// Add counts a device in.
+// Add adds a device.
 func (n *Near) Add(pool, device int) {
 	n.apart = n.with(pool, device)
 	n.placed = append(n.placed, [2]int{pool, device})
 }
 
-// Remove undoes the last Add.
+// Remove reverses the last Add.
 func (n *Near) Remove() {
 	last := n.placed[len(n.placed)-1]
 	n.placed = n.placed[:len(n.placed)-1]
@@ -190,10 +190,10 @@ func (n *Near) Remove() {
 	}
 }
 
-// Apart says how many pairs are not close, see Value.
+// Apart returns the number of pairs that are not close, see Value.
 func (n *Near) Apart() uint64 { return joinApart(n.apart) }
 
-// ApartWith is what Apart would be with another device.
+// ApartWith returns Apart as if a device were added.
 func (n *Near) ApartWith(pool, device int) uint64 { return joinApart(n.with(pool, device)) }
 
 func (n *Near) with(pool, device int) [MaxCloseness]int {
@@ -213,7 +213,7 @@ func (n *Near) with(pool, device int) [MaxCloseness]int {
 	return apart
 }
 
-// Broken is by how much groups count less, see Value.
+// Broken returns the decrease of the groups' count, see Value.
 func (g *Groups) Broken() (broken float64) {
 	weight := 1.0
 	for _, n := range g.lost {
@@ -225,7 +225,7 @@ func (g *Groups) Broken() (broken float64) {
 
 const bitsPerLevel = 16
 
-// joinApart joins the numbers of pairs that are not close into one.
+// joinApart packs the levels' numbers of pairs that are not close into one number.
 func joinApart(pairs [MaxCloseness]int) (apart uint64) {
 	for level, n := range pairs {
 		apart |= uint64(min(n, 1<<bitsPerLevel-1)) << (bitsPerLevel * (MaxCloseness - 1 - level))
@@ -233,7 +233,7 @@ func joinApart(pairs [MaxCloseness]int) (apart uint64) {
 	return apart
 }
 
-// cleared is a list of the given length in the same memory, all zero.
+// cleared returns a zeroed list of the given length, in the same memory if possible.
 func cleared[T any](list []T, length int) []T {
 	if cap(list) < length {
 		return make([]T, length)

@@ -1,6 +1,5 @@
-// Package objective says what plans are compared by: what an objective asks for, what is known
-// of a pool for that whoever searches it, and the value of a plan. How a search calculates with
-// it is the search's.
+// Package objective defines how allocation plans are compared: the objective, its knowledge of a pool
+// independent of the search, and the value of a plan. Package search does the calculation during a search.
 package objective
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// What a demand is about, see pkg/placement.
+// Aliases for the types of a demand, see pkg/placement.
 type (
 	State   = placement.State
 	Device  = placement.Device
@@ -29,28 +28,27 @@ type (
 // AnyDevice is the kind of requests that every device satisfies.
 const AnyDevice = placement.AnyDevice
 
-// Strategy is what a node is to look like afterwards.
+// A Strategy defines the preferred state of a node after an allocation.
 type Strategy int
 
 const (
-	// LeastFragmentation takes what is missed least by the requests that are likely to come.
+	// LeastFragmentation takes devices that likely future requests will miss least.
 	LeastFragmentation Strategy = iota
-	// Pack takes from devices and nodes of which most is used.
+	// Pack takes from the devices and nodes that are used most.
 	Pack
-	// Spread takes from devices and nodes of which least is used.
+	// Spread takes from the devices and nodes that are used least.
 	Spread
 )
 
-// Objective is what plans are chosen by. Once used it must not be changed or copied. It is safe
-// for concurrent use, and meant to be: what it has found out about devices serves all searches.
+// An Objective ranks plans. It must not be changed or copied after its first use. It is safe for concurrent
+// use and should be shared, because all searches profit from its knowledge of devices.
 type Objective struct {
 	Strategy Strategy
-	// Demand is what is likely to be asked for; nil means that nothing is known of that, so
-	// that every device and partition counts by its size.
+	// Demand is the likely future demand. nil means that it is unknown, so that every device and partition
+	// counts by its size.
 	Demand *placement.Demand
-	// Closeness names attributes of which equal values mean that devices are close, most
-	// important first. nil means DefaultCloseness, and of more than MaxCloseness the first ones
-	// count.
+	// Closeness names the attributes whose equal values make devices close, most important first. nil means
+	// DefaultCloseness. Only the first MaxCloseness attributes count.
 	Closeness []resourceapi.FullyQualifiedName
 
 	once   sync.Once
@@ -62,20 +60,20 @@ type Objective struct {
 	known  knownKinds
 }
 
-// MaxCloseness is how many attributes can say what is close.
+// MaxCloseness is the maximum number of attributes for closeness.
 const MaxCloseness = 4
 
-// DefaultCloseness are the standard attributes for that.
+// DefaultCloseness are the standard attributes for closeness.
 var DefaultCloseness = []resourceapi.FullyQualifiedName{"resource.kubernetes.io/pcieRoot", "resource.kubernetes.io/numaNode"}
 
-// Level is an attribute that says what is close.
+// A Level is an attribute for closeness.
 type Level struct {
 	Name attribute.Name
-	// Known is attribute.ColumnsFor the name.
+	// Known must come from attribute.ColumnsFor the name.
 	Known *recall.Reference[*attribute.Columns]
 }
 
-// start resolves what the fields say.
+// start resolves the fields.
 func (o *Objective) start() {
 	if o.demand = o.Demand; o.demand == nil {
 		o.demand = placement.Published()
@@ -102,14 +100,14 @@ func (o *Objective) start() {
 	o.effort = o.assessing()
 }
 
-// Levels are the attributes that say what is close, most important first.
+// Levels returns the attributes for closeness, most important first.
 func (o *Objective) Levels() []Level {
 	o.once.Do(o.start)
 	return o.levels
 }
 
-// Assess says what the free part of a node is worth. What a plan costs is the difference, see Cost.
-// For Pack and Spread it is what the node looks like afterwards, wherever it comes from.
+// Assess returns the worth of the free part of a node. The difference of two worths is the cost of a plan,
+// see Cost. For Pack and Spread the worth depends only on the node after the allocation.
 func (o *Objective) Assess(state *State, scratch *Scratch) Worth {
 	o.once.Do(o.start)
 	switch o.Strategy {
@@ -121,24 +119,24 @@ func (o *Objective) Assess(state *State, scratch *Scratch) Worth {
 	return o.demand.Assess(state, scratch)
 }
 
-// oneLess is what it costs, in devices, that Groups count one less. A demand knows how many devices
-// are asked for, and not that they are to be close: if only its cost decided, small requests would
-// break up groups on the one node though there are broken ones on another that costs hardly more.
+// oneLess is the cost, in devices, of a decrease by 1 of the count of Groups. A demand knows the number of
+// requested devices, but not that they should be close. If only its cost decided, small requests would break
+// up groups on one node though another, hardly more expensive node has broken ones.
 const oneLess = 1.0 / 128
 
-// Cost is what it costs to lead from one worth to another, broken being by how much Groups count
-// less then. It is rounded so that sums in another order do not decide.
+// Cost returns the cost of a change from one worth to another; broken is the decrease of the count of Groups.
+// It is rounded, so that the order of summation does not decide.
 func (o *Objective) Cost(before, after Worth, broken float64) float64 {
 	cost := placement.Cost(before, after)
-	if o.Strategy == LeastFragmentation { // The others say what a node is to look like, whatever is close.
+	if o.Strategy == LeastFragmentation { // The other strategies ignore closeness here.
 		cost += oneLess * broken
 	}
 	return math.Round(cost/placement.Epsilon) * placement.Epsilon
 }
 
-// AtLeast is the least that a plan can cost that leads from one worth, by way of another, to where
-// even more is taken. What is left to be of use becomes less with each device; what is left in all
-// may become nothing. Groups only count less and less. ok is false if nothing can be said.
+// AtLeast returns a lower bound for the cost of all plans that start at one worth, pass another, and take
+// even more. The usable part decreases with each device; the total left may become nothing. Groups only count
+// less and less. ok is false if there is no bound.
 func (o *Objective) AtLeast(before, after Worth, broken float64) (cost float64, ok bool) {
 	if o.Strategy == LeastFragmentation {
 		after.Left = 0
@@ -146,22 +144,21 @@ func (o *Objective) AtLeast(before, after Worth, broken float64) (cost float64, 
 	return o.Cost(before, after, broken) - 2*placement.Epsilon, o.Strategy != Pack
 }
 
-// maxKinds is how many kinds of requests placement.Device.Kinds has room for.
+// maxKinds is the number of kinds of requests that fit into placement.Device.Kinds.
 const maxKinds = 64
 
-// mostKnown bounds the memory of knownKinds, in pools: nodes with the same devices count once.
+// mostKnown limits the memory of knownKinds, in pools: nodes with the same devices count once.
 const mostKnown = 4096
 
-// knownKinds remembers which kinds of requests the devices of a pool satisfy, by position.
+// knownKinds caches, for each pool, the kinds of requests that its devices satisfy, by position.
 type knownKinds struct {
 	mutex sync.RWMutex
 	of    map[*inventory.Content][]uint64
 }
 
-// Kinds returns which kinds of requests of the demand each device of a pool satisfies, by position.
-// A device on which a selector fails, or which takes long to judge, does not satisfy the kind: what
-// is likely to come is a hint, and nobody waits for it. nil means that every device satisfies the
-// kinds that EveryKind says, and no other.
+// Kinds returns the kinds of requests of the demand that each device of a pool satisfies, by position. A
+// device on which a selector fails or takes long does not satisfy the kind, because the demand is only a hint
+// that is not worth waiting for. nil means that every device satisfies the kinds in EveryKind, and no other.
 func (o *Objective) Kinds(ctx context.Context, e *selector.Evaluator, pool *inventory.NodePool) []uint64 {
 	o.once.Do(o.start)
 	if len(o.wanted) == 0 || o.EveryKind() == 1<<len(o.wanted)-1 {
@@ -186,13 +183,13 @@ func (o *Objective) Kinds(ctx context.Context, e *selector.Evaluator, pool *inve
 	return kinds
 }
 
-// EveryKind are the kinds that any device satisfies.
+// EveryKind returns the kinds that any device satisfies.
 func (o *Objective) EveryKind() uint64 {
 	o.once.Do(o.start)
 	return o.every
 }
 
-// judge evaluates the selectors of all kinds. judged is false if some answers are still missing.
+// judge evaluates the selectors of all kinds. judged is false if some verdicts are still missing.
 func (o *Objective) judge(ctx context.Context, e *selector.Evaluator, pool *inventory.NodePool) (kinds []uint64, judged bool) {
 	kinds, judged = make([]uint64, len(pool.Devices)), true
 	every := o.EveryKind()

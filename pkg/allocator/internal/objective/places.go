@@ -5,9 +5,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// AddTo adds the devices of a pool to a state, with what is known whatever is used of them, and how
-// many of each unit are in use. What is in use on other nodes only is not seen here. kinds is as in
-// Objective.Kinds. Units and places are numbered on; State.Takes must have begun.
+// AddTo adds the devices of a pool to a state, with their facts and the number of holders of each unit. It
+// ignores use on other nodes only. kinds is as in Objective.Kinds. Numbers of units and places continue those
+// of the state; State.Takes must have its first element.
 func (f *Facts) AddTo(s *State, kinds []uint64, every uint64, inUse bitset.Set) {
 	firstUnit, before := int32(len(s.Holders)), int32(len(s.Takes)-1)
 	for i := range f.Size {
@@ -27,11 +27,11 @@ func (f *Facts) AddTo(s *State, kinds []uint64, every uint64, inUse bitset.Set) 
 	}
 }
 
-// maxParts is how many parts of a unit placement.State.Takes has room for.
+// maxParts is the number of parts of a unit that fit into placement.State.Takes.
 const maxParts = 64
 
-// setPlaces numbers places: counters that each device draws whole or not at all, such as memory
-// slices, say where in its unit a device is.
+// setPlaces numbers the places. Counters that each device draws whole or not at all, for example memory
+// slices, identify the place of a device in its unit.
 func (f *Facts) setPlaces(l *inventory.Layout, measuring *counters) {
 	type place struct {
 		unit  int32

@@ -1,4 +1,4 @@
-// Package partition says how devices are cut out of the same things: what they draw of counter sets.
+// Package partition describes how partitionable devices draw from counter sets (KEP-4815).
 package partition
 
 import (
@@ -8,24 +8,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Partitions says how the devices of a pool draw from its counter sets.
+// Partitions describes how the devices of a pool draw from its counter sets.
 //
-// Counter sets are of one kind if their devices draw the same one by one, and from no
-// other set: typically the GPUs of a node with their partitions. As long as they are
-// in the same state too, they can be swapped with all their devices, so that a search
-// that failed with one of them need not be repeated with another.
+// Counter sets are of the same kind if their devices draw the same, one by one, and from no other set:
+// typically the GPUs of a node with their partitions. As long as two of them are in the same state, they are
+// interchangeable with all their devices, so that a search that failed with one need not try another.
 type Partitions struct {
-	// Pattern is a number by device: the same for devices that draw the same amounts
-	// with the same compatibility groups, if from one set from any.
+	// Pattern numbers devices: equal for devices that draw the same amounts with the same compatibility
+	// groups. For devices that draw from one set, it does not matter from which.
 	Pattern []int
-	Users   [][]int // by set: positions, ascending
+	Users   [][]int // by set: positions of the devices that draw from it, ascending
 	Alone   []bool  // by set: whether its users draw from no other set
 }
 
-// partitionsKey is where a pool keeps its partitions.
+// partitionsKey is the key of a pool's partitions.
 type partitionsKey struct{}
 
-// Of returns how the devices of a pool draw.
+// Of returns the partitions of a pool.
 func Of(pool *inventory.NodePool) *Partitions {
 	return inventory.Cached(&pool.Derived, partitionsKey{}, func() *Partitions { return newPartitions(pool) })
 }
@@ -54,7 +53,7 @@ func newPartitions(pool *inventory.NodePool) *Partitions {
 	return p
 }
 
-// appendPattern encodes what a device draws.
+// appendPattern encodes the draws of a device.
 func appendPattern(b []byte, device *inventory.Device, draws []inventory.Draw) []byte {
 	for i, consumption := range device.ConsumesCounters {
 		if len(draws) > 1 {

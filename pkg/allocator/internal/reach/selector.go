@@ -1,4 +1,4 @@
-// Package reach says where devices that were allocated together can be used.
+// Package reach determines the nodes where devices that were allocated together can be used.
 package reach
 
 import (
@@ -13,11 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Selector returns where the devices of a claim can be used, nil if everywhere.
-// A device that is local to a node, or binds to one when used, fixes the
-// node, which is given. Otherwise the selectors of all devices must hold at once: of a selector with
-// several terms, which the API does not allow any more, the first one that the node meets.
-// Upstream makes that an error.
+// Selector returns a node selector for the nodes where the devices of a claim can be used, or nil for all
+// nodes. A device that is local to a node, or binds to the node that uses it, restricts it to the given node.
+// Otherwise the selectors of all devices must hold together. Of a selector with several terms, which the API
+// does not allow any more, it takes the first term that the node meets; with asUpstream that is an error.
 func Selector(node *v1.Node, devices iter.Seq[*inventory.Device], asUpstream bool) (*v1.NodeSelector, error) {
 	var joined v1.NodeSelectorTerm
 	for device := range devices {
@@ -50,7 +49,7 @@ func meets(node *v1.Node, term v1.NodeSelectorTerm) bool {
 	return err == nil && selector.Match(node)
 }
 
-// onlyNode selects a node by name. All parts of the selector share one piece of memory.
+// onlyNode returns a selector for a node's name. One allocation holds all its parts.
 func onlyNode(name string) *v1.NodeSelector {
 	parts := &struct {
 		selector     v1.NodeSelector
@@ -65,7 +64,7 @@ func onlyNode(name string) *v1.NodeSelector {
 	return &parts.selector
 }
 
-// addRequirements appends those requirements that are not there yet.
+// addRequirements appends the requirements that are not in the list yet.
 func addRequirements(to, from []v1.NodeSelectorRequirement) []v1.NodeSelectorRequirement {
 	for _, requirement := range from {
 		if !slices.ContainsFunc(to, func(r v1.NodeSelectorRequirement) bool { return sameRequirement(r, requirement) }) {
@@ -75,7 +74,7 @@ func addRequirements(to, from []v1.NodeSelectorRequirement) []v1.NodeSelectorReq
 	return to
 }
 
-// sameRequirement ignores the order of values and repeated ones.
+// sameRequirement compares requirements regardless of the order and repetition of values.
 func sameRequirement(a, b v1.NodeSelectorRequirement) bool {
 	return a.Key == b.Key && a.Operator == b.Operator && includes(a.Values, b.Values) && includes(b.Values, a.Values)
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// Claims, requests and constraints of which the same is to be said are named together.
+// Claims, requests and constraints with the same text are named together.
 
-// alike are names with the text that is the same for all of them.
+// alike holds the names that share a text.
 type alike struct {
 	names []string
 	text  string
 }
 
-// sameText joins the names of those with the same text, in the order of the first.
+// sameText groups items by text, in the order of their first occurrence.
 func sameText[T any](all []T, name func(*T) string, text func(*T) string) []alike {
 	var result []alike
 	byText := make(map[string]int)

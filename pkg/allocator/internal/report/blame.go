@@ -1,22 +1,23 @@
 package report
 
-// Blame says what kind of thing keeps claims from devices on a node. It is coarse, for those who count.
+// Blame classifies the reason that keeps claims from devices on a node. It is coarse, for metrics.
 type Blame int
 
 const (
-	// BlameUnknown: nobody has looked.
+	// BlameUnknown means that the reason was not determined.
 	BlameUnknown Blame = iota
-	// BlameSearch: the search ran out of its budget, there may be a solution.
+	// BlameSearch means that the search ran out of its budget; there may be a solution.
 	BlameSearch
-	// BlameClaims: there may be devices once other claims release what they have.
+	// BlameClaims means that devices may become free when other claims release theirs.
 	BlameClaims
-	// BlameCombination: each request could have its devices, but not all together. Whether that ends is not known.
+	// BlameCombination means that each request could have its devices, but not all together. Whether that
+	// ends is unknown.
 	BlameCombination
-	// BlamePools: there are no devices, whatever other claims do; but pools of the node are left out, because they are
-	// incomplete or invalid.
+	// BlamePools means that there are no devices, whatever other claims do, but that pools of the node are
+	// left out because they are incomplete or invalid.
 	BlamePools
-	// BlameSelectors: selectors fail on devices that might do otherwise.
+	// BlameSelectors means that selectors fail on devices that might match otherwise.
 	BlameSelectors
-	// BlameDevices: there are no devices, whatever other claims do.
+	// BlameDevices means that there are no devices, whatever other claims do.
 	BlameDevices
 )

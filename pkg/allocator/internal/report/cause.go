@@ -6,26 +6,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// Cause is what keeps a request from a device that matches its class and selectors.
-// If there are several, the first in the order below counts: those that last come
-// before those that end when other claims release their devices.
+// A Cause keeps a request from a device that matches its class and selectors. If several apply, the first in
+// the order below counts: causes that last come before causes that end when other claims release their devices.
 type Cause int
 
 const (
-	// Available devices can be had: there is no cause.
+	// Available devices have no cause against them.
 	Available Cause = iota
 	// Unreachable devices are in a slice for the node, but select other nodes
 	// themselves (perDeviceNodeSelection).
 	Unreachable
 	// Unsupported devices need a feature that is off, here or on the node.
 	Unsupported
-	// OfNode devices stand for resources of the node, or need some (KEP-5517), and the solver
-	// was told to refuse such devices.
+	// OfNode devices stand for resources of the node, or need some of them (KEP-5517), and the solver was
+	// configured to refuse such devices.
 	OfNode
-	// TooSmall devices never have the capacity that is asked for, or their request
-	// policies do not allow the amount (KEP-5075).
+	// TooSmall devices never have the requested capacity, or their request policies do not allow the amount (KEP-5075).
 	TooSmall
-	// AttributeMissing devices lack an attribute that a constraint of the claim is about.
+	// AttributeMissing devices lack an attribute that a constraint of the claim needs.
 	AttributeMissing
 	// Tainted devices have a taint that the request does not tolerate (KEP-5055).
 	Tainted
@@ -33,9 +31,9 @@ const (
 	Held
 	// Full devices are shared and have too little left of a capacity (KEP-5075).
 	Full
-	// CounterShort devices draw on a counter of which too little is left (KEP-4815).
+	// CounterShort devices draw on a counter with too little left (KEP-4815).
 	CounterShort
-	// CounterUnknown devices draw on counters of which nobody knows what is left: a device in use, which may
+	// CounterUnknown devices draw on counters whose remaining amount is unknown: a device in use, which may
 	// draw on any counter of the pool, is not published any more.
 	CounterUnknown
 	// Incompatible devices have no compatibility group in common with devices in use
@@ -45,8 +43,7 @@ const (
 	CauseCount int = iota
 )
 
-// causeWords are the words for a cause: its name, and the predicate for one device
-// and for several.
+// causeWords are the texts for a cause: its name, and its predicate for one device and for several.
 var causeWords = [CauseCount]struct{ name, singular, plural string }{
 	Available:   {"available", "is free", "are free"},
 	Unreachable: {"unreachable", "is for other nodes", "are for other nodes"},
@@ -64,22 +61,20 @@ var causeWords = [CauseCount]struct{ name, singular, plural string }{
 	Incompatible: {"incompatible", "not compatible with devices in use", "not compatible with devices in use"},
 }
 
-// String names the cause in one or two words.
+// String returns the name of the cause.
 func (c Cause) String() string { return causeWords[c].name }
 
-// MarshalText writes the name into JSON: numbers would change with every cause that is added.
+// MarshalText returns the name, because numbers would change with every new cause.
 func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// EndsByItself reports whether the cause is gone once other claims have released
-// what they have.
+// EndsByItself reports whether the cause ends when other claims release their devices.
 func EndsByItself(c Cause) bool { return c >= Held }
 
-// Lasts reports whether the cause stays whatever other claims do.
+// Lasts reports whether the cause stays, whatever other claims do.
 func Lasts(c Cause) bool { return !EndsByItself(c) }
 
-// Predicate is what the cause says about a number of devices. The names are those
-// of the taints, counters and so on that it is about. Many are not told: each node
-// would have another choice of them.
+// Predicate returns a text about a number of devices with the cause. names are the taints, counters and so on
+// behind the cause. It omits them if there are many, because each node would have a different selection of them.
 func Predicate(c Cause, devices int, names []string) string {
 	text := causeWords[c].plural
 	if devices == 1 {

@@ -1,5 +1,5 @@
-// Package report has explanations as data and as text: why there are no devices for claims on a
-// node. Who finds that out is package explain.
+// Package report represents explanations why claims get no devices on a node, as data and as text. Package
+// explain finds the reasons.
 package report
 
 import (
@@ -9,23 +9,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Explanation says in full why there is no solution on a node. All numbers are
-// numbers of devices unless they say otherwise. Equal inputs give equal explanations.
+// An Explanation gives all reasons why there is no solution on a node. All numbers are numbers of devices
+// unless stated otherwise. Equal inputs give equal explanations.
 type Explanation struct {
 	// Node is the name of the node.
 	Node string
-	// Reason is the short form, as Outcome.Reason gives it.
+	// Reason is the short form, equal to Outcome.Reason.
 	Reason string
-	// Steps is how many devices the search tried.
+	// Steps is the number of devices that the search tried.
 	Steps int
 	// GaveUp is true if the search ran out of its budget: there may be a solution.
 	GaveUp bool
-	// Claims are those that were to be allocated, in their order.
+	// Claims are the claims to allocate, in their order.
 	Claims []Claim
-	// Combination says what is wrong with devices, requests or claims in combination. It is
-	// "" if what the Reason says concerns only one request.
+	// Combination describes the problem that devices, requests or claims have in combination. It is "" if the
+	// Reason concerns only one request.
 	Combination string
-	// Together says what is missing for the requests together, "" without a Combination.
+	// Together describes what the requests lack together; it is "" without a Combination.
 	Together string
 	// LeftOut are the node's pools that could not be allocated from.
 	LeftOut []Pool
@@ -50,122 +50,115 @@ type Request struct {
 	Class string
 	// All is true for allocation mode All, Admin for admin access.
 	All, Admin bool
-	// Wanted is how many devices are needed. For allocation mode All it is the number
-	// of those that match, without such as the node cannot use in any case.
+	// Wanted is the number of devices needed. For allocation mode All it is the number of matching devices,
+	// without those that the node can never use.
 	Wanted int
-	// Published are the devices in those pools of the node that can be allocated from.
+	// Published are the devices in the node's pools that can be allocated from.
 	Published int
-	// OfClass are those that match the selectors of the class.
+	// OfClass are the devices that match the selectors of the class.
 	OfClass int
-	// Matching are those that match also the selectors of the request.
+	// Matching are the devices that also match the selectors of the request.
 	Matching int
-	// Available are those that the request could have if it were alone.
+	// Available are the devices that the request could get without other requests.
 	Available int
-	// Obstacles are what keeps it from the other matching devices, each of which is
-	// counted once. They are in the order of their causes.
+	// Obstacles are the causes against the other matching devices, in the order of the causes. Each device counts once.
 	Obstacles []Obstacle
-	// Contended are the counters of which too little is left for all available devices
-	// together, though there is enough for each.
+	// Contended are the counters with enough left for each available device, but too little for all of them together.
 	Contended []Contention
-	// Failing are the devices on which a selector fails, by the text of the error. They
-	// do not match.
+	// Failing are the devices on which a selector fails, by the text of the error. They do not match.
 	Failing []Failure
-	// Shortage says why there are too few available devices, "" if there are enough.
+	// Shortage is the reason why there are too few available devices; it is "" if there are enough.
 	Shortage string
 }
 
-// Failure is a way in which a selector fails.
+// A Failure is a way in which a selector fails.
 type Failure struct {
-	// Text says which selector of which request fails, and how.
+	// Text names the request and the selector, and gives its error.
 	Text string
-	// Devices is on how many devices it does so.
+	// Devices is the number of devices on which it fails.
 	Devices int
 	// Device is the first of them, as driver/pool/device, Slice the name of its ResourceSlice.
 	Device, Slice string
 }
 
-// Obstacle is a cause together with the devices that a request cannot have for it.
+// An Obstacle is a cause together with the number of devices that it keeps from a request.
 type Obstacle struct {
 	Cause Cause
-	// Devices is how many, at least one.
+	// Devices is the number of devices, at least one.
 	Devices int
-	// Details are what the cause is about, most devices first. A device can count for
-	// several of them.
+	// Details are the items of the cause, most devices first. A device can count for several of them.
 	Details []Detail
-	// Claims are those in the way, most devices first: for Held those that have the
-	// devices, for Full those with shares of them, for CounterShort those with devices
-	// that draw on the same counters. For other causes it is empty.
+	// Claims are the claims behind the cause, most devices first: for Held the holders, for Full the claims with
+	// shares, for CounterShort the claims with devices that draw on the same counters. For other causes it is empty.
 	Claims []Holder
-	// CounterSets are, for CounterShort, the counter sets of which too little is left, by
-	// driver, pool and set.
+	// CounterSets are, for CounterShort, the counter sets with too little left, by driver, pool and set.
 	CounterSets []CounterSet
 }
 
-// CounterSet is a counter set of which too little is left for some devices.
+// A CounterSet is a counter set with too little left for some devices.
 type CounterSet struct {
 	// Pool is driver/pool, Set the name of the set in it.
 	Pool, Set string
-	// Counters are those of which too little is left, each with the least that a device
-	// needs and has too little of. That of which the least part is left comes first.
+	// Counters are those with too little left, each with the smallest need of a device that exceeds what is
+	// left. The counter whose rest is the smallest fraction of the need comes first.
 	Counters []DrainedCounter
-	// Claims are those with devices that draw on these counters, by name.
+	// Claims are the claims with devices that draw on these counters, by name.
 	Claims []Drawer
 }
 
-// DrainedCounter is a counter of which Left is less than Needed.
+// A DrainedCounter is a counter with Left less than Needed.
 type DrainedCounter struct {
 	Name         string
 	Needed, Left resource.Quantity
 }
 
-// Drawer is a claim with the devices of the pool that draw on a counter set.
+// A Drawer is a claim with its devices of the pool that draw on a counter set.
 type Drawer struct {
 	// Claim is the zero value if the ledger view knows no names.
 	Claim   ledger.ClaimRef
 	Devices []string
 }
 
-// Detail is one thing that an obstacle is about: a taint as key=value:effect, a
-// feature gate, an attribute, a capacity, or a counter as driver/pool/set/counter.
+// A Detail is one item of an obstacle: a taint as key=value:effect, a feature gate, an attribute, a capacity,
+// or a counter as driver/pool/set/counter.
 type Detail struct {
 	Name string
-	// Devices is for how many devices it matters.
+	// Devices is the number of devices that the item affects.
 	Devices int
-	// Shortfall is set for capacities and counters of which too little is left.
+	// Shortfall is set for capacities and counters with too little left.
 	Shortfall *Shortfall
 }
 
-// Shortfall is about the device that lacks the least.
+// A Shortfall describes the device that lacks the least.
 type Shortfall struct {
 	// Device is driver/pool/device.
 	Device string
-	// Needed is what one allocation takes. Left is what can be had, negative if claims
-	// have more than there is. By is the difference, more than zero.
+	// Needed is the amount that one allocation takes. Left is the amount left, negative if claims have more
+	// than there is. By is the difference, more than zero.
 	Needed, Left, By resource.Quantity
 }
 
-// Holder is a claim that is in the way.
+// A Holder is a claim that holds devices that the request needs.
 type Holder struct {
-	// Claim is the zero value if the ledger view knows no names. Several claims then
-	// count as one.
+	// Claim is the zero value if the ledger view knows no names. Several such claims count as one.
 	Claim ledger.ClaimRef
-	// Devices is by how many devices, or shares of them, it is in the way.
+	// Devices is the number of devices, or shares of devices, that the claim holds.
 	Devices int
 }
 
-// Contention is a counter that available devices draw on.
+// A Contention is a counter that available devices draw on.
 type Contention struct {
 	// Counter is driver/pool/set/counter.
 	Counter string
-	// Devices is how many available devices draw on it, Needed what they draw together.
+	// Devices is the number of available devices that draw on it, Needed the sum of their draws.
 	Devices int
 	Needed  resource.Quantity
-	// Left is what can be had of it, less than Needed.
+	// Left is the amount left of it, less than Needed.
 	Left resource.Quantity
 }
 
-// Constraint says how many devices a constraint leaves for its requests, if
-// it were the only one and no request took devices from another.
+// A Constraint counts the devices that a constraint leaves for its requests, as if it were the only one and
+// no request took devices from another.
 type Constraint struct {
 	// Kind is matchAttribute or distinctAttribute.
 	Kind string
@@ -173,37 +166,36 @@ type Constraint struct {
 	Attribute string
 	// Requests are the names of the requests that it covers.
 	Requests []string
-	// Wanted is how many devices these want together, at least.
+	// Wanted is the minimum number of devices that these want together.
 	Wanted int
-	// Value is what most of the available devices agree on, Best is their number. For
-	// distinctAttribute Value is "" and Best the number of different values.
+	// Value is the value that most of the available devices have, Best their number. For distinctAttribute
+	// Value is "" and Best is the number of different values.
 	Value string
 	Best  int
-	// Possible is what Best could be if no other claim had devices, PossibleValue what
-	// these agree on.
+	// Possible and PossibleValue are Best and Value as if no other claim had devices.
 	Possible      int
 	PossibleValue string
-	// Enough reports whether Best satisfies all requests, PossiblyEnough whether Possible
-	// does. For several requests the number alone does not tell.
+	// Enough reports whether Best satisfies all requests, PossiblyEnough whether Possible does. For several
+	// requests the number alone does not decide.
 	Enough, PossiblyEnough bool
-	// Lacking are, if no value has enough available devices for each of several requests,
-	// the requests that lack some.
+	// Lacking are the requests with too few available devices, if no value has enough available devices for
+	// each of several requests.
 	Lacking []LackingRequest
-	// Lists is how many matching devices have a list as value although lists are not
-	// understood (DRAListTypeAttributes).
+	// Lists is the number of matching devices that have a list as value although lists are not supported
+	// (DRAListTypeAttributes).
 	Lists int
 }
 
-// LackingRequest is a request with the values of which it lacks available devices.
+// A LackingRequest is a request with the values that too few available devices have.
 type LackingRequest struct {
 	Request string
 	Values  []string
 }
 
-// Pool is a pool of the node that nothing can be allocated from.
+// A Pool is a pool of the node that cannot be allocated from.
 type Pool struct {
 	ID    inventory.PoolID
 	State inventory.State
-	// Reason says why it is in that state.
+	// Reason is the reason of that state.
 	Reason string
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
-// shortfalls has a line for each capacity of which too little is left.
+// shortfalls writes a line for each capacity with too little left.
 func (w *textWriter) shortfalls(o *Obstacle) {
 	for i, detail := range o.Details {
 		if i == listedAtMost {
@@ -21,15 +21,15 @@ func (w *textWriter) shortfalls(o *Obstacle) {
 	}
 }
 
-// setText is what is told of a counter set, or of several with the same text.
+// setText is the text about a counter set, or about several with the same text.
 type setText struct {
 	sets    []string
 	text    string
 	drawers []Drawer
 }
 
-// counterSets has a line for each counter set of which too little is left; one for those
-// that lack the same because of the same claims.
+// counterSets writes a line for each counter set with too little left. Sets that lack the same amounts
+// because of the same claims share a line.
 func (w *textWriter) counterSets(all []CounterSet) {
 	lines := mergedSets(all)
 	for i := range lines {
@@ -70,7 +70,7 @@ func cloneDrawers(all []Drawer) []Drawer {
 	return list
 }
 
-// setName names the pool only if there are several.
+// setName returns the name of a set, with the pool if there are several.
 func setName(all []CounterSet, set *CounterSet) string {
 	if all[0].Pool == all[len(all)-1].Pool {
 		return set.Set
@@ -78,7 +78,7 @@ func setName(all []CounterSet, set *CounterSet) string {
 	return set.Pool + "/" + set.Set
 }
 
-// text says of which counters too little is left.
+// text describes the counters with too little left.
 func (c *CounterSet) text() string {
 	var parts []string
 	for i := range c.Counters {
@@ -102,8 +102,8 @@ func drawersText(all []Drawer) string {
 
 func (d Drawer) named() bool { return Holder{Claim: d.Claim}.named() }
 
-// contended says, set by set, which counters do not suffice for all available devices;
-// sets of which the same is to be said are named together.
+// contended describes, by set, the counters that do not suffice for all available devices. Sets with the same
+// text are named together.
 func contended(all []Contention) string {
 	var lines []setText
 	for _, set := range setsOfContention(all) {
@@ -123,7 +123,7 @@ func contended(all []Contention) string {
 	return listed(lines, "more counter sets", func(l setText) string { return words.Join(l.sets) + ": " + l.text })
 }
 
-// setsOfContention are the sets, as driver/pool/set, each once.
+// setsOfContention returns the distinct sets, as driver/pool/set.
 func setsOfContention(all []Contention) []string {
 	var sets []string
 	for i := range all {
@@ -134,7 +134,7 @@ func setsOfContention(all []Contention) []string {
 	return sets
 }
 
-// splitCounter takes driver/pool/set/counter apart. The pool may have slashes, too.
+// splitCounter splits driver/pool/set/counter. The pool may contain slashes, too.
 func splitCounter(path string) (set, counter string) {
 	last := strings.LastIndex(path, "/")
 	return path[:last], path[last+1:]

@@ -10,11 +10,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// listedAtMost is how many claims, taints, counters and so on a text lists. The
-// Explanation has all of them.
+// listedAtMost limits the claims, taints, counters and so on in a text. The Explanation has all of them.
 const listedAtMost = 5
 
-// String is the explanation as a text of several lines without a line end at the end.
+// String returns the explanation as a text of several lines, without a final line break.
 func (e *Explanation) String() string {
 	if e == nil {
 		return ""
@@ -50,7 +49,7 @@ func (w *textWriter) request(r *Request) {
 		w.obstacle(&r.Obstacles[i])
 	}
 	for _, failing := range r.Failing {
-		text, _, _ := strings.Cut(failing.Text, "\n") // What follows points into the expression.
+		text, _, _ := strings.Cut(failing.Text, "\n") // The further lines point into the expression.
 		w.line(3, "%s on which a selector fails: %s", words.Plural(failing.Devices, "device", "devices"), text)
 		w.line(4, "%s%s", selector.Place(failing.Device, failing.Slice), andMore(failing.Devices-1))
 	}
@@ -66,7 +65,7 @@ func andMore(devices int) string {
 	return " and " + words.Plural(devices, "more", "more")
 }
 
-// verdict says whether the available devices are enough.
+// verdict says whether there are enough available devices.
 func (r *Request) verdict() string {
 	switch missing := r.Wanted - r.Available; {
 	case r.Shortage == "":
@@ -78,7 +77,7 @@ func (r *Request) verdict() string {
 	}
 }
 
-// asks is what the request asks for.
+// asks describes the devices that the request wants.
 func (r *Request) asks() string {
 	text := words.Plural(r.Wanted, "device", "devices")
 	if r.All {
@@ -105,7 +104,7 @@ func (w *textWriter) obstacle(o *Obstacle) {
 	if len(o.Details) > 0 {
 		separator = "; in use by "
 	}
-	// Claims without names would only repeat what the cause says.
+	// Claims without names would only repeat the cause.
 	if slices.ContainsFunc(o.Claims, Holder.named) {
 		text += separator + listed(o.Claims, "more claims", Holder.text)
 	}
@@ -113,7 +112,7 @@ func (w *textWriter) obstacle(o *Obstacle) {
 	w.shortfalls(o)
 }
 
-// text tells the number of devices only if it is not that of the obstacle.
+// text returns the name, with the number of devices if that differs from the obstacle's.
 func (d Detail) text(all int) string {
 	if d.Devices == all {
 		return d.Name
@@ -130,7 +129,7 @@ func (h Holder) text() string {
 	return fmt.Sprintf("%s (%d)", h.Claim, h.Devices)
 }
 
-// listed joins the first texts and says how many more there are.
+// listed joins the first texts and the number of those left out.
 func listed[T any](all []T, more string, text func(T) string) string {
 	var parts []string
 	for _, one := range all[:min(len(all), listedAtMost)] {
@@ -143,7 +142,7 @@ func listed[T any](all []T, more string, text func(T) string) string {
 	return joined
 }
 
-// best says how many devices there are at best.
+// best describes the best case of the constraint.
 func (c *Constraint) best() string {
 	if len(c.Lacking) > 0 {
 		return c.lacking()
@@ -161,7 +160,7 @@ func (c *Constraint) best() string {
 	return text + c.lists()
 }
 
-// lacking says that no value has enough devices for each request.
+// lacking describes the requests for which no value has enough devices.
 func (c *Constraint) lacking() string {
 	text := listed(c.Lacking, "more requests", func(l LackingRequest) string {
 		return fmt.Sprintf("too few for %s with %s", l.Request, words.Join(l.Values))
@@ -181,7 +180,7 @@ func (c *Constraint) lists() string {
 	return "; " + HaveLists(c.Lists, id)
 }
 
-// HaveLists says of devices that their value of an attribute is a list that is not understood.
+// HaveLists describes devices whose value of an attribute is an unsupported list.
 func HaveLists(devices int, attribute string) string {
 	verb := "have"
 	if devices == 1 {

@@ -1,8 +1,7 @@
-// Package reuse makes lists in memory that was a list before.
+// Package reuse resizes lists in the memory of earlier lists.
 package reuse
 
-// Kept returns a list of the given length in the same memory. Its elements are
-// whatever they were.
+// Kept returns a list of the given length in the same memory, if that is large enough. Elements keep their old values.
 func Kept[T any](list []T, length int) []T {
 	if cap(list) < length {
 		return append(list[:cap(list)], make([]T, length-cap(list))...)
@@ -10,14 +9,14 @@ func Kept[T any](list []T, length int) []T {
 	return list[:length]
 }
 
-// Resized is Kept with elements that are zero.
+// Resized is Kept with zeroed elements.
 func Resized[T any](list []T, length int) []T {
 	list = Kept(list, length)
 	clear(list)
 	return list
 }
 
-// Emptied is Kept for lists, which become empty but keep their memory.
+// Emptied is Kept for a list of lists. Each inner list becomes empty but keeps its memory.
 func Emptied[T any](lists [][]T, length int) [][]T {
 	lists = Kept(lists, length)
 	for i := range lists {

@@ -10,8 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// alike reports whether it makes no difference to what is ahead, nor to the value, which of two
-// candidates of a request is taken now.
+// alike reports whether two candidates of a request are equivalent, for all later choices and for the value of the plan.
 func (i *improvement) alike(a, b location) bool {
 	s := i.Search
 	if !s.interchangeable() || s.classNumber(a) != s.classNumber(b) || !s.taken.bySameClaims(a, b) || s.sharesOwn(a) || s.sharesOwn(b) {
@@ -21,21 +20,21 @@ func (i *improvement) alike(a, b location) bool {
 	if !differ {
 		return true
 	}
-	// Both sets can be swapped with all that is cut out of them.
+	// Both sets are interchangeable, with all devices cut out of them.
 	sets := partition.Of(s.view.Pools[a.pool])
 	return len(s.sharing) == 0 && i.room.state.Holders[i.room.unit(a)] == i.room.state.Holders[i.room.unit(b)] && s.sameState(sets, location{a.pool, mine}, location{a.pool, other})
 }
 
-// sharesOwn reports whether the search itself has given shares of a device.
+// sharesOwn reports whether the search itself allocated shares of a device.
 func (s *Search) sharesOwn(at location) bool {
 	own := s.sharing[at]
 	return own != nil && own.shares > 0
 }
 
-// appendWorth encodes what an objective sees of a device beside what the rest of a search does.
+// appendWorth encodes what the objective sees of a device in addition to the class signature.
 func (m *room) appendWorth(s *Search, b []byte, at location) []byte {
 	if p := &s.pools[at.pool]; bitset.Has(p.usage.Shared(p.pool), at.device) {
-		b = appendLocation(append(b, '?'), at) // What others have of it is its own.
+		b = appendLocation(append(b, '?'), at) // The use by others differs for each device.
 	}
 	i := m.index(at)
 	d := &m.state.Devices[i]
@@ -57,11 +56,11 @@ func (m *room) appendWorth(s *Search, b []byte, at location) []byte {
 	return m.groups.AppendTo(b, at.pool, at.device)
 }
 
-// isWhole reports whether nothing is used of a device.
+// isWhole reports whether a device is without any use.
 func (m *room) isWhole(at location) bool { return m.whole[m.index(at)] }
 
-// seenBefore reports whether a request was come to before with the same devices placed for all
-// requests before it: all that can follow was tried then.
+// seenBefore reports whether the search reached this request before with the same devices placed for all
+// requests before it. It then tried all that can follow.
 func (i *improvement) seenBefore(c *task.Claim, slot int) bool {
 	if c.Slots[slot].ID == 0 {
 		return false

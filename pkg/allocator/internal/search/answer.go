@@ -13,42 +13,41 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// NodeView is a node as a search sees it: where devices are looked for.
+// A NodeView is a node as a search sees it.
 type NodeView struct {
 	Node *v1.Node
-	// Pools are those that the node sees, in the order in which they are tried.
+	// Pools are the pools that the node sees, in the order in which they are tried.
 	Pools []*inventory.NodePool
-	// Usage tells what of them is used.
+	// Usage is the use of the pools' devices.
 	Usage ledger.View
 
-	// Objective is what plans are chosen by; nil means that the first one is taken.
+	// Objective ranks plans; nil means that the first plan is taken.
 	Objective *objective.Objective
-	// Failed says how often a device has failed to get ready for the pod (KEP-5007): with an objective, a plan
-	// with others is better, whatever it costs. nil if none has.
+	// Failed returns how often a device failed to get ready for the pod (KEP-5007). With an objective, a plan
+	// with other devices is better, whatever it costs. nil means that no device failed.
 	Failed func(pool inventory.PoolID, device string) int
-	// Free is what the node has left for the pod, and Asked what the pod takes of that. The zero
-	// value of Free means that nobody knows, so that it limits nothing. Less than nothing is left of a
-	// node that is overcommitted.
+	// Free are the resources that the node has left for the pod, Asked those that the pod takes of them. The
+	// zero value of Free means unknown, and therefore no limit. Free is negative for an overcommitted node.
 	Free, Asked Resources
-	// CountWhole has it be counted how much a plan leaves whole. That is for people to read and decides
-	// nothing.
+	// CountWhole makes the search count the devices that a plan leaves wholly free. The count informs people
+	// and decides nothing.
 	CountWhole bool
 }
 
-// Resources are those of a node that are no devices.
+// Resources are the resources of a node other than devices.
 type Resources struct {
 	MilliCPU int64
-	Memory   int64 // in MiB
+	Memory   int64 // MiB
 }
 
-// Answer is what a search came to: the fields are those of allocator.Outcome.
+// An Answer is the result of a search. Its fields are those of allocator.Outcome.
 type Answer struct {
 	Results                                        []resourceapi.AllocationResult
 	Steps                                          int
 	TurnedBack, GaveUp, CommonBudget, InvalidPools bool
 	Found                                          bool
 	Judgement
-	// Search is one that found nothing, for who wants to know why. It is to be released.
+	// Search is the search if it found nothing, for explanations. The owner must release it.
 	Search *Search
 }
 
@@ -57,18 +56,18 @@ func Solve(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
 	return run(ctx, t, view, (*Search).results)
 }
 
-// Rate is Solve for those who only want to know what the best plan is worth.
+// Rate is Solve for callers that only need the value of the best plan.
 func Rate(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
 	return run(ctx, t, view, (*Search).checkResults)
 }
 
-// Check is Solve for those who only want to know whether there is a solution.
+// Check is Solve for callers that only need to know whether there is a solution.
 func Check(ctx context.Context, t *task.Task, view NodeView) (Answer, error) {
 	view.Objective = nil
 	return run(ctx, t, view, (*Search).checkResults)
 }
 
-// resultsOf makes something of a solution.
+// resultsOf turns the solution of a search into results.
 type resultsOf func(*Search) ([]resourceapi.AllocationResult, error)
 
 func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (Answer, error) {
@@ -105,15 +104,15 @@ func run(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (A
 	return a, nil
 }
 
-// plan makes something of the solution that was found or, with an objective, of the best one. If
-// nothing can be made of that, what was found decides.
+// plan returns the results of the solution that was found or, with an objective, of the best solution. If the
+// best solution has no valid results, plan returns those of the first.
 func (s *Search) plan(results resultsOf) ([]resourceapi.AllocationResult, Judgement, error) {
 	if s.view.Objective == nil {
 		made, err := results(s)
 		return made, Judgement{}, err
 	}
 	if _, err := s.checkResults(); err != nil {
-		return nil, Judgement{}, err // As without an objective.
+		return nil, Judgement{}, err // Same error as without an objective.
 	}
 	judgement, restore := s.improve()
 	made, err := results(s)

@@ -17,33 +17,31 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// candidates are the devices of one pool as requests of one kind see them. A device
-// is in at most one of the two sets.
+// candidates are the devices of one pool as requests of one kind see them. A device is in at most one of the
+// sets usable and failing.
 type candidates struct {
-	// usable devices can be tried: they match, the node reaches them, nobody holds
-	// them (unless for admin access), their taints are tolerated and there is enough
-	// left of their counters.
+	// usable devices can be tried: they match, the node reaches them, no claim holds them (unless for admin
+	// access), their taints are tolerated, and their counters suffice.
 	usable bitset.Set
-	// failing devices cannot be judged because a selector fails on them or the
-	// capacity asked for makes no sense for them. A search that gets to one of them
-	// must stop with that error, as upstream does. Otherwise they are unjudged: nobody gets them, and
-	// if there is no solution without them, the answer is that nobody knows.
+	// failing devices cannot be judged, because a selector fails on them or the requested capacity makes no
+	// sense for them. With AsUpstream, a search that reaches one of them must stop with its error. Otherwise
+	// they become unjudged: no request gets them, and if there is no solution without them, the search ends
+	// with their error.
 	failing   bitset.Set
 	unjudged  bitset.Set
 	selection *selector.Selection
-	// wanted are, for allocation mode All, the devices that are meant.
+	// wanted are, for allocation mode All, the requested devices.
 	wanted bitset.Set
-	// consumptions and capacityErrors are what a look at the capacities gave, by
-	// position (DRAConsumableCapacity).
+	// consumptions and capacityErrors are the results of measure, by position (DRAConsumableCapacity).
 	consumptions   map[int]capacity.Consumption
 	capacityErrors map[int]error
-	// open are, in a straight search that has to judge them first, the devices which it
-	// looks at: those that may turn out to be in one of the two sets.
+	// open is set in a straight search that has to judge devices first. It holds the devices that may turn
+	// out to be usable or failing.
 	open    bitset.Set
 	gradual selector.Gradual
 }
 
-// candidates of a request in a pool.
+// candidates returns the candidates of a request in a pool.
 func (s *Search) candidates(r *task.Request, pool int) *candidates {
 	return &s.table[r.Kind*len(s.pools)+pool]
 }
@@ -93,7 +91,7 @@ func (s *Search) findCandidatesIn(r *task.Request, index int) error {
 	return nil
 }
 
-// passOver leaves out the devices that cannot be judged, and remembers those that could be had otherwise.
+// passOver excludes the failing devices, and remembers as unjudged those that would be usable otherwise.
 func (s *Search) passOver(r *task.Request, c *candidates, pool *inventory.NodePool) {
 	c.unjudged, c.failing = c.failing.Clone(), nil
 	c.unjudged.And(pool.Reachable)
@@ -120,8 +118,8 @@ func (c *candidates) next(from int) int {
 	return usable
 }
 
-// exclude takes devices out of both sets. The set of failing devices may be shared
-// with the cache, so it is only copied if there is something to take out.
+// exclude removes devices from both sets. The set of failing devices may be shared with the cache, so it is
+// copied, but only if there is a device to remove.
 func (c *candidates) exclude(devices bitset.Set) {
 	c.usable.AndNot(devices)
 	if c.open != nil {
@@ -133,9 +131,8 @@ func (c *candidates) exclude(devices bitset.Set) {
 	}
 }
 
-// occupied returns the devices that nobody else can get. Those of which others
-// only have shares are among them if shares are not understood, and with KeepShared also
-// if the device is not offered for sharing any more.
+// occupied returns the devices that no other claim can get. It includes devices with shares if shares are
+// unsupported and, with KeepShared, if the device is not offered for sharing any more.
 func (s *Search) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bitset.Set {
 	if !s.Settings().Features.ConsumableCapacity {
 		return usage.Occupied(pool)
@@ -153,7 +150,7 @@ func (s *Search) occupied(usage *ledger.PoolUsage, pool *inventory.NodePool) bit
 	return kept
 }
 
-// candidateError is the error of a failing device.
+// candidateError returns the error of a failing device.
 func (s *Search) candidateError(r *task.Request, at location) error {
 	c, pool := s.candidates(r, at.pool), s.view.Pools[at.pool]
 	if err := c.capacityErrors[at.device]; err != nil {
@@ -166,8 +163,7 @@ func (s *Search) capacityError(r *task.Request, pool *inventory.NodePool, device
 	return newDeviceError(fmt.Sprintf("claim %s request %s", claimname.Of(r.Claim.API), r.Reference()), pool, device, err)
 }
 
-// unsupported returns the devices which need a feature that is off, here or on
-// the node; nil if there are none.
+// unsupported returns the devices that need a feature that is off, here or on the node; nil if there are none.
 func (s *Search) unsupported(node *v1.Node, pool *inventory.NodePool) bitset.Set {
 	var set bitset.Set
 	if !s.Settings().Features.PartitionableDevices && !pool.Partitions.Empty() {

@@ -6,26 +6,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 )
 
-// capping limits how many devices of a counter set can be had at once. Each of them is
-// covered by what is left, but together they may not be: of devices that all draw at
-// least some amount of a counter, no more can be had than that amount fits into what
-// is left. It is only looked at after the search turned back; it takes longer than the
-// rest of a check.
+// capping limits the number of devices of a counter set that are available at the same time. The counters may
+// suffice for each device but not for all: if all devices draw at least some amount of a counter, at most as
+// many are available as that amount fits into the rest of the counter. capping is used only after the search
+// turned back, because it takes longer than the rest of a check.
 type capping struct {
 	cells []cell
-	// least is, by cell and counter of the set, the least that any device draws.
+	// least is, by cell and counter of the set, the minimum that any device draws.
 	least []amount.Amount
 	seen  []bool
 }
 
-// cell are the devices of a counter set which the same rows can use.
+// cell counts the devices of a counter set that the same rows can use.
 type cell struct {
 	users uint64
 	count int
 }
 
-// addCapped adds the devices of a pool that draw from a single counter set to the
-// supplies, and takes them out of the rows' words.
+// addCapped adds the devices of a pool that draw from a single counter set to the supplies, and removes them
+// from the rows' words.
 func (s *Search) addCapped(pool int) {
 	p := &s.pools[pool]
 	if !p.drawn() {
@@ -43,7 +42,7 @@ func (s *Search) addCappedSet(p *poolState, set int, devices []int) {
 	f, c := &s.memory.flow, &s.memory.flow.capping
 	first, end := p.pool.Counters.Range(set)
 	width := end - first
-	// The first cell is for all devices of the set, whoever can use them.
+	// The first cell is for all devices of the set, regardless of the rows.
 	c.cells, c.least, c.seen = append(c.cells[:0], cell{}), c.least[:0], c.seen[:0]
 	c.grow(width)
 	for _, device := range devices {
@@ -65,8 +64,8 @@ func (s *Search) addCappedSet(p *poolState, set int, devices []int) {
 	f.surplus += total - min(total, c.cells[0].count)
 }
 
-// takeOut removes a device from all rows and returns which they were. Devices that can
-// be shared stay: how many can be had of them is no matter of counters.
+// takeOut removes a device from all rows and returns these rows. Shareable devices stay, because counters do
+// not limit how many claims can use them.
 func (f *flow) takeOut(device int, shareable bitset.Set) (users uint64) {
 	if bitset.Has(shareable, device) {
 		return 0
@@ -97,7 +96,7 @@ func (c *capping) cellFor(users uint64, width int) int {
 	return len(c.cells) - 1
 }
 
-// count adds a device to a cell. What the device does not draw counts as zero.
+// count adds a device to a cell. A counter that the device does not draw counts as zero.
 func (c *capping) count(p *poolState, index, first, width, device int) {
 	least := c.least[index*width : (index+1)*width]
 	drawn := c.seen[index*width : (index+1)*width]
@@ -117,7 +116,7 @@ func (c *capping) count(p *poolState, index, first, width, device int) {
 	c.cells[index].count++
 }
 
-// most returns how many devices of a cell fit into what is left, at most limit.
+// most returns the number of devices of a cell that the rest of the counters suffices for, at most limit.
 func (c *capping) most(index int, left []amount.Amount, limit int) int {
 	for i, least := range c.least[index*len(left) : (index+1)*len(left)] {
 		if least != (amount.Amount{}) {

@@ -11,9 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// tooFew is a cheap bound: there are not as many candidates left as devices are
-// missing. It does not apply if a failing device lies ahead, because then the
-// answer is that device's error.
+// tooFew is a cheap bound: it reports whether fewer candidates are left than devices are missing. It returns
+// false if a failing device lies ahead, because the answer is then that device's error.
 func (s *Search) tooFew(r *task.Request, missing int, start cursor) bool {
 	if s.unpruned {
 		return false
@@ -32,14 +31,12 @@ func (s *Search) tooFew(r *task.Request, missing int, start cursor) bool {
 	return true
 }
 
-// classes groups devices that are interchangeable in a search: the same requests
-// can use them, they look the same to all constraints and draw the same from the
-// same counters, or from counter sets that are interchangeable themselves. If a
-// search with one of them in some place has no solution, it has none with another:
-// in a solution the two could be swapped. So each class needs to be tried only once
-// in each place.
+// classes groups devices that are interchangeable in a search: the same requests can use them, they look the same
+// to all constraints, and they draw the same from the same counters, or from counter sets that are interchangeable
+// themselves. If a search with one of them in some place has no solution, it has none with another, because the
+// two could be swapped in a solution. So the search tries each class only once in each place.
 //
-// Class numbers are computed when a search first turns back, which most never do.
+// Class numbers are computed when a search first turns back, which most searches never do.
 type classes struct {
 	numbers map[string]int
 	of      [][]int // by pool and device: the number plus 1
@@ -50,9 +47,8 @@ func (c *classes) reset(pools int) {
 	c.of = reuse.Emptied(c.of, pools)
 }
 
-// deadClasses are the classes which were tried in one place of the search. Devices
-// of one class differ if they were taken by different claims before, which only
-// admin access allows.
+// deadClasses are the classes that were tried in one place of the search. Devices of one class differ if
+// different claims took them before, which only admin access allows.
 type deadClasses []deadClass
 
 type deadClass struct {
@@ -66,8 +62,7 @@ func (d *deadClasses) add(s *Search, at location) {
 	}
 }
 
-// contains reports whether a device of the same class was tried. start is where the
-// place begins: no device before it is tried there.
+// contains reports whether a device of the same class was tried. start is the first device tried in this place.
 func (d *deadClasses) contains(s *Search, at location, start cursor) bool {
 	if len(*d) == 0 {
 		return false
@@ -78,15 +73,15 @@ func (d *deadClasses) contains(s *Search, at location, start cursor) bool {
 	})
 }
 
-// interchangeable reports whether classes say all there is to say. They do not if
-// a request wants all devices and its claim has constraints: breaking a constraint
-// then is an error of upstream's, so it matters which device is met first.
+// interchangeable reports whether devices of a class are interchangeable. They are not if the search works as
+// upstream, a request wants all devices, and its claim has constraints: breaking a constraint is then an
+// error, so the order of devices matters.
 func (s *Search) interchangeable() bool {
 	return !s.unpruned && !(s.Settings().AsUpstream && s.ConstrainsAll())
 }
 
-// classNumber returns the number of the class of a device. Devices of one number
-// draw the same amounts, but maybe from different counter sets, see drawAlike.
+// classNumber returns the number of the class of a device. Devices with the same number draw the same
+// amounts, but possibly from different counter sets, see drawAlike.
 func (s *Search) classNumber(at location) int {
 	if len(s.classes.of[at.pool]) == 0 {
 		s.classes.of[at.pool] = reuse.Resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
@@ -108,8 +103,8 @@ func (s *Search) classNumber(at location) int {
 	return number
 }
 
-// appendSignature encodes everything about a device that the rest of a search can
-// see, except the counter set if there is just one.
+// appendSignature encodes everything about a device that the rest of a search depends on, except the counter
+// set if there is just one.
 func (s *Search) appendSignature(b []byte, at location) []byte {
 	for kind := range s.Kinds() {
 		var bits byte
@@ -128,7 +123,7 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 	}
 	switch {
 	case s.shared(at) && (s.judging == nil || !s.judging.isWhole(at)):
-		return appendLocation(append(b, '!'), at) // Each has a fill level of its own.
+		return appendLocation(append(b, '!'), at) // Each shared device has its own fill level.
 	case s.judging != nil:
 		b = s.judging.appendWorth(s, b, at)
 	}
@@ -142,14 +137,14 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 	return b
 }
 
-// appendConstraint encodes what a constraint sees of a device: the published
-// attribute, and what requests derive instead.
+// appendConstraint encodes what a constraint sees of a device: the published attribute, and the values that
+// requests derive instead.
 func (s *Search) appendConstraint(b []byte, c *scopedConstraint, at location) []byte {
 	own, found := c.numbering.At(at.pool, at.device)
 	b = c.appendValues(b, own, found, at)
 	for _, r := range c.claim.RequestsWithDerived() {
 		if c.appliesTo(r) {
-			// With an error the device is passed over, as if it had no value; or as upstream has it, the search is not pruned.
+			// With an error the device counts as having no value; with AsUpstream, the search is not pruned.
 			own, found, _ := s.valuesFor(r, c, at)
 			b = c.appendValues(append(b, '/'), own, found, at)
 		}
@@ -162,9 +157,8 @@ func (c *scopedConstraint) appendValues(b []byte, own []attribute.ValueID, found
 		return b
 	}
 	if len(own) == 0 && c.distinct {
-		// distinctAttribute accepts a value of unknown type from the first device,
-		// but not from a later one. So the order matters, and no other device can
-		// stand in for this one.
+		// distinctAttribute accepts a value of unknown type from the first device, but not from a later one.
+		// So the order matters, and no other device can replace this one.
 		return appendLocation(append(b, '?'), at)
 	}
 	b = append(b, '=')

@@ -6,12 +6,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// compatibility is the state of each counter set of each pool. What the search
-// changes is undone with the values that joinCompatible returns.
+// compatibility holds the state of each counter set, by pool and set. restore reverses the changes of the
+// search, with the values that joinCompatible returns.
 type compatibility map[int]map[string]inventory.CompatibilityGroups
 
-// joinCompatible adds a device to the counter sets that it draws from, all or nothing.
-// undo is what to give to restore.
+// joinCompatible adds a device to the counter sets that it draws from, all or nothing. undo is the argument for restore.
 func (s *Search) joinCompatible(at location) (undo map[string]inventory.CompatibilityGroups, ok bool) {
 	states, device := s.compatibilityGroupsIn(at.pool), s.device(at)
 	undo = make(map[string]inventory.CompatibilityGroups, len(device.ConsumesCounters))
@@ -46,7 +45,7 @@ func (s *Search) compatibilityGroupsIn(index int) map[string]inventory.Compatibi
 	s.compatibility[index] = states
 	pool, usage := s.view.Pools[index], s.pools[index].usage
 	if usage.Len() == 0 || !usage.HasCompatibilityGroups(pool) {
-		return states // Any devices go together.
+		return states // No groups are in use, so any devices are compatible.
 	}
 	force := func(consumptions []resourceapi.DeviceCounterConsumption) {
 		for _, consumption := range consumptions {

@@ -11,34 +11,33 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// scopedConstraint is a constraint of a claim during a search: it judges the devices
-// of the claim together. The contract:
-//   - add takes the values that a device has and reports whether the device may join
-//     those added so far, and if so, counts it in. Adding more devices never turns a
-//     false into a true.
-//   - remove undoes the last add that has not been undone and returned true.
+// scopedConstraint is a constraint of a claim during a search. It judges the devices of the claim together:
+//   - add takes the values of a device and reports whether the device is compatible with those
+//     added before. If it is, add records the device. Adding more devices never turns a false
+//     into a true.
+//   - remove reverses the last add that returned true and was not reversed yet.
 //
-// What matchAttribute demands: all devices have a value in common. distinctAttribute:
-// no two devices have a value in common.
+// matchAttribute demands that all devices have a value in common, distinctAttribute that no two devices have
+// a value in common.
 type scopedConstraint struct {
 	api      *resourceapi.DeviceConstraint
 	claim    *task.Claim
 	name     attribute.Name
 	known    *recall.Reference[*attribute.Columns] // ColumnsFor the name
-	lists    bool                                  // whether lists of values are understood
+	lists    bool                                  // whether lists of values are supported
 	upstream bool                                  // see addDistinct
 	distinct bool
 
 	numbering attribute.Numbering
-	// stack has for matchAttribute what the devices up to each one have in common,
-	// for distinctAttribute what each has; ends says where that of each device ends.
+	// stack holds, for matchAttribute, the common values of the devices up to each one, and for
+	// distinctAttribute the values of each. ends holds the end of each device's part.
 	stack []attribute.ValueID
 	ends  []int
-	// used counts, for distinctAttribute, how many devices have a value, by ValueID.
+	// used counts, for distinctAttribute, the devices with each value, by ValueID.
 	used []int32
 }
 
-// start prepares a constraint for a search, in the memory of an earlier one.
+// start prepares a constraint for a search, in the memory of an earlier search.
 func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.DeviceConstraint) {
 	c.api, c.claim, c.lists, c.distinct = api, claim, s.Settings().Features.ListTypeAttributes, api.MatchAttribute == nil
 	if name := attribute.OfConstraint(api); c.known == nil || c.name.Full != string(name) {
@@ -51,17 +50,17 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 	c.used = reuse.Resized(c.used, len(c.numbering.Values))
 }
 
-// coversClaimOf reports whether the constraint is one of the request's claim.
+// coversClaimOf reports whether the constraint belongs to the request's claim.
 func (c *scopedConstraint) coversClaimOf(r *task.Request) bool { return c.claim == r.Claim }
 
 // appliesTo reports whether the constraint covers a request.
 func (c *scopedConstraint) appliesTo(r *task.Request) bool { return r.IsCoveredBy(c.api) }
 
-// devices is how many have been added.
+// devices returns the number of devices added.
 func (c *scopedConstraint) devices() int { return len(c.ends) }
 
-// agreed returns what the devices added so far have in common. It is only of use for
-// matchAttribute and if there are any.
+// agreed returns the common values of the devices added so far. It is valid only for matchAttribute, after
+// the first device.
 func (c *scopedConstraint) agreed() []attribute.ValueID {
 	start := 0
 	if n := len(c.ends); n > 1 {
@@ -102,8 +101,8 @@ func (c *scopedConstraint) addMatching(own []attribute.ValueID) bool {
 		}
 	default:
 		c.stack = append(c.stack, own...)
-		// Without support for lists, a single device with a value of an unknown type
-		// is accepted: there is nothing that it would have to match.
+		// Without support for lists, a single device with a value of an unknown type is accepted, because
+		// there is no other device to match.
 		if !c.lists {
 			c.ends = append(c.ends, len(c.stack))
 			return true
@@ -117,8 +116,8 @@ func (c *scopedConstraint) addMatching(own []attribute.ValueID) bool {
 }
 
 // addDistinct accepts a value of an unknown type, without support for lists, only from a device that is
-// alone: nobody knows whether others differ from it. Upstream lets others join such a device, but not the
-// other way round.
+// alone, because it is unknown whether others differ from it. Upstream lets others join such a device, but
+// not the other way round.
 func (c *scopedConstraint) addDistinct(own []attribute.ValueID) bool {
 	if len(own) == 0 && (c.lists || len(c.ends) > 0) {
 		return false

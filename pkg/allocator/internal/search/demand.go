@@ -11,12 +11,12 @@ import (
 type demand struct {
 	request *task.Request
 	missing int
-	start   cursor // candidates before it are out of the question
+	start   cursor // candidates before it are excluded
 }
 
-// impossible reports whether there cannot be enough devices for what a request is
-// missing (if any is given) and for all requests of its claim after a slot and of all
-// claims after that. Deeper in the search there are never more devices than now.
+// impossible reports whether there cannot be enough devices for the current demand (if it has a request), for
+// the requests of its claim after a slot, and for all later claims. Deeper in the search there are never more
+// devices than now.
 func (s *Search) impossible(current demand, c *task.Claim, slot int) bool {
 	if s.unpruned {
 		return false
@@ -42,10 +42,9 @@ func (s *Search) impossible(current demand, c *task.Claim, slot int) bool {
 	return false
 }
 
-// collectDemands lists what is missing after a slot, up to where the search could end
-// with an error: it then has to get there. impossible is true if a request cannot be
-// satisfied even alone. Requests with alternatives are no demands, because nobody
-// knows which it will be.
+// collectDemands collects the demands after a slot, up to a request where the search could end with an error,
+// because the search then has to get there. impossible is true if a request cannot be satisfied even alone.
+// Requests with several alternatives are not demands, because the choice is still open.
 func (s *Search) collectDemands(c *task.Claim, slot int) (impossible bool) {
 	for _, next := range s.Claims()[c.Index:] {
 		for i := range next.Slots {
@@ -70,9 +69,9 @@ func (s *Search) collectDemands(c *task.Claim, slot int) (impossible bool) {
 	return false
 }
 
-// addDemand adds a demand unless the search could end with an error for it, or there
-// are too many. With admin access nothing is taken away from others, and for
-// allocation mode All there is no choice: possibleAlone says all there is to say.
+// addDemand adds a demand. It returns false if the search could end with an error for it, or if there are too
+// many demands. It skips admin access, which takes nothing from others, and allocation mode All, which leaves
+// no choice: possibleAlone suffices for these.
 func (s *Search) addDemand(d demand) bool {
 	if s.mayErr(d.request) || len(s.memory.demands) == maxDemands {
 		return false
@@ -83,8 +82,8 @@ func (s *Search) addDemand(d demand) bool {
 	return true
 }
 
-// mayErr reports whether the search could end with an error when it comes to a request:
-// at a failing device, or because all devices together break a constraint.
+// mayErr reports whether the search could end with an error when it reaches a request: at a failing device,
+// or because all devices together break a constraint.
 func (s *Search) mayErr(r *task.Request) bool {
 	if !s.Settings().AsUpstream {
 		return false
@@ -104,8 +103,7 @@ func (s *Search) mayErr(r *task.Request) bool {
 	return false
 }
 
-// possibleAlone reports whether there are enough devices for a request if nothing else
-// were missing any.
+// possibleAlone reports whether there are enough devices for a request, as if no other request needed any.
 func (s *Search) possibleAlone(r *task.Request) bool {
 	if s.refused[r.ID] != nil {
 		return false
@@ -125,7 +123,7 @@ func (s *Search) possibleAlone(r *task.Request) bool {
 	return free >= s.count[r.ID]
 }
 
-// available puts the devices of a pool that can meet a demand into the memory of a set.
+// available returns the devices of a pool that can meet a demand, in the memory of a set.
 func (s *Search) available(into bitset.Set, d *demand, pool int) bitset.Set {
 	into = into.Sized(len(s.view.Pools[pool].Devices))
 	c := s.candidates(d.request, pool)
@@ -139,8 +137,8 @@ func (s *Search) available(into bitset.Set, d *demand, pool int) bitset.Set {
 	return into
 }
 
-// blocked returns the devices of a pool for which too little is left of the counters
-// since the search drew from them; nil if it has not.
+// blocked returns the devices of a pool whose counters do not suffice any more after draws of the search; nil
+// if it has not drawn from the pool.
 func (s *Search) blocked(pool int) bitset.Set {
 	p := &s.pools[pool]
 	if !p.drawn() {
@@ -159,31 +157,28 @@ func (s *Search) blocked(pool int) bitset.Set {
 	return p.blocked
 }
 
-// canSatisfy reports whether there are devices for all demands at once that satisfy
-// one constraint.
+// canSatisfy reports whether there are devices for all demands at once that satisfy one constraint.
 func (s *Search) canSatisfy(demands []demand, c *scopedConstraint) bool {
 	covered := 0
 	for i := range demands {
 		if r := demands[i].request; c.coversClaimOf(r) && c.appliesTo(r) {
 			if r.Derives(c.name.Full) {
-				return true // Sees other values than the published ones.
+				return true // The request sees other values than the published ones.
 			}
 			covered++
 		}
 	}
 	switch {
 	case covered == 0 || !c.lists && c.devices() == 0 && c.numbering.HasStrange():
-		return true // A first device may have a value of a type that is not known.
+		return true // A first device may have a value of an unknown type.
 	case c.distinct:
 		return s.canDiffer(demands, c)
 	}
 	return s.canAgree(demands, c)
 }
 
-// canAgree reports whether there is a value on which all devices of a matchAttribute
-// can agree so that there are enough. Values that too few devices have at all are
-// passed over, because lists can have thousands of values of which hardly any are
-// common.
+// canAgree reports whether some value of a matchAttribute has enough devices. It skips values of too few
+// devices, because lists can have thousands of values, most of them rare.
 func (s *Search) canAgree(demands []demand, c *scopedConstraint) bool {
 	enough := s.agreeing(demands, c)
 	if c.devices() > 0 {
@@ -202,8 +197,8 @@ func (s *Search) canAgree(demands []demand, c *scopedConstraint) bool {
 	return false
 }
 
-// agreeing is how many devices with the same value the demands need at least; one can
-// be enough if it can be allocated several times.
+// agreeing returns the minimum number of devices with the same value that the demands need. It is 0 if there
+// are shareable devices, because one such device can be enough.
 func (s *Search) agreeing(demands []demand, c *scopedConstraint) int {
 	if s.sharable {
 		return 0
@@ -217,8 +212,8 @@ func (s *Search) agreeing(demands []demand, c *scopedConstraint) int {
 	return missing
 }
 
-// canDiffer reports whether there are as many values left as devices are missing for a
-// distinctAttribute: each device takes at least one of its own.
+// canDiffer reports whether as many unused values are left as devices are missing for a distinctAttribute:
+// each device takes at least one value.
 func (s *Search) canDiffer(demands []demand, c *scopedConstraint) bool {
 	f := &s.memory.flow
 	s.fillRows(demands, c)

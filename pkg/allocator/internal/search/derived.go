@@ -10,10 +10,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// valuesFor returns the values that a device has for a constraint, until the next
-// call: of the attribute that the request derives under that name
-// (DRADerivedAttributes), else of what the driver published. found is false if the
-// device does not have the attribute.
+// valuesFor returns the values of a device for a constraint: those of the attribute that the request derives
+// under that name (DRADerivedAttributes), otherwise those that the driver published. They are valid until the
+// next call. found is false if the device does not have the attribute.
 func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (own []attribute.ValueID, found bool, err error) {
 	for _, derived := range r.Derived {
 		if string(derived.Name) != c.name.Full {
@@ -36,12 +35,12 @@ func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (o
 	return own, found, nil
 }
 
-// derivationError says what an error of Derive is about.
+// derivationError adds the claim, request and attribute to an error of Derive.
 func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at location, err error) error {
 	origin := fmt.Sprintf("claim %s request %s derived attribute %s", claimname.Of(r.Claim.API), r.Reference(), c.name.Full)
 	switch {
 	case errors.Is(err, selector.ErrPending):
-		// Without the device, which would make the reason another one on each node.
+		// Without the device, because equal nodes should have equal reasons.
 		return fmt.Errorf("%s: %w", origin, err)
 	case s.ctx.Err() != nil:
 		return interrupted(s.ctx)
@@ -49,9 +48,8 @@ func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at locati
 	return newDeviceError(origin, s.view.Pools[at.pool], at.device, err)
 }
 
-// derivationFails reports whether an attribute that a constraint looks at cannot be
-// derived for a device which the search may try. That is an error only if this is not
-// known: if the context ends, or a derivation is Pending.
+// derivationFails reports whether an attribute that a constraint uses cannot be derived for a device that the
+// search may try. It returns an error only if that is unknown: if the context ends, or a derivation is Pending.
 func (s *Search) derivationFails(c *task.Claim) (bool, error) {
 	constraints := s.constraintsOf(c)
 	fails := false
@@ -70,8 +68,8 @@ func (s *Search) derivationFails(c *task.Claim) (bool, error) {
 	return fails, nil
 }
 
-// derivationFailsFor asks for the devices of all pools, also if a derivation is Pending, so
-// that it goes on for all of them.
+// derivationFailsFor evaluates the devices of all pools, even if a derivation is Pending, so that all
+// derivations are queued.
 func (s *Search) derivationFailsFor(r *task.Request, c *scopedConstraint) (fails bool, unknown error) {
 	for pool := range s.pools {
 		candidates := s.candidates(r, pool)
@@ -99,8 +97,8 @@ func (s *Search) derivationFailsFor(r *task.Request, c *scopedConstraint) (fails
 	return fails, unknown
 }
 
-// passesOver reports whether the search leaves a device out for which an attribute cannot be derived, and
-// goes on.
+// passesOver reports whether the search skips a device for which the derivation of an attribute failed with
+// this error, and goes on.
 func (s *Search) passesOver(err error) bool {
 	return !s.Settings().AsUpstream && !errors.Is(err, ErrInterrupted) && !errors.Is(err, selector.ErrPending)
 }

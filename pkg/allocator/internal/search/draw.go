@@ -6,13 +6,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/amount"
 )
 
-// What is left of counters (KEP-4815) is the ledger's until the search draws from a
-// pool for the first time; from then on the search has its own copy.
+// Counters (KEP-4815): the ledger has the remaining amounts until the search draws from a pool for the first
+// time. From then on the search has its own copy.
 
-// drawn reports whether the search has drawn from the pool, so that left says what is left.
+// drawn reports whether the search has drawn from the pool, so that left holds the remaining amounts.
 func (p *poolState) drawn() bool { return p.draws > 0 }
 
-// draw takes what a device consumes, all or nothing.
+// draw takes the counters that a device consumes, all or nothing.
 func (p *poolState) draw(device int) bool {
 	if !p.covers(device) {
 		return false
@@ -28,7 +28,7 @@ func (p *poolState) draw(device int) bool {
 	return true
 }
 
-// rollBack undoes a draw that succeeded.
+// rollBack reverses a draw that succeeded.
 func (p *poolState) rollBack(device int) {
 	p.draws++
 	draws := p.pool.Counters.Draws(device)
@@ -37,7 +37,7 @@ func (p *poolState) rollBack(device int) {
 	}
 }
 
-// remaining is what is left of the counters now.
+// remaining returns the current remaining amounts of the counters.
 func (p *poolState) remaining() []amount.Amount {
 	if p.drawn() {
 		return p.left
@@ -45,7 +45,7 @@ func (p *poolState) remaining() []amount.Amount {
 	return p.usage.Remaining(p.pool).Amounts
 }
 
-// covers reports whether enough is left for a device.
+// covers reports whether the counters suffice for a device.
 func (p *poolState) covers(device int) bool {
 	if !p.drawn() && p.usage.Remaining(p.pool).Blocked() {
 		return false
@@ -59,7 +59,7 @@ func (p *poolState) covers(device int) bool {
 	return true
 }
 
-// sameLeft reports whether as much is left of one counter set as of another.
+// sameLeft reports whether two counter sets have the same amounts left.
 func (p *poolState) sameLeft(a, b int) bool {
 	left := p.remaining()
 	firstA, endA := p.pool.Counters.Range(a)

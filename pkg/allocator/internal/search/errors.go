@@ -10,12 +10,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// DeviceError says that a request cannot be judged because of what one device is like. Errors
-// of selectors are of type selector.Error instead.
+// A DeviceError reports that a request cannot be judged because of the data of one device. Errors of
+// selectors have the type selector.Error instead.
 type DeviceError struct {
-	// Origin is the claim, the request and, if it is about one, the derived attribute.
+	// Origin names the claim, the request and, if one is involved, the derived attribute.
 	Origin string
-	// Device is the device, as driver/pool/device, Slice the name of its ResourceSlice.
+	// Device is driver/pool/device, Slice the name of its ResourceSlice.
 	Device, Slice string
 	Err           error
 }
@@ -29,13 +29,12 @@ func (e *DeviceError) Error() string {
 	return fmt.Sprintf("%s on %s: %v", e.Origin, selector.Place(e.Device, e.Slice), e.Err)
 }
 
-// OnDevice is the text with no more than the name of the device.
+// OnDevice returns the text with only the name of the device.
 func (e *DeviceError) OnDevice() string {
 	return selector.OnDevice(e.Origin, e.Device, e.Err)
 }
 
-// WithoutDevice is the text without the device, which is the same for all nodes whose
-// devices have the same problem.
+// WithoutDevice returns the text without the device. It is equal for all nodes whose devices have the same problem.
 func (e *DeviceError) WithoutDevice() string { return fmt.Sprintf("%s: %v", e.Origin, e.Err) }
 
 func (e *DeviceError) Unwrap() error { return e.Err }
@@ -43,9 +42,9 @@ func (e *DeviceError) Unwrap() error { return e.Err }
 // ErrInterrupted marks the error of a search whose context ended.
 var ErrInterrupted = errors.New("looking for devices was interrupted")
 
-// doubt is why it is not known that there is no solution: the first error of a device, request or
-// alternative that the search has left out. nil means that there is none, or that there is no solution
-// whatever is to be had for the requests with errors; upstream leaves nothing out.
+// doubt returns the first error of a device, request or alternative that the search skipped. Because of it,
+// it is unknown whether there is a solution. doubt returns nil if there is no such error, if there is no
+// solution even if all requests with errors could be satisfied, or with AsUpstream, which skips nothing.
 func (s *Search) doubt() (first error) {
 	if s.Settings().AsUpstream {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// This file is all that others learn of the insides of a search: a *Search is explain.Facts,
-// which says what the methods mean. The search itself does without them.
+// These methods implement explain.Facts, which documents them. They are the only access to the data of a
+// search from outside, and the search itself does not use most of them.
 
 func (s *Search) Context() context.Context         { return s.ctx }
 func (s *Search) Asked() *task.Task                { return s.Task }
@@ -44,8 +44,8 @@ func (s *Search) TakesWhole(r *task.Request, pool, device int) bool {
 	return s.takesWhole(r, location{pool, device})
 }
 
-// Joins leaves the compatibility groups as they are: the search has rolled everything back, so
-// this is the state before it.
+// Joins does not change the compatibility groups. The search has rolled everything back, so these have the
+// state before it.
 func (s *Search) Joins(pool, device int) bool {
 	undo, ok := s.joinCompatible(location{pool, device})
 	if ok {
@@ -66,8 +66,7 @@ func (s *Search) Values(r *task.Request, constraint, pool, device int) (list []a
 	return list, true, nil
 }
 
-// Attempt does not depend on the search's context, which may have ended by now, nor on a
-// budget that this has in common with others.
+// Attempt is independent of the search's context, which may have ended by now, and of a common budget in it.
 func (s *Search) Attempt(steps int, claims ...*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, found, known bool) {
 	small := *s.Settings()
 	small.StepBudget = steps

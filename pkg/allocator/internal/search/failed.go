@@ -7,9 +7,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// stateBefore describes the state of the search before a request, "" if that is not
-// worth the effort or if shares are part of it: how full a device is depends on more
-// than the class of the devices chosen.
+// stateBefore describes the state of the search before a request. It is "" if that is not worth the effort,
+// or if shares are part of the state: the fill level of a device depends on more than the classes of the
+// chosen devices.
 func (s *Search) stateBefore(c *task.Claim, slot int) string {
 	if !s.turnedBack || len(s.sharing) > 0 || c.Index == 0 && slot == 0 {
 		return ""
@@ -35,9 +35,8 @@ func (s *Search) stateBefore(c *task.Claim, slot int) string {
 	return string(b)
 }
 
-// goneAs describes a device that was chosen: by its class and counter set if the
-// search does not tell the devices of a class apart, otherwise by its position. Who
-// has it matters with admin access only.
+// goneAs describes a chosen device: by its class and counter set if the devices of a class are
+// interchangeable, otherwise by its position. The claim matters with admin access only.
 func (s *Search) goneAs(p *placement) uint64 {
 	const bits = 20
 	var who, what, set uint64
@@ -50,7 +49,7 @@ func (s *Search) goneAs(p *placement) uint64 {
 	if !s.interchangeable() {
 		return who<<(2*bits) | uint64(p.at.pool)<<bits | uint64(p.at.device)
 	}
-	// The class must be determined before the key is written: both use the same memory.
+	// Before the key is written, because classNumber uses the same memory.
 	what = uint64(s.classNumber(p.at))
 	if draws := s.view.Pools[p.at.pool].Counters.Draws(p.at.device); len(draws) == 1 {
 		set = uint64(draws[0].Set)
@@ -58,7 +57,7 @@ func (s *Search) goneAs(p *placement) uint64 {
 	return who<<(2*bits) | what<<bits | set
 }
 
-// appendState encodes what the constraint demands of the next device.
+// appendState encodes the demands of the constraint on the next device.
 func (c *scopedConstraint) appendState(b []byte) []byte {
 	b = binary.AppendVarint(b, int64(min(c.devices(), 1)))
 	if !c.distinct {

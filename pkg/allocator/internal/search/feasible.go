@@ -11,32 +11,29 @@ import (
 )
 
 const (
-	// maxDemands is how many requests a check can look at: a bit each.
+	// maxDemands is the maximum number of requests in a check, one bit each.
 	maxDemands = 64
-	// checkSteps is what a check that found something impossible counts in a search's
-	// budget. It looks at all devices, where a step looks at one.
+	// checkSteps is the cost of a check that found something impossible, in steps of the budget. A check
+	// looks at all devices, a step at one.
 	checkSteps = 10
-	// maxPause is the greatest number of steps between two checks.
+	// maxPause is the maximum number of steps between two checks.
 	maxPause = 63
 )
 
-// prospects says when a search asks whether there can be a solution. As long as the
-// answer is "yes" and yet it has to turn back, the reason is something else, and it
-// asks less and less often.
+// prospects schedules the checks whether there can be a solution. As long as checks say "yes" and the search
+// still turns back, it has other reasons, and checks become rarer.
 type prospects struct {
-	infeasible int // how often the answer was no
+	infeasible int // number of checks that said no
 	pause      int // in steps
 	nextCheck  int // in steps
 }
 
-// cost is what the checks count in the budget.
+// cost returns the steps that the checks take of the budget.
 func (p *prospects) cost() int { return p.infeasible * checkSteps }
 
-// feasible reports whether all that is missing could still be had if capacity and
-// counters in combination were no concern: for a request that is missing some devices
-// from start on, and for everything after it. It asks this for no constraint, and for
-// each constraint alone. "No" is certain; where none of these things matters, so is
-// "yes".
+// feasible reports whether all missing devices could still be found if capacity and combinations of counters did
+// not matter: for a request that needs some devices from start on, and for everything after it. It checks without
+// constraints, and with each constraint alone. A "no" is certain; a "yes" is certain only if nothing else matters.
 func (s *Search) feasible(r *task.Request, slot, missing int, start cursor) bool {
 	if s.steps < s.prospects.nextCheck {
 		return true
@@ -51,9 +48,8 @@ func (s *Search) feasible(r *task.Request, slot, missing int, start cursor) bool
 	return true
 }
 
-// infeasible reports whether there cannot be a solution at all. A search asks before it
-// begins, unless it has only one request without constraints, of which tooFew says as
-// much.
+// infeasible reports whether there cannot be a solution at all. A search checks this before it begins, unless
+// it has only one request without constraints, where tooFew suffices.
 func (s *Search) infeasible() bool {
 	if len(s.Claims()) == 0 || s.Slots() < 2 && len(s.constraints) == 0 {
 		return false
@@ -61,13 +57,13 @@ func (s *Search) infeasible() bool {
 	return s.impossible(demand{}, s.Claims()[0], -1)
 }
 
-// flow is the memory of canSupply.
+// flow is the reusable memory of canSupply.
 type flow struct {
 	rows     []row
 	words    []bitset.Set
 	supplies []matching.Supply
 	needs    []int
-	surplus  int      // how many of the supplies cannot be had all at once
+	surplus  int      // number of the supplies that are not available at the same time as the others
 	users    []uint64 // by value
 	matching matching.Matching
 	capping  capping
@@ -80,8 +76,8 @@ type row struct {
 	covered bool // by the constraint in question
 }
 
-// canSupply reports whether there are devices for all demands at once. If a
-// constraint is given, the requests that it covers only get devices with a value.
+// canSupply reports whether there are devices for all demands at once. If a constraint is given, the requests
+// that it covers only get devices with the value v.
 func (s *Search) canSupply(demands []demand, c *scopedConstraint, v attribute.ValueID) bool {
 	f := &s.memory.flow
 	s.fillRows(demands, c)
@@ -99,7 +95,7 @@ func (s *Search) canSupply(demands []demand, c *scopedConstraint, v attribute.Va
 	return f.satisfiable()
 }
 
-// satisfiable reports whether the supplies suffice for what all rows are missing.
+// satisfiable reports whether the supplies suffice for the needs of all rows.
 func (f *flow) satisfiable() bool {
 	f.needs = f.needs[:0]
 	for i := range f.rows {
@@ -108,8 +104,8 @@ func (f *flow) satisfiable() bool {
 	return f.matching.Satisfiable(f.needs, f.supplies, f.surplus)
 }
 
-// fillRows joins demands that the same devices can meet. With shares it does not,
-// because each request can have its own share of a device.
+// fillRows makes the rows, one for all demands that the same devices can meet. It joins no demands if there
+// are shareable devices, because each request can have its own share of a device.
 func (s *Search) fillRows(demands []demand, c *scopedConstraint) {
 	f := &s.memory.flow
 	f.rows = f.rows[:0]

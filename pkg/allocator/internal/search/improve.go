@@ -9,47 +9,43 @@ import (
 )
 
 const (
-	// improvementSteps is how many times it may be worked out what a choice costs, to find a better
-	// solution than the first. Most nodes have few choices that differ; where there are many, the
-	// first ones tried are the best.
+	// improvementSteps limits the choices whose cost is calculated to find a better solution than the first.
+	// Most nodes have few choices that differ; if there are many, the first ones tried are the best.
 	improvementSteps = 256
-	// Where there are many devices, each of these takes longer, and there are fewer: as many as have
-	// mostAssessed devices looked at in all, but fewestSteps in any case.
+	// With many devices, each step takes longer, and the limit is lower: about mostAssessed devices are
+	// assessed in total, but at least fewestSteps steps are allowed.
 	mostAssessed = improvementSteps * 512
 	fewestSteps  = 16
-	// triesPerStep is how many devices may be tried for each of these.
+	// triesPerStep is the number of devices that may be tried per step.
 	triesPerStep = 4
-	// closePerTry is how many devices can be looked at for how close they are, in the time that it
-	// takes to try one.
+	// closePerTry is the number of devices whose closeness can be checked in the time of one try.
 	closePerTry = 16
-	// joinedPerTry is how many devices can be joined with others that are alike in that time.
+	// joinedPerTry is the number of devices that can be grouped with equivalent ones in the time of one try.
 	joinedPerTry = 256
 )
 
-// Judgement is what an objective says of a plan. Without an objective it is zero.
+// A Judgement is an objective's assessment of a plan. It is zero without an objective.
 type Judgement struct {
-	// Value is that of the plan, FirstFit that of the first solution.
+	// Value is the value of the plan, FirstFit that of the first solution.
 	Value, FirstFit objective.Value
-	// Compared is how many solutions were compared, the first one included.
+	// Compared is the number of compared solutions, including the first.
 	Compared int
-	// Whole is how many things of the node the plan leaves wholly free, and FirstFitWhole how many the
-	// first solution would, see objective.Groups. 0 unless the view has CountWhole.
+	// Whole is the number of the node's units that the plan leaves wholly free, FirstFitWhole that of the
+	// first solution; see objective.Groups for units. Both are 0 unless the view has CountWhole.
 	Whole, FirstFitWhole int
 }
 
-// improvement looks for the best solution, once there is one. It is another depth-first search with
-// the same rules, in another order: candidates that cost least come first, and what costs more than
-// the best solution so far is left out. It never changes which alternatives were chosen, and it has
-// no say in whether there is a solution.
+// improvement looks for the best solution after there is one. It is another depth-first search with the same rules,
+// in another order: candidates with the least cost come first, and candidates that cost more than the best solution
+// so far are skipped. It never changes the chosen alternatives, and never decides whether there is a solution.
 type improvement struct {
 	*Search
 	room *room
-	// steps are those taken, tries the devices tried, and limit and mostTries how many there may be.
-	// When they are used up it has ended.
+	// steps and tries are the numbers of steps taken and of devices tried, limit and mostTries their limits.
+	// ended is set when a limit is exceeded or the context has ended.
 	steps, tries, limit, mostTries int
 	ended                          bool
-	// stuck is set when devices ran out for some request: from then on it is asked first whether
-	// there can be enough.
+	// stuck is set after some request ran out of devices. From then on the search first checks whether there can be enough.
 	stuck bool
 
 	best solution
@@ -57,8 +53,8 @@ type improvement struct {
 	Judgement
 }
 
-// improve replaces the solution that was found by the best one that it finds. If it ends early that
-// is the best one so far. restore brings the first one back, for whoever makes results of it.
+// improve replaces the solution by the best one that it finds, or by the best one so far if it ends early.
+// restore brings the first solution back, in case the best one has no valid results.
 func (s *Search) improve() (j Judgement, restore func()) {
 	i := improvement{Search: s, room: &s.memory.room}
 	i.limit = min(improvementSteps, s.allowance.Own(s.steps+s.prospects.cost()))
@@ -87,8 +83,7 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	if s.hasChoices() {
 		i.claim(0)
 	}
-	// Constraints may not like the best solution in the driver's order, if values are of types that
-	// are not known.
+	// The best solution in the driver's order may break constraints with values of unknown types.
 	if !s.put(s.inOrder(i.best)) && !s.put(i.best) {
 		restore()
 		i.Value, i.Whole = i.FirstFit, i.FirstFitWhole
@@ -96,7 +91,7 @@ func (s *Search) improve() (j Judgement, restore func()) {
 	return i.Judgement, restore
 }
 
-// hasChoices reports whether any request can have other devices than all that it wants.
+// hasChoices reports whether any request has a choice of devices.
 func (s *Search) hasChoices() bool {
 	for _, c := range s.Claims() {
 		for slot := range c.Slots {
@@ -108,21 +103,20 @@ func (s *Search) hasChoices() bool {
 	return false
 }
 
-// step counts a choice of which it is to be worked out what it costs. It returns false when there
-// may be no more.
+// step counts a choice whose cost will be calculated. It returns false if the limit is exceeded.
 func (i *improvement) step() bool {
 	i.steps++
 	i.ended = i.ended || i.steps > i.limit || i.steps%stepsPerCheck == 0 && i.ctx.Err() != nil
 	return !i.ended
 }
 
-// try counts devices that are tried.
+// try counts tried devices.
 func (i *improvement) try(devices int) {
 	i.tries += devices
 	i.ended = i.ended || i.tries > i.mostTries
 }
 
-// take places a device if that is possible.
+// take places a device if possible.
 func (i *improvement) take(r *task.Request, at location) bool {
 	if !r.All() && !i.hasRoom(r, at) {
 		return false
@@ -135,7 +129,7 @@ func (i *improvement) take(r *task.Request, at location) bool {
 	return true
 }
 
-// giveBack undoes the last take for the request's claim.
+// giveBack reverses the last take for the request's claim.
 func (i *improvement) giveBack(r *task.Request) {
 	list := i.placed[r.Claim.Index]
 	p := list[len(list)-1]
@@ -143,7 +137,7 @@ func (i *improvement) giveBack(r *task.Request) {
 	i.room.changed(i.Search, &p, false)
 }
 
-// replay places a solution, so that the room follows.
+// replay places a solution and updates the room.
 func (i *improvement) replay(list solution) bool {
 	for _, chosen := range list {
 		if !i.take(chosen.request, chosen.at) {
@@ -153,7 +147,7 @@ func (i *improvement) replay(list solution) bool {
 	return true
 }
 
-// undo takes back all that is placed.
+// undo removes all placements.
 func (i *improvement) undo() {
 	for claim := len(i.placed) - 1; claim >= 0; claim-- {
 		for n := len(i.placed[claim]); n > 0; n-- {
@@ -171,7 +165,7 @@ func (i *improvement) claim(index int) {
 	i.compare()
 }
 
-// slot tries devices for the requests of a claim from index on, and for all claims after it.
+// slot tries devices for the requests of a claim from index on, and for all later claims.
 func (i *improvement) slot(c *task.Claim, index int) {
 	if index == len(c.Slots) {
 		i.claim(c.Index + 1)
@@ -218,8 +212,8 @@ func (i *improvement) usableFor(r *task.Request) (list []location) {
 	return list
 }
 
-// devicesFrom takes the missing number of devices out of a list, and goes on. Each set of devices
-// is tried once: what was tried in one place is not in the list for the places after it.
+// devicesFrom takes the missing number of devices from a list, and goes on. It tries each set of devices
+// once: the list for later places excludes devices that were tried in earlier places.
 func (i *improvement) devicesFrom(r *task.Request, slot, missing int, list []location) {
 	if missing <= 0 {
 		i.slot(r.Claim, slot+1)
@@ -252,7 +246,7 @@ func (i *improvement) devicesFrom(r *task.Request, slot, missing int, list []loc
 	}
 }
 
-// isLast reports whether no request comes after the one at a slot.
+// isLast reports whether there is no request after a slot.
 func (i *improvement) isLast(c *task.Claim, slot int) bool {
 	if slot+1 < len(c.Slots) {
 		return false
@@ -265,7 +259,7 @@ func (i *improvement) isLast(c *task.Claim, slot int) bool {
 	return true
 }
 
-// finish compares the solutions that each choice for the last device makes.
+// finish compares the solutions for each choice of the last device.
 func (i *improvement) finish(r *task.Request, choices []choice) {
 	for k := range choices {
 		if !i.step() {
@@ -279,8 +273,8 @@ func (i *improvement) finish(r *task.Request, choices []choice) {
 	i.stuck = i.stuck || len(choices) == 0
 }
 
-// compare notes the solution that is placed if it is the best one so far. Of equal ones the first
-// in the driver's order is the best.
+// compare records the current solution if it is the best so far. Among equal solutions, the first in the
+// driver's order is the best.
 func (i *improvement) compare() {
 	i.Compared++
 	value, _ := i.room.value()
@@ -300,11 +294,11 @@ func (i *improvement) countWhole() {
 	}
 }
 
-// cannotWin reports whether what is at least as bad as that is no part of a better solution.
+// cannotWin reports whether a value that is at best least cannot belong to a better solution.
 func (i *improvement) cannotWin(least objective.Value) bool { return least.Compare(i.Value) > 0 }
 
-// closeEnough leaves out choices with which less would be ready than in the best solution is, or as much
-// but further apart.
+// closeEnough removes choices that are worse than the best solution, regardless of their cost: with more
+// devices that failed or are not ready or, if these are equal, with devices further apart.
 func (i *improvement) closeEnough(r *task.Request, choices []choice) []choice {
 	return slices.DeleteFunc(choices, func(c choice) bool {
 		with := i.room.with(i.Search, r, c.alike[0])
@@ -313,15 +307,15 @@ func (i *improvement) closeEnough(r *task.Request, choices []choice) []choice {
 	})
 }
 
-// choice are devices that are alike for all that is ahead: the first one stands for all.
+// choice holds devices that are equivalent for the rest of the search: the first stands for all.
 type choice struct {
 	alike []location
-	// value is that of what is placed with the first one, least what it is at least if more is
-	// placed; zero if that is not known.
+	// value is the value of the placements with the first device, least its lower bound if more is placed.
+	// Both are zero if unknown.
 	value, least objective.Value
 }
 
-// choicesFrom joins devices that are alike. The order stays that of the list.
+// choicesFrom groups devices that are equivalent, in the order of the list.
 func (i *improvement) choicesFrom(list []location) []choice {
 	choices := make([]choice, 0, len(list))
 	if !i.interchangeable() {
@@ -330,8 +324,8 @@ func (i *improvement) choicesFrom(list []location) []choice {
 		}
 		return choices
 	}
-	// By class: the last choice of that class plus 1, and for each choice the one before, likewise.
-	// Only these can be alike, and of thousands of devices most can be in classes of their own.
+	// By class: the last choice of that class plus 1, and for each choice the previous one, likewise. Only
+	// these can be alike; of thousands of devices, most may be in different classes.
 	last, before := i.memory.last[:0], i.memory.before[:0]
 	for n, at := range list {
 		class := i.classNumber(at)
@@ -353,9 +347,8 @@ func (i *improvement) choicesFrom(list []location) []choice {
 	return choices
 }
 
-// rank sorts choices so that those which cost least come first, those that cost the same in the
-// order that they had. If too many steps would be taken to find out what each costs, only how
-// many are ready and how close they are counts. Choices that cannot be part of a better solution are left out.
+// rank sorts choices by cost, and keeps the order of equal ones. It leaves out choices that cannot belong to
+// a better solution. If the steps do not suffice to calculate each cost, only readiness and closeness count.
 func (i *improvement) rank(r *task.Request, choices []choice) []choice {
 	if r.Admin || len(choices) > max(1, (i.limit-i.steps)/2) {
 		i.rankByCloseness(r, choices)

@@ -9,11 +9,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// searches are used again: a search runs for every pod and node, and what it needs
-// is much the same each time.
+// searches pools searches for reuse: a search runs for every pod and node, and needs similar memory each time.
 var searches = sync.Pool{New: func() any { return new(Search) }}
 
-// memory is what a search keeps from one use to the next besides its own fields.
+// memory is the reusable memory of a search besides its own fields.
 type memory struct {
 	words   []uint64
 	bits    bitset.Arena
@@ -28,7 +27,7 @@ type memory struct {
 	room         room
 }
 
-// takeSearch returns a search without any traces of its last use.
+// takeSearch returns a search without traces of its last use.
 func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	s := searches.Get().(*Search)
 	s.Task, s.view = t, view
@@ -58,7 +57,7 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	return s
 }
 
-// Release lets another search use the memory. The search must not be used any more.
+// Release returns the memory of the search for reuse. The search must not be used any more.
 func (s *Search) Release() {
 	s.Task, s.view, s.ctx, s.allowance = nil, NodeView{}, nil, budget.Allowance{}
 	clear(s.table)
@@ -68,8 +67,8 @@ func (s *Search) Release() {
 	searches.Put(s)
 }
 
-// setsOf is how many sets a search needs of each pool: the candidates of each kind
-// of request, the devices that each claim has taken, and those that all have.
+// setsOf returns the number of sets that a search needs for each pool: the candidates of each kind of
+// request, the devices taken by each claim, and the devices taken by any claim.
 func setsOf(t *task.Task, straight bool) int {
 	sets := len(t.Kinds()) + 1
 	if straight {

@@ -2,15 +2,13 @@ package search
 
 import "github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 
-// drawAlike reports whether it makes no difference which of two devices of one class
-// is taken, given what they draw from. tried comes before at; nothing before start is
-// tried in their place.
+// drawAlike reports whether two devices of one class are interchangeable, given the counter sets that they
+// draw from. tried comes before at; no device before start is tried in their place.
 //
-// For different sets, consider the swap of each device of one with its counterpart in
-// the other. It turns a solution with at in this place into one with tried. That one
-// would have been found: its devices for this place are not before start because
-// those of the second set all are not, and those of the first set stand in for
-// devices that follow at.
+// For different sets, consider the swap of each device of one with its counterpart in the other. It turns a
+// solution with at in this place into one with tried. The search would have found that solution: its devices
+// for this place are not before start, because no device of the second set is, and those of the first set
+// replace devices that follow at.
 func (s *Search) drawAlike(tried, at location, start cursor) bool {
 	mine, other, differ := s.ownSets(at, tried)
 	if !differ {
@@ -24,8 +22,8 @@ func (s *Search) drawAlike(tried, at location, start cursor) bool {
 	return s.sameState(sets, location{at.pool, other}, location{at.pool, mine})
 }
 
-// ownSets returns the counter sets of two devices of one class that draw from one set each. differ is
-// false if both draw from the same, or from several: these are part of the class.
+// ownSets returns the counter sets of two devices of one class that draw from one set each. differ is false
+// if both draw from the same set, or from several sets, which are part of the class.
 func (s *Search) ownSets(a, b location) (setA, setB int, differ bool) {
 	counters := s.view.Pools[a.pool].Counters
 	draws := counters.Draws(a.device)
@@ -36,7 +34,7 @@ func (s *Search) ownSets(a, b location) (setA, setB int, differ bool) {
 	return setA, setB, setA != setB
 }
 
-// sameState reports whether two counter sets, given as pool and set, can be swapped.
+// sameState reports whether two counter sets, given as pool and set, are interchangeable.
 func (s *Search) sameState(sets *partition.Partitions, a, b location) bool {
 	usersA, usersB := sets.Users[a.device], sets.Users[b.device]
 	p := &s.pools[a.pool]

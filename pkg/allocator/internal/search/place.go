@@ -7,18 +7,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// placement is a device that was chosen for a request, and what that changed.
+// placement is a device chosen for a request, with the changes that this made.
 type placement struct {
 	request *task.Request
 	at      location
 
 	shared        bool
 	consumed      capacity.Amounts                         // of a shared device
-	compatibility map[string]inventory.CompatibilityGroups // what compatibility.restore needs
+	compatibility map[string]inventory.CompatibilityGroups // the argument for compatibility.restore
 	drawn         bool                                     // from counters
 }
 
-// placing is the outcome of place.
+// placing is the result of place.
 type placing int
 
 const (
@@ -27,12 +27,11 @@ const (
 	constraintViolated
 )
 
-// place takes a candidate for a request if counters, compatibility groups,
-// constraints and capacity allow it. If they do not, nothing has changed. Errors
-// are those of derived attributes.
+// place takes a candidate for a request if counters, compatibility groups, constraints and capacity allow it.
+// Otherwise it changes nothing. Errors come from derived attributes.
 func (s *Search) place(r *task.Request, at location) (placing, error) {
 	p := placement{request: r, at: at, shared: s.shared(at)}
-	// A share of a device in use draws nothing more from counters, admin access nothing at all.
+	// A share of a device in use draws nothing more from counters, and admin access draws nothing at all.
 	if !r.TakesNothing && bitset.Has(s.pools[at.pool].pool.Partitions, at.device) && !(p.shared && s.inUse(at)) {
 		if !s.draw(&p) {
 			return notAvailable, nil
@@ -43,8 +42,7 @@ func (s *Search) place(r *task.Request, at location) (placing, error) {
 		s.rollBack(&p)
 		return constraintViolated, err
 	}
-	// For other modes try has asked this before: there, too little capacity comes
-	// before constraints.
+	// For other modes, try has checked this before; there, a lack of capacity comes before constraints.
 	if r.All() && !s.hasRoom(r, at) {
 		s.removeFromConstraints(r, len(r.Claim.Constraints))
 		s.rollBack(&p)
@@ -60,7 +58,7 @@ func (s *Search) place(r *task.Request, at location) (placing, error) {
 	return placedOK, nil
 }
 
-// unplace undoes the last place for the request's claim.
+// unplace reverses the last place for the request's claim.
 func (s *Search) unplace(r *task.Request) {
 	c := r.Claim.Index
 	last := len(s.placed[c]) - 1
@@ -76,8 +74,7 @@ func (s *Search) unplace(r *task.Request) {
 	s.rollBack(&p)
 }
 
-// draw takes what a device needs of counter sets: room for its compatibility
-// groups, and the counters themselves.
+// draw takes the compatibility groups and the counters that a device needs.
 func (s *Search) draw(p *placement) bool {
 	if s.Settings().Features.CompatibilityGroups {
 		undo, ok := s.joinCompatible(p.at)
@@ -120,7 +117,7 @@ func (s *Search) addToConstraints(r *task.Request, at location) (bool, error) {
 	return true, nil
 }
 
-// removeFromConstraints undoes the adds to the first n constraints.
+// removeFromConstraints reverses the adds to the first n constraints.
 func (s *Search) removeFromConstraints(r *task.Request, n int) {
 	constraints := s.constraintsOf(r.Claim)
 	for i := n - 1; i >= 0; i-- {

@@ -12,32 +12,28 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// poolState is a pool as one search sees it: the ledger may change meanwhile, the
-// search looks at it once.
+// poolState is a pool as one search sees it. The search reads the ledger once, because the ledger may change meanwhile.
 type poolState struct {
 	pool  *inventory.NodePool
 	usage *ledger.PoolUsage
-	// later is set if usage does not say which devices are held: then it is looked up for
-	// each device that the search meets.
+	// later is set if usage does not contain the held devices. The search then looks up each device that it meets.
 	later *allocated.HeldLater
-	// shareable are the devices that can be allocated several times, nil without
-	// DRAConsumableCapacity.
+	// shareable are the devices that allow multiple allocations, nil without DRAConsumableCapacity.
 	shareable bitset.Set
-	// measuring is set if capacities can matter: DRAConsumableCapacity is on, and the pool
-	// can be allocated from.
+	// measuring is set if capacities can matter: DRAConsumableCapacity is on, and the pool can be allocated from.
 	measuring bool
-	// known is what measured returned. A straight search may do without.
+	// known caches the result of measured. A straight search may not need it.
 	known bitset.Set
 
-	// left is what is left of the counters, once the search has drawn from any: the
-	// ledger's less what was drawn. The memory is used again.
+	// left holds the remaining amounts of the counters after the search's first draw: those of the ledger
+	// minus the draws. Its memory is reused.
 	left []amount.Amount
-	// draws counts changes of left, blockedAt is the count when blocked was determined.
+	// draws counts changes of left; blockedAt is that count when blocked was determined.
 	draws, blockedAt int
 	blocked          bitset.Set
 }
 
-// start begins a search. A straight one does not look at devices before it meets them.
+// start prepares the pool for a search. A straight search does not look at devices before it meets them.
 func (p *poolState) start(t *task.Task, pool *inventory.NodePool, usage ledger.View, straight bool) {
 	p.release()
 	p.pool, p.draws, p.blockedAt = pool, 0, 0
@@ -63,7 +59,7 @@ func (p *poolState) release() {
 	p.pool, p.usage, p.later, p.shareable, p.known = nil, nil, nil, nil, nil
 }
 
-// measures reports whether the capacities of a device matter whatever a request asks for.
+// measures reports whether the capacities of a device matter regardless of the request.
 func (p *poolState) measures(device int) bool {
 	if p.known != nil {
 		return p.known.Has(device)
@@ -71,12 +67,11 @@ func (p *poolState) measures(device int) bool {
 	return !plainCapacity(p.pool.Devices[device].Device) || bitset.Has(p.usage.Shared(p.pool), device)
 }
 
-// measured returns the devices that measures is true for.
+// measured returns the devices for which measures is true.
 func (p *poolState) measured() bitset.Set {
 	if p.known == nil {
 		p.known = measuredDevices(p.pool)
-		// Somebody may still have a share of a device that is not offered for sharing
-		// any more.
+		// A device that is not offered for sharing any more may still have shares in use.
 		if shared := p.usage.Shared(p.pool); !shared.Empty() {
 			p.known = p.known.Clone()
 			p.known.Or(shared)
@@ -85,11 +80,11 @@ func (p *poolState) measured() bitset.Set {
 	return p.known
 }
 
-// measuredKey is where measuredDevices are kept.
+// measuredKey is the key of a pool content's measuredDevices.
 type measuredKey struct{}
 
-// measuredDevices returns the devices of which a request that asks for no capacity
-// does not just take everything, or for which something can be wrong with that.
+// measuredDevices returns the devices whose capacities matter even to requests without capacity: such a
+// request may not take the whole device, or its amount may be invalid.
 func measuredDevices(pool *inventory.NodePool) bitset.Set {
 	return inventory.Cached(&pool.Content.Others, measuredKey{}, func() bitset.Set {
 		set := bitset.New(len(pool.Devices))

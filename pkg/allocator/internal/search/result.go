@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// results turns the solution into what goes into the status of the claims.
+// results returns the solution as allocations for the status of the claims.
 func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 	results := make([]resourceapi.AllocationResult, len(s.Claims()))
 	for i, c := range s.Claims() {
@@ -32,7 +32,7 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 	return results, nil
 }
 
-// checkResults finds what would keep results from being made, without making them.
+// checkResults returns the error that results would return, without making the results.
 func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
 	for i, c := range s.Claims() {
 		if s.onlyOnThisNode(s.placed[i]) {
@@ -55,14 +55,13 @@ func (s *Search) devicesOf(placed []placement) iter.Seq[*inventory.Device] {
 	}
 }
 
-// onlyOnThisNode reports whether the first device is local to the node, which makes
-// the selector of the claim one that cannot fail.
+// onlyOnThisNode reports whether the first device is local to the node. The selector of the claim then cannot fail.
 func (s *Search) onlyOnThisNode(devices []placement) bool {
 	return len(devices) > 0 && s.device(devices[0].at).Slice.Spec.NodeName != nil
 }
 
-// fillDevice sets what is known of a device that was chosen. It writes only fields
-// that are not empty: there are many, and most are.
+// fillDevice sets the fields of a chosen device's result. It writes only non-empty fields, because there are
+// many fields and most are empty.
 func (s *Search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p *placement) {
 	device := s.device(p.at)
 	result.Request = p.request.Reference()
@@ -92,7 +91,7 @@ func (s *Search) fillDevice(result *resourceapi.DeviceRequestAllocationResult, p
 	}
 }
 
-// selected returns the request or alternative that was chosen for a slot.
+// selected returns the chosen request or alternative of a slot.
 func (s *Search) selected(c *task.Claim, slot int) *task.Request {
 	return c.Slots[slot].Alternatives[s.chosen[c.Slots[slot].ID]]
 }

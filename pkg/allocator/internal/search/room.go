@@ -10,31 +10,31 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// room is what is free on the node, as an objective sees it. It follows the search: what a device
-// that is placed takes away is worked out anew for it and for those that draw from the same counter
-// sets, from what the search knows anyhow. So taking it back leaves no trace.
+// room is the free part of the node, as an objective sees it. It follows the search: a placement or its
+// removal recalculates the free part of the device, and of those that draw from the same counter sets, from
+// the state of the search. So a removal leaves no trace.
 type room struct {
 	objective *objective.Objective
 	state     objective.State
 	scratch   objective.Scratch
-	// before is what that was worth before the pod.
+	// before is the worth before the pod.
 	before objective.Worth
 
-	facts []*objective.Facts // by pool, nil for those that cannot be allocated from
+	facts []*objective.Facts // by pool, nil for pools that cannot be allocated from
 	first []int              // by pool: the index in state.Devices of its first device
-	// By index in state.Devices: devices that the node can use and nobody holds; those that the
-	// search has placed for one alone; those of which nothing is used.
+	// By index in state.Devices. open devices are usable on the node and without holder, given devices were
+	// placed by the search for exclusive use, whole devices are without any use.
 	open, given, whole []bool
 
 	groups objective.Groups
 	near   objective.Near
 	// notReady counts placed devices that are not ready, see isReady.
 	notReady int
-	// failed counts the earlier failures of these, see NodeView.Failed.
+	// failed counts earlier failures of the placed devices, see NodeView.Failed.
 	failed int
 }
 
-// start looks at what is free. The search must not have placed anything.
+// start reads the free part of the node. The search must not have placed anything.
 func (m *room) start(s *Search) {
 	m.objective, m.notReady, m.failed = s.view.Objective, 0, 0
 	m.facts, m.first, m.state.Devices = m.facts[:0], m.first[:0], m.state.Devices[:0]
@@ -56,7 +56,7 @@ func (m *room) start(s *Search) {
 	m.near.Start(&m.groups)
 	free, asked := s.view.Free, s.view.Asked
 	if free == (Resources{}) {
-		m.state.MilliCPU, m.state.Memory = -1, -1 // Not known.
+		m.state.MilliCPU, m.state.Memory = -1, -1 // Unknown.
 		m.before = m.worth()
 		return
 	}
@@ -71,7 +71,7 @@ func (m *room) release() {
 	m.groups.Release()
 }
 
-// addPool adds the devices of a pool. Those that the node cannot use have no size.
+// addPool adds the devices of a pool. Devices that the node cannot use have size 0.
 func (m *room) addPool(s *Search, index int, facts *objective.Facts) {
 	pool := s.view.Pools[index]
 	hidden, unsupported := s.hidden(pool), s.unsupported(s.view.Node, pool)
@@ -92,12 +92,12 @@ func (m *room) addPool(s *Search, index int, facts *objective.Facts) {
 	}
 }
 
-// index of a device in state.Devices.
+// index returns the index of a device in state.Devices.
 func (m *room) index(at location) int { return m.first[at.pool] + at.device }
 
 func (m *room) unit(at location) int32 { return m.state.Devices[m.index(at)].Unit }
 
-// refresh works out what is free of a device.
+// refresh recalculates the free part of a device.
 func (m *room) refresh(s *Search, at location) {
 	i := m.index(at)
 	d := &m.state.Devices[i]
@@ -116,8 +116,8 @@ func (m *room) refresh(s *Search, at location) {
 	d.Free = d.Size * objective.Left(device, p.usage.Device(device.Name).Shares, own)
 }
 
-// ownShares is what the search has taken of a device that can be shared, nil if nothing. What it
-// has taken with admin access counts for the search, but for nobody else.
+// ownShares returns the amounts that the search has taken of a shareable device, or nil. It excludes admin
+// access, which limits the search itself but no other pod.
 func (s *Search) ownShares(at location) capacity.Amounts {
 	own := s.sharing[at]
 	switch {
@@ -140,7 +140,7 @@ func (s *Search) ownShares(at location) capacity.Amounts {
 	return taken
 }
 
-// couldDraw reports whether counters and compatibility groups allow a device as things stand.
+// couldDraw reports whether counters and compatibility groups currently allow a device.
 func (s *Search) couldDraw(at location) bool {
 	s.returnAdminDraws(at.pool, true)
 	defer s.returnAdminDraws(at.pool, false)
@@ -151,8 +151,8 @@ func (s *Search) couldDraw(at location) bool {
 		!s.pools[at.pool].usage.HasCompatibilityGroups(s.view.Pools[at.pool]) || s.Joins(at.pool, at.device)
 }
 
-// returnAdminDraws puts back what the search has drawn with admin access, which counts for the
-// search but for nobody else, or takes it again.
+// returnAdminDraws returns the draws that the search made with admin access, or takes them again. They limit
+// the search itself but no other pod.
 func (s *Search) returnAdminDraws(pool int, back bool) {
 	if !s.HasAdmin() {
 		return
@@ -174,13 +174,13 @@ func (s *Search) returnAdminDraws(pool int, back bool) {
 	}
 }
 
-// isReady reports whether nobody has to do anything for a device before the pod can run (KEP-5007).
-// Without the feature, devices with binding conditions are no candidates.
+// isReady reports whether the pod can run without waiting for binding conditions of a device (KEP-5007).
+// Without the feature, devices with binding conditions are not candidates.
 func (s *Search) isReady(at location) bool {
 	return !bitset.Has(s.view.Pools[at.pool].Conditional, at.device)
 }
 
-// failures counts how often a device has failed to get ready for the pod.
+// failures returns how often a device failed to get ready for the pod.
 func (s *Search) failures(at location) int {
 	if s.view.Failed == nil {
 		return 0
@@ -188,8 +188,7 @@ func (s *Search) failures(at location) int {
 	return s.view.Failed(s.view.Pools[at.pool].ID, s.device(at).Name)
 }
 
-// changed follows a placement that the search has just made, or taken back. Admin access takes
-// nothing from anybody.
+// changed updates the room after the search made or removed a placement. Admin access takes nothing from others.
 func (m *room) changed(s *Search, p *placement, made bool) {
 	sign := -1
 	if made {
@@ -221,7 +220,7 @@ func (m *room) changed(s *Search, p *placement, made bool) {
 	}
 }
 
-// follow is refresh for a device that belongs to groups.
+// follow is refresh, plus an update of the groups.
 func (m *room) follow(s *Search, at location) {
 	i := m.index(at)
 	was := m.whole[i]
@@ -233,7 +232,7 @@ func (m *room) follow(s *Search, at location) {
 
 func (m *room) worth() objective.Worth { return m.objective.Assess(&m.state, &m.scratch) }
 
-// value is that of what is placed. least is what it is at least if more is placed.
+// value returns the value of the current placements, and its lower bound if more is placed.
 func (m *room) value() (value, least objective.Value) {
 	after := m.worth()
 	broken := m.groups.Broken()
@@ -247,14 +246,14 @@ func (m *room) value() (value, least objective.Value) {
 	return value, least
 }
 
-// with is what is known of the value with another device without taking it: how many are not ready, and
-// how close they are. What it costs is left out.
+// with returns the value with another device, as far as it is known without placing the device: readiness and
+// closeness, but not the cost.
 func (m *room) with(s *Search, r *task.Request, at location) objective.Value {
 	value := objective.Value{Failed: m.failed + s.failures(at), NotReady: m.notReady, Apart: m.near.Apart()}
 	if !s.isReady(at) {
 		value.NotReady++
 	}
-	if !r.Admin { // It does not matter where these are.
+	if !r.Admin { // Closeness does not matter for admin access.
 		value.Apart = m.near.ApartWith(at.pool, at.device)
 	}
 	return value

@@ -16,22 +16,20 @@ import (
 // errBudget stops a search that has tried too many devices.
 var errBudget = errors.New("step budget exhausted")
 
-// stepsPerCheck is how many devices are tried between looks at the context.
+// stepsPerCheck is the number of steps between checks of the context.
 const stepsPerCheck = 64
 
-// location is a device by its position: the pool in the node view, the device in the pool.
+// location identifies a device by its positions: of the pool in the node view, and of the device in the pool.
 type location struct {
 	pool, device int
 }
 
-// cursor is a place in the order in which the candidates of a request are tried: the
-// pool in the node view, and the position of a device in the pool.
+// cursor is a position in the order of candidates: the pool in the node view, and the position of a device in the pool.
 type cursor struct {
 	pool, device int
 }
 
-// in returns the first position in a pool that is not before the cursor, for a pool that
-// is not before it either.
+// in returns the first position in a pool that is not before the cursor. The pool itself must not be before the cursor.
 func (c cursor) in(pool int) int {
 	if pool == c.pool {
 		return c.device
@@ -39,56 +37,55 @@ func (c cursor) in(pool int) int {
 	return 0
 }
 
-// Search is the state of one depth-first search. It is used by one goroutine.
+// A Search is the state of one depth-first search. It is not safe for concurrent use.
 type Search struct {
 	*task.Task
 	ctx  context.Context
 	view NodeView
-	// pools are what the search knows of the view's pools, by position.
+	// pools are the search's states of the view's pools, by position.
 	pools     []poolState
 	steps     int // devices tried
 	allowance budget.Allowance
 
-	// table has the candidates of each kind of request in each pool, a row a kind.
-	// Only filled for pools that can be allocated from.
+	// table holds the candidates of each kind of request in each pool, one row per kind. It is filled only
+	// for pools that can be allocated from.
 	table []candidates
-	// wanted are, by request id, all devices for requests with allocation mode All;
-	// empty without such requests.
+	// wanted holds, by request ID, all devices for requests with allocation mode All. It is empty without such requests.
 	wanted [][]location
-	// refused has, by request id, why nothing can be allocated for a request here. Only with alternatives
-	// does the search go on without it. underivable has the first error of a derived attribute likewise.
+	// refused holds, by request ID, the reason why nothing can be allocated for a request on this node. The
+	// search goes on without the request only if it has alternatives. underivable holds the first error of a
+	// derived attribute likewise.
 	refused, underivable map[int]error
-	// doubted are the slots of which doubt does not know whether they could be satisfied.
+	// doubted are the slots for which doubt cannot tell whether they could be satisfied.
 	doubted map[int]bool
-	// count is, by request id, how many devices are needed.
+	// count is, by request ID, the number of devices needed.
 	count []int
 
 	constraints []scopedConstraint // of all claims, see constraintsOf
-	chosen      []int              // by id of the slot: the alternative that is tried
-	placed      [][]placement      // by claim: devices in the order of being chosen
+	chosen      []int              // by ID of the slot: the alternative that is tried
+	placed      [][]placement      // by claim: devices in the order of their choice
 	taken       takenDevices
 	sharing     sharing
-	// compatibility is only kept if the feature is on.
+	// compatibility is set only if the feature is on.
 	compatibility compatibility
-	// sharable is set if there are devices that can be allocated several times.
+	// sharable is set if any device allows multiple allocations.
 	sharable bool
 
-	// unpruned is set if a derived attribute fails for some candidate. The search
-	// then has to meet that error just where upstream does.
+	// unpruned is set if a derived attribute fails for some candidate. The search must then meet that error
+	// exactly where upstream does.
 	unpruned bool
-	// goesStraight is set if the search ends where it would have to turn back, see
-	// straight. It then prunes nothing.
+	// goesStraight is set if the search ends where it would have to turn back, see straight. It then prunes nothing.
 	goesStraight bool
-	// turnedBack is set when the first choice led nowhere. From then on the search
-	// asks whether there can be a solution at all before it goes deeper.
+	// turnedBack is set when the first choice led nowhere. From then on the search checks whether there can
+	// be a solution before it goes deeper.
 	turnedBack bool
-	// gaveUp is set when the budget has run out.
+	// gaveUp is set when the budget is exhausted.
 	gaveUp    bool
 	prospects prospects
 	classes   classes
 	failed    deadend.States
 
-	// judging is set while solutions are compared: then classes say what an objective sees too.
+	// judging is set while solutions are compared. Classes then also distinguish what an objective sees.
 	judging *room
 
 	memory memory
@@ -107,8 +104,8 @@ func (s *Search) claim(index int) (bool, error) {
 	return s.slot(s.Claims()[index], 0)
 }
 
-// slot finds devices for the requests of a claim from index on, and for all
-// claims after it. Alternatives are tried in their order.
+// slot finds devices for the requests of a claim from index on, and for all later claims. It tries
+// alternatives in their order.
 func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 	if index == len(c.Slots) {
 		return s.claim(c.Index + 1)
@@ -138,9 +135,8 @@ func (s *Search) slot(c *task.Claim, index int) (bool, error) {
 	return false, nil
 }
 
-// devices finds the missing number of devices for a request, none of them before
-// start, and then everything after the request. Order within a request does not
-// matter, so only ascending positions are tried.
+// devices finds the missing number of devices for a request, none of them before start, and then everything
+// after the request. It tries only ascending positions, because the order within a request does not matter.
 func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool, error) {
 	if missing <= 0 {
 		return s.slot(r.Claim, slot+1)
@@ -183,7 +179,7 @@ func (s *Search) devices(r *task.Request, slot, missing int, start cursor) (bool
 	return false, nil
 }
 
-// trial is what came of trying a device.
+// trial is the result of trying a device.
 type trial int
 
 const (
@@ -192,8 +188,7 @@ const (
 	solved
 )
 
-// try takes one device and goes on with those from next on; if that leads nowhere, it
-// rolls that back.
+// try takes one device and goes on with those from next on. If that leads nowhere, it rolls back.
 func (s *Search) try(r *task.Request, slot, missing int, at location, next cursor) (trial, error) {
 	if err := s.step(); err != nil {
 		return notPlaced, err
@@ -218,9 +213,9 @@ func (s *Search) try(r *task.Request, slot, missing int, at location, next curso
 	return deadEnd, err
 }
 
-// allDevices places the devices of a request with allocation mode All from index
-// on. There is no choice: either all can be had, or there is no solution with what was chosen before.
-// Upstream makes it an error that they break a constraint.
+// allDevices places the devices of a request with allocation mode All from index on. There is no choice:
+// either all devices are available, or the earlier choices have no solution. With AsUpstream, a broken
+// constraint is an error.
 func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	wanted := s.wanted[r.ID]
 	switch {

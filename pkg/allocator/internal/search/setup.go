@@ -36,8 +36,8 @@ func newSearch(ctx context.Context, t *task.Task, view NodeView, straight bool) 
 	return s, nil
 }
 
-// setUpClaim finds what makes a claim impossible for good, the candidates of its
-// requests, and how many devices they need.
+// setUpClaim returns an error that makes the claim impossible on this node. It determines the candidates of
+// its requests and the number of devices they need.
 func (s *Search) setUpClaim(c *task.Claim) error {
 	if c.Err != nil {
 		return c.Err
@@ -47,7 +47,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		if slot.Err != nil {
 			return slot.Err
 		}
-		least, unsure := -1, slot.LeftOut != nil // unsure: an alternative may turn out to ask for less.
+		least, unsure := -1, slot.LeftOut != nil // unsure: an alternative may turn out to need fewer.
 		for _, r := range slot.Alternatives {
 			if r.Err != nil {
 				return r.Err
@@ -97,7 +97,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 	for i, pool := range s.view.Pools {
 		if pool.State != inventory.Complete {
 			if r.All() && s.mayMatchIn(r, pool) {
-				// Without the pool's name, which usually is another one on each node.
+				// Without the pool's name, which usually differs between nodes.
 				err := fmt.Errorf("claim %s request %s: asks for all devices but a resource pool of driver %s is %s (%s)",
 					claimname.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
 				if err := s.refuse(r, err); err != nil {
@@ -123,7 +123,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 	return nil
 }
 
-// refuse notes an error of one request. Upstream ends the search.
+// refuse records an error of one request. With AsUpstream it returns the error, which ends the search.
 func (s *Search) refuse(r *task.Request, err error) error {
 	if err == nil || s.Settings().AsUpstream {
 		return err
@@ -137,13 +137,12 @@ func (s *Search) refuse(r *task.Request, err error) error {
 	return nil
 }
 
-// mayMatchIn reports whether a pool whose devices are not all known may have some for the request.
+// mayMatchIn reports whether an incomplete or invalid pool may have devices for the request.
 func (s *Search) mayMatchIn(r *task.Request, pool *inventory.NodePool) bool {
 	return s.Settings().AsUpstream || s.Settings().Evaluator.MayMatch(r.Wanted, pool.ID.Driver)
 }
 
-// addAll collects the devices of a pool for allocation mode All: all that match,
-// whether they can be had or not.
+// addAll collects the devices of a pool for allocation mode All: all that match, available or not.
 func (s *Search) addAll(r *task.Request, index int) error {
 	pool, found := s.view.Pools[index], s.candidates(r, index)
 	if found.wanted == nil {
@@ -170,8 +169,8 @@ func (s *Search) addAll(r *task.Request, index int) error {
 	return nil
 }
 
-// hidden returns the devices which, because of a feature that is off, do not count
-// among all devices of a pool; nil if there are none.
+// hidden returns the devices that do not count among all devices of a pool because a feature is off; nil if
+// there are none.
 func (s *Search) hidden(pool *inventory.NodePool) bitset.Set {
 	if s.Settings().Features.DeviceBindingAndStatus || pool.Conditional.Empty() {
 		return nil

@@ -6,12 +6,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// shared reports whether the device can be allocated several times.
+// shared reports whether the device allows multiple allocations.
 func (s *Search) shared(at location) bool { return bitset.Has(s.pools[at.pool].shareable, at.device) }
 
-// toMeasure returns the candidates of which the capacity decides whether a request
-// can have them, nil if there are none. For allocation mode All it does not decide:
-// such a request wants a device even if it cannot have it.
+// toMeasure returns the candidates whose capacity decides whether a request can have them, nil if there are none.
+// For allocation mode All capacity does not decide, because such a request wants even devices that it cannot have.
 func (s *Search) toMeasure(r *task.Request, p *poolState, c *candidates) bitset.Set {
 	if !p.measuring || r.All() || r.Capacity == nil && p.measured().Empty() {
 		return nil
@@ -23,9 +22,8 @@ func (s *Search) toMeasure(r *task.Request, p *poolState, c *candidates) bitset.
 	return set
 }
 
-// measure sorts out devices whose capacities do not suffice for a request, given
-// what is in use of them, and marks those as failing for which the request makes
-// no sense.
+// measure excludes devices whose capacities do not suffice for a request, given their current use. It marks
+// devices as failing for which the request makes no sense.
 func (s *Search) measure(r *task.Request, p *poolState, devices bitset.Set, c *candidates) {
 	for i := range devices.All() {
 		s.measureDevice(r, p, i, c)
@@ -58,7 +56,7 @@ func (s *Search) measureDevice(r *task.Request, p *poolState, i int, c *candidat
 	}
 }
 
-// fitsWhole reports whether the request fits a device of which nothing is in use.
+// fitsWhole reports whether the request fits an unused device.
 func (s *Search) fitsWhole(r *task.Request, at location) (bool, error) {
 	if s.takesWhole(r, at) {
 		return true, nil
@@ -68,13 +66,13 @@ func (s *Search) fitsWhole(r *task.Request, at location) (bool, error) {
 	return err == nil && !needed.Refused && needed.Amounts.Fit(device), err
 }
 
-// takesWhole reports whether there is no need to look at a device's capacities.
+// takesWhole reports whether a device's capacities need no check.
 func (s *Search) takesWhole(r *task.Request, at location) bool {
 	p := &s.pools[at.pool]
 	return !p.measuring || r.Capacity == nil && !p.measures(at.device)
 }
 
-// sharing is what the search itself has taken of devices that can be shared.
+// sharing holds the shares that the search itself has taken.
 type sharing map[location]*deviceSharing
 
 type deviceSharing struct {
@@ -82,8 +80,8 @@ type deviceSharing struct {
 	taken  capacity.Amounts
 }
 
-// inUse reports whether anybody, also the search itself, has a share of the device.
-// Its counters are then accounted for.
+// inUse reports whether there is any share of the device, including shares of the search itself. Its counters
+// are then accounted for already.
 func (s *Search) inUse(at location) bool {
 	if d := s.sharing[at]; d != nil && d.shares > 0 {
 		return true
@@ -91,12 +89,12 @@ func (s *Search) inUse(at location) bool {
 	return len(s.pools[at.pool].usage.Device(s.device(at).Name).Shares) > 0
 }
 
-// consumption returns what a request takes of a device.
+// consumption returns the amounts that a request takes of a device.
 func (s *Search) consumption(r *task.Request, at location) capacity.Consumption {
 	if known, found := s.candidates(r, at.pool).consumptions[at.device]; found {
 		return known
 	}
-	// Errors were found before: by measure, or for allocation mode All by addAll.
+	// Errors were found before: by measure or, for allocation mode All, by addAll.
 	needed, _ := s.Settings().Capacities().Consume(r.Capacity, s.device(at).Capacity)
 	return needed
 }
@@ -116,7 +114,7 @@ func (s *Search) hasRoom(r *task.Request, at location) bool {
 	return !needed.Refused && needed.Amounts.Fit(device, capacity.Used(s.pools[at.pool].usage, device), own)
 }
 
-// addShare takes a share of a device and returns what that consumes.
+// addShare takes a share of a device and returns the consumed amounts.
 func (s *Search) addShare(r *task.Request, at location) capacity.Amounts {
 	if s.sharing == nil {
 		s.sharing = make(sharing)

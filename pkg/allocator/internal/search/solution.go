@@ -7,7 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
-// solution are devices for all requests, those of each request in the driver's order.
+// solution holds devices for all requests, those of each request in the driver's order.
 type solution []chosenDevice
 
 type chosenDevice struct {
@@ -15,7 +15,7 @@ type chosenDevice struct {
 	at      location
 }
 
-// solution returns what is placed.
+// solution returns the current placements as a solution.
 func (s *Search) solution() solution {
 	var list solution
 	for _, placements := range s.placed {
@@ -27,7 +27,7 @@ func (s *Search) solution() solution {
 	return list
 }
 
-// sort brings the devices of each request into the driver's order. Requests have their order.
+// sort sorts by request, and the devices of each request in the driver's order.
 func (list solution) sort() {
 	slices.SortStableFunc(list, func(a, b chosenDevice) int {
 		return cmp.Or(cmp.Compare(a.request.ID, b.request.ID), a.at.compare(b.at))
@@ -44,7 +44,7 @@ func (list solution) isBefore(other solution) bool {
 	return slices.CompareFunc(list, other, func(a, b chosenDevice) int { return a.at.compare(b.at) }) < 0
 }
 
-// placements returns a copy of what is placed, by claim.
+// placements returns a copy of the current placements, by claim.
 func (s *Search) placements() [][]placement {
 	list := make([][]placement, len(s.placed))
 	for claim := range list {
@@ -53,7 +53,7 @@ func (s *Search) placements() [][]placement {
 	return list
 }
 
-// clear takes back all that is placed.
+// clear removes all placements.
 func (s *Search) clear() {
 	for claim := len(s.placed) - 1; claim >= 0; claim-- {
 		for n := len(s.placed[claim]); n > 0; n-- {
@@ -77,8 +77,8 @@ func (s *Search) put(list solution) bool {
 	return true
 }
 
-// inOrder gives requests that could have each other's devices these in the driver's order. What
-// several can have is left as it is: nobody may get it twice.
+// inOrder exchanges devices between requests of the same kind, so that they are in the driver's order. It
+// changes nothing with admin access or shareable devices, so that no request gets a device twice.
 func (s *Search) inOrder(list solution) solution {
 	if s.HasAdmin() || slices.ContainsFunc(list, func(c chosenDevice) bool { return s.shared(c.at) }) {
 		return list

@@ -12,10 +12,9 @@ import (
 // errTurnedBack ends a straight search: the first choice led nowhere.
 var errTurnedBack = errors.New("a straight search does not turn back")
 
-// straight looks for the solution that is found without turning back, where there is
-// one: it takes the first devices that do, and judges no others. It asks for nothing
-// that has to be known of all devices. So it costs least where most is unknown.
-// Unless done, the search has to be done in earnest, for which nothing was judged in vain.
+// straight looks for the solution without turning back, if there is one: it takes the first suitable devices,
+// and judges no others. It needs nothing that depends on all devices, so it costs least when most verdicts
+// are unknown. If done is false, the full search must follow; it reuses all verdicts.
 func straight(ctx context.Context, t *task.Task, view NodeView, results resultsOf) (a Answer, done bool, err error) {
 	if !t.Settings().Gradual || !t.Settings().AsUpstream || view.Objective != nil || t.WantsAll() {
 		return Answer{}, false, nil
@@ -37,7 +36,7 @@ func straight(ctx context.Context, t *task.Task, view NodeView, results resultsO
 	return a, true, err
 }
 
-// selectAll judges all devices of a pool.
+// selectAll evaluates the selectors for all devices of a pool.
 func (s *Search) selectAll(pool *inventory.NodePool, wanted selector.Set) (*selector.Selection, error) {
 	evaluator := s.Settings().Evaluator
 	if !s.Settings().Gradual {
@@ -49,8 +48,8 @@ func (s *Search) selectAll(pool *inventory.NodePool, wanted selector.Set) (*sele
 	return evaluator.Gradually(pool, wanted).Complete(s.ctx)
 }
 
-// selectLater lets all devices of a pool be candidates of a request until the search
-// meets them. It returns false if all were judged before.
+// selectLater makes all devices of a pool candidates of a request until the search meets them. It returns
+// false if all were judged before.
 func (s *Search) selectLater(r *task.Request, c *candidates, pool *inventory.NodePool) bool {
 	if !s.goesStraight || s.Settings().Evaluator.Selected(pool, r.Wanted) != nil {
 		return false
@@ -64,8 +63,8 @@ func (s *Search) selectLater(r *task.Request, c *candidates, pool *inventory.Nod
 	return true
 }
 
-// meet judges a device that a straight search has come to, and reports whether it can be
-// tried. Errors come in the order in which they do after selectAll.
+// meet judges a device that a straight search reached, and reports whether it can be tried. Errors come in
+// the same order as after selectAll.
 func (s *Search) meet(r *task.Request, at location) (bool, error) {
 	c, p := s.candidates(r, at.pool), &s.pools[at.pool]
 	switch {

@@ -6,21 +6,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// takenDevices are the devices chosen so far, by claim and pool. Devices that can be
-// shared are not among them.
+// takenDevices are the devices chosen so far, by claim and pool, without shareable devices.
 type takenDevices struct {
 	pools int
-	// byAny has a set for each pool, byClaim one for each claim and pool. They are the same unless
+	// byAny holds a set for each pool, byClaim one for each claim and pool. They are the same unless
 	// tellsClaimsApart.
 	byAny, byClaim []bitset.Set
-	// free is set if admin access takes nothing: then byAny is without it.
+	// free is set if admin access takes nothing: byAny then excludes it.
 	free bool
 }
 
-// tellsClaimsApart reports whether it matters which claim has a device.
+// tellsClaimsApart reports whether it matters which claim took a device.
 func tellsClaimsApart(t *task.Task) bool { return len(t.Claims()) > 1 || t.TakesNothing() }
 
-// reset makes all sets anew, in the memory of the search.
+// reset creates empty sets, in the memory of the search.
 func (t *takenDevices) reset(of *task.Task, pools []*inventory.NodePool, m *memory) {
 	rows, apart := 1, tellsClaimsApart(of)
 	if apart {
@@ -42,14 +41,14 @@ func (t *takenDevices) reset(of *task.Task, pools []*inventory.NodePool, m *memo
 // of returns the devices of a pool that a claim has taken.
 func (t *takenDevices) of(claim, pool int) bitset.Set { return t.byClaim[claim*t.pools+pool] }
 
-// forRequest reports whether a device cannot be chosen because it was already: by the same claim, or
-// by any claim unless one of the two has admin access. Upstream lets admin access keep others away.
+// forRequest reports whether a device was taken already: by the same claim, or by any claim unless one of the
+// two has admin access. In upstream, admin access excludes others.
 func (t *takenDevices) forRequest(r *task.Request, at location) bool {
 	return t.against(r, at.pool).Has(at.device) || t.free && t.of(r.Claim.Index, at.pool).Has(at.device)
 }
 
-// against returns the devices of a pool that a request cannot have any more. Beside admin access of the
-// same claim there may be others.
+// against returns the devices of a pool that a request cannot have any more. Without admin access, it does
+// not contain devices that the same claim took with admin access, see forRequest.
 func (t *takenDevices) against(r *task.Request, pool int) bitset.Set {
 	if r.Admin {
 		return t.of(r.Claim.Index, pool)
@@ -64,7 +63,7 @@ func (t *takenDevices) add(r *task.Request, at location) {
 	}
 }
 
-// remove undoes add. As upstream counts admin access, another claim may have the device as well.
+// remove reverses add. In upstream's mode, another claim may have the device as well, for admin access.
 func (t *takenDevices) remove(r *task.Request, at location) {
 	t.of(r.Claim.Index, at.pool).Remove(at.device)
 	if r.TakesNothing {

@@ -14,26 +14,26 @@ type Claim struct {
 	API         *resourceapi.ResourceClaim
 	Slots       []Slot
 	Constraints []resourceapi.DeviceConstraint
-	// FirstConstraint is how many constraints the claims before this one have.
+	// FirstConstraint is the number of constraints of the claims before this one.
 	FirstConstraint int
-	// Most is how many devices it can have: AllocationResultsMaxSize in v1.
+	// Most is the maximum number of devices: AllocationResultsMaxSize in v1.
 	Most int
-	// Err is why it is not known what the claim asks for. It has no slots then.
+	// Err is set if the requests of the claim are unknown. The claim has no slots then.
 	Err error
 }
 
-// Slot is a DeviceRequest: alternatives of which exactly one gets devices. A
-// request without firstAvailable is its own only alternative.
+// A Slot is a DeviceRequest: a list of alternatives. Exactly one alternative gets devices. A request without
+// firstAvailable is its own only alternative.
 type Slot struct {
-	ID           int // counts through all claims
+	ID           int // unique across all claims
 	Name         string
 	Alternatives []*Request
-	Err          error // why the request cannot be handled, found before looking at alternatives
-	// LeftOut is why the first of the alternatives that are left out cannot be handled. There are others.
+	Err          error // reason why the request cannot be handled, found before its alternatives are read
+	// LeftOut is the error of the first alternative that was left out because others can be handled.
 	LeftOut error
 }
 
-// ConstraintErr says which constraint cannot be handled.
+// ConstraintErr returns an error for the first constraint that cannot be handled.
 func (c *Claim) ConstraintErr() error {
 	for i, constraint := range c.Constraints {
 		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
@@ -44,8 +44,7 @@ func (c *Claim) ConstraintErr() error {
 	return nil
 }
 
-// RequestsWithDerived returns the requests and alternatives of the claim that
-// derive attributes of their own.
+// RequestsWithDerived returns the requests and alternatives of the claim with derived attributes.
 func (c *Claim) RequestsWithDerived() []*Request {
 	var result []*Request
 	for _, slot := range c.Slots {

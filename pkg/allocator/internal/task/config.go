@@ -6,13 +6,12 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Chosen says which request or alternative was chosen for a slot, by the slot's position in its claim.
+// Chosen returns the chosen request or alternative of a slot, by the slot's position in its claim.
 type Chosen func(slot int) *Request
 
-// Config collects the configuration for the drivers (DeviceAllocationConfiguration):
-// first that of the classes, each class once in the order of the requests, then
-// that of the claim as far as it concerns a chosen request. An entry that is for
-// all requests names none.
+// Config collects the configuration for the drivers (DeviceAllocationConfiguration). First comes that of the
+// classes, each class once in the order of the requests, then that of the claim for its chosen requests. An
+// entry for all requests names none.
 func (c *Claim) Config(chosen Chosen) []resourceapi.DeviceAllocationConfiguration {
 	configs := c.classConfig(chosen)
 	for _, config := range c.API.Spec.Devices.Config {
@@ -57,8 +56,7 @@ func (c *Claim) classConfig(chosen Chosen) []resourceapi.DeviceAllocationConfigu
 	return configs
 }
 
-// concernsChosen reports whether any of the names is that of a request or of an
-// alternative that was chosen.
+// concernsChosen reports whether any of the names refers to a request or a chosen alternative.
 func (c *Claim) concernsChosen(chosen Chosen, names []string) bool {
 	for slot := range c.Slots {
 		if c.isNamed(chosen, slot, names) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// AppendKey appends a text that is the same for tasks which have the same solutions on
-// every node, for whichever claims. What requests, alternatives and classes are called makes no difference, nor does what is configured,
-// nor the order of tolerations: expressions, counts and what constraints cover do, in the order of requests.
+// AppendKey appends a text that is equal for tasks with the same solutions on every node, regardless of the
+// claims. It depends on expressions, counts and the requests that constraints cover, in the order of requests.
+// It ignores the names of requests, alternatives and classes, the configuration, and the order of tolerations.
 func (t *Task) AppendKey(b []byte) []byte {
 	for _, c := range t.claims {
 		b = c.appendKey(b)
@@ -17,7 +17,7 @@ func (t *Task) AppendKey(b []byte) []byte {
 
 func (c *Claim) appendKey(b []byte) []byte {
 	if c.isUnclear() {
-		return append(b, c.API.UID...) // Its own.
+		return append(b, c.API.UID...) // Unique to the claim.
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Slots)))
 	b = binary.AppendUvarint(b, uint64(c.Most))
@@ -34,14 +34,14 @@ func (c *Claim) appendKey(b []byte) []byte {
 	return b
 }
 
-// isUnclear reports whether the claim asks for something that cannot be resolved.
+// isUnclear reports whether any part of the claim cannot be resolved.
 func (c *Claim) isUnclear() bool {
 	return c.Err != nil || c.ConstraintErr() != nil || slices.ContainsFunc(c.Slots, func(slot Slot) bool {
 		return slot.Err != nil || slot.LeftOut != nil || slices.ContainsFunc(slot.Alternatives, func(r *Request) bool { return r.Err != nil })
 	})
 }
 
-// appendConstraint appends the attribute of a constraint and which requests it covers, by their positions.
+// appendConstraint appends the attribute of a constraint and the positions of the requests that it covers.
 func (c *Claim) appendConstraint(b []byte, index int) []byte {
 	constraint := &c.Constraints[index]
 	if constraint.MatchAttribute != nil {
@@ -80,7 +80,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// marshaler is what the API's types can do. It cannot fail, because it writes into memory.
+// marshaler is implemented by the API's types. It cannot fail, because it writes into memory.
 type marshaler interface{ Marshal() ([]byte, error) }
 
 func appendOne(b []byte, of marshaler) []byte {
@@ -91,7 +91,7 @@ func appendOne(b []byte, of marshaler) []byte {
 	return appendText(b, string(text))
 }
 
-// appendAll appends a list, in any order if that does not matter.
+// appendAll appends a list; with inAnyOrder, its order does not matter.
 func appendAll[T any, P interface {
 	*T
 	marshaler

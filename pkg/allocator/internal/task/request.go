@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// spec is what ExactDeviceRequest and DeviceSubRequest have in common.
+// spec holds the common fields of ExactDeviceRequest and DeviceSubRequest.
 type spec struct {
 	Parent, Name string // Parent is set for alternatives
 	ClassName    string
@@ -45,17 +45,17 @@ func alternativeSpec(api *resourceapi.DeviceRequest, i int) spec {
 	}
 }
 
-// Request is a request or an alternative of one, resolved.
+// A Request is a resolved request, or a resolved alternative of one.
 type Request struct {
 	spec
 	ID int // index in Task.Requests
-	// Kind is the same for requests that have the same candidates on every node.
+	// Kind is equal for requests with the same candidates on every node.
 	Kind  int
 	Claim *Claim
 	Class *resourceapi.DeviceClass
 	Admin bool
-	// TakesNothing is set for admin access: such a request ignores what others use of a device, and nobody
-	// has less for it. Upstream charges it.
+	// TakesNothing is set for admin access: the request ignores other use of a device and takes nothing from
+	// others. Upstream charges it instead.
 	TakesNothing bool
 	Wanted       selector.Set
 	Err          error
@@ -70,7 +70,7 @@ func (r *Request) Reference() string {
 	return r.Name
 }
 
-// All reports whether all matching devices are wanted.
+// All reports whether the request wants all matching devices.
 func (r *Request) All() bool { return r.mode == resourceapi.DeviceAllocationModeAll }
 
 func (t *Task) newRequest(c *Claim, s spec, storage []Request) {
@@ -86,8 +86,7 @@ func (t *Task) newRequest(c *Claim, s spec, storage []Request) {
 	t.allConstrained = t.allConstrained || r.All() && len(c.Constraints) > 0
 }
 
-// setKind finds an earlier request of the same kind, or makes the request the first
-// of its kind.
+// setKind finds an earlier request of the same kind, or makes the request the first of a new kind.
 func (t *Task) setKind(r *Request) {
 	for _, first := range t.kinds {
 		if first.sameKind(r) {
@@ -106,7 +105,7 @@ func (r *Request) sameKind(other *Request) bool {
 		r.mode == other.mode && sameTolerations(r.Tolerations, other.Tolerations) && sameCapacity(r.Capacity, other.Capacity)
 }
 
-// resolve checks the request against what the allocator can do and looks up its class.
+// resolve checks that the allocator supports the request, and looks up its class.
 func (t *Task) resolve(r *Request) error {
 	features := t.settings.Features
 	if !features.ConsumableCapacity && r.Capacity != nil {
@@ -152,7 +151,7 @@ type ClassMissing struct{ Class string }
 
 func (e *ClassMissing) Error() string { return "device class " + e.Class + " does not exist" }
 
-// sameTolerations and sameCapacity are cheap for the usual case that there are none.
+// sameTolerations is cheap for the usual case without tolerations, like sameCapacity without capacity.
 func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
 	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 }
@@ -184,7 +183,7 @@ func (r *Request) toleratesTaint(taint resourceapi.DeviceTaint) bool {
 	return false
 }
 
-// Derives reports whether the request derives an attribute itself.
+// Derives reports whether the request itself derives an attribute.
 func (r *Request) Derives(attribute string) bool {
 	for _, derived := range r.Derived {
 		if string(derived.Name) == attribute {
@@ -194,8 +193,8 @@ func (r *Request) Derives(attribute string) bool {
 	return false
 }
 
-// IsCoveredBy reports whether a constraint of the claim covers the request. It may name
-// the request or only one of its alternatives; naming none means all.
+// IsCoveredBy reports whether a constraint of the claim covers the request. A constraint may name the request
+// or only one of its alternatives; without names it covers all requests.
 func (r *Request) IsCoveredBy(constraint *resourceapi.DeviceConstraint) bool {
 	requests := constraint.Requests
 	return len(requests) == 0 || slices.Contains(requests, r.Reference()) ||

@@ -6,9 +6,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// prepareResolved is prepare for claims that have to be resolved. One that cannot be has
-// no requests and an error. The versions in which claims are resolved do not limit how many
-// devices a claim can have; each request is for one.
+// prepareResolved is prepare for claims that must be resolved first. A claim that cannot be resolved gets no
+// requests and an error. The API versions that need this do not limit the devices of a claim; each request is
+// for one device.
 func prepareResolved(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
 	resolved := slices.Clone(claims)
 	errs := make([]error, len(claims))

@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Settings are those of a solver. They are the fields of allocator.Solver, which says what each
-// of them does: one is converted to the other.
+// Settings are the settings of a solver. Their fields equal those of allocator.Solver, which documents them:
+// each type converts to the other.
 type Settings struct {
 	Features     structured.Features
 	Classes      structured.DeviceClassLister
@@ -25,7 +25,7 @@ type Settings struct {
 	NewShareID   func() types.UID
 }
 
-// ShareID makes the ID of a share.
+// ShareID returns a new ID for a share.
 func (s *Settings) ShareID() types.UID {
 	if s.NewShareID != nil {
 		return s.NewShareID()
@@ -33,7 +33,7 @@ func (s *Settings) ShareID() types.UID {
 	return uuid.NewUUID()
 }
 
-// Capacities are the rules by which amounts of capacities are calculated.
+// Capacities returns the rules for calculating amounts of capacities.
 func (s *Settings) Capacities() capacity.Rules {
 	return capacity.Rules{Fractions: s.Features.FractionalCapacityRange}
 }

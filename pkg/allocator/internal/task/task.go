@@ -1,5 +1,5 @@
-// Package task has what is asked for: claims with their requests, alternatives and constraints,
-// resolved as far as that does not depend on a node. It knows nothing of searches.
+// Package task represents the claims to allocate, with their requests, alternatives and constraints, resolved
+// as far as possible without a node. It knows nothing of searches.
 package task
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// Task is a list of claims that are to be allocated together, with everything
-// resolved that does not depend on the node. It is immutable: searches only read it.
+// A Task is a list of claims to allocate together, with everything resolved that does not depend on the node.
+// It is immutable: searches only read it.
 type Task struct {
 	settings *Settings
 	claims   []*Claim
 	// requests are all requests and alternatives, by their id.
 	requests []*Request
-	// kinds has the first request of each kind.
+	// kinds holds the first request of each kind.
 	kinds []*Request
-	// slotCount and constraintCount are the numbers of slots and constraints of all claims.
+	// slotCount and constraintCount are the totals of all claims.
 	slotCount, constraintCount int
 	// all is set if any request has allocation mode All, admin if any has admin access.
 	all, admin bool
@@ -33,22 +33,22 @@ type Task struct {
 	allConstrained bool
 }
 
-// Settings are those of the solver that the task was made for.
+// Settings returns the settings of the task's solver.
 func (t *Task) Settings() *Settings { return t.settings }
 
-// Claims are those of the task, in their order.
+// Claims returns the claims, in their order.
 func (t *Task) Claims() []*Claim { return t.claims }
 
-// Requests are all requests and alternatives, by their id.
+// Requests returns all requests and alternatives, by their ID.
 func (t *Task) Requests() []*Request { return t.requests }
 
-// Kinds has the first request of each kind, by its number.
+// Kinds returns the first request of each kind, by the number of the kind.
 func (t *Task) Kinds() []*Request { return t.kinds }
 
-// Slots is the number of requests of all claims, each with its alternatives being one.
+// Slots returns the number of requests of all claims; a request with its alternatives counts once.
 func (t *Task) Slots() int { return t.slotCount }
 
-// Constraints is the number of constraints of all claims.
+// Constraints returns the number of constraints of all claims.
 func (t *Task) Constraints() int { return t.constraintCount }
 
 // WantsAll reports whether any request has allocation mode All.
@@ -57,16 +57,15 @@ func (t *Task) WantsAll() bool { return t.all }
 // HasAdmin reports whether any request has admin access.
 func (t *Task) HasAdmin() bool { return t.admin }
 
-// TakesNothing reports whether any request takes nothing.
+// TakesNothing reports whether any request takes nothing from others.
 func (t *Task) TakesNothing() bool { return t.admin && !t.settings.AsUpstream }
 
 // ConstrainsAll reports whether the claim of a request with allocation mode All has
 // constraints.
 func (t *Task) ConstrainsAll() bool { return t.allConstrained }
 
-// Prepare resolves the claims. It never fails: errors are kept and come out of
-// Err and of searches, where they take the place that they have among the errors which
-// only a node can bring to light.
+// Prepare resolves the claims. It never fails. Err and searches return the errors later, in their order among
+// the errors that only a node reveals.
 func Prepare(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
 	if s.Resolve != nil {
 		return prepareResolved(s, claims)
@@ -98,8 +97,8 @@ func prepareAsIs(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
 	return t
 }
 
-// smallTask is the memory of a task with one claim that has one request, which is
-// what most pods have. This runs for every pod, and the time goes into taking memory.
+// smallTask is the memory of a task with one claim with one request, as most pods have. This code runs for
+// every pod, and allocations dominate its time.
 type smallTask struct {
 	Task
 	claimPointers   [1]*Claim
@@ -109,7 +108,7 @@ type smallTask struct {
 	requests        [1]Request
 }
 
-// newTask takes the memory for a task: one piece of each kind.
+// newTask allocates the memory of a task, one piece for each type.
 func newTask(claims, slots, requests int) (*Task, []Claim, []Slot, []Request) {
 	if claims == 1 && slots == 1 && requests == 1 {
 		m := &smallTask{}
@@ -125,7 +124,7 @@ func newTask(claims, slots, requests int) (*Task, []Claim, []Slot, []Request) {
 	return t, make([]Claim, claims), make([]Slot, 0, slots), make([]Request, requests)
 }
 
-// newSlot resolves a request. New requests take the next place in storage.
+// newSlot resolves a request. New requests take the next elements of storage.
 func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage []Request) Slot {
 	result := Slot{ID: id, Name: api.Name}
 	start := len(t.requests)
@@ -150,7 +149,7 @@ func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage
 	return result
 }
 
-// leaveOut removes alternatives that cannot be handled if there are others.
+// leaveOut removes alternatives that cannot be handled if others remain.
 func (s *Slot) leaveOut() {
 	failed := func(r *Request) bool { return r.Err != nil }
 	first := slices.IndexFunc(s.Alternatives, failed)
@@ -159,7 +158,7 @@ func (s *Slot) leaveOut() {
 	}
 }
 
-// Err returns the first problem of the claims that no node can cure, or nil.
+// Err returns the first error of the claims that no node can cure, or nil.
 func (t *Task) Err() error {
 	for _, c := range t.claims {
 		if c.Err != nil {
@@ -182,12 +181,11 @@ func (t *Task) Err() error {
 	return nil
 }
 
-// NeedsDevices reports whether any claim asks for devices. A claim may have no requests; it
-// is allocated with nothing, on any node.
+// NeedsDevices reports whether any claim requests devices. A claim without requests is allocated without
+// devices, on any node.
 func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
 
-// HasAlternatives reports whether any request has alternatives, so that solutions may
-// be better or worse.
+// HasAlternatives reports whether any request has alternatives, so that solutions may differ in quality.
 func (t *Task) HasAlternatives() bool {
 	for _, r := range t.requests {
 		if r.Parent != "" {
@@ -197,12 +195,11 @@ func (t *Task) HasAlternatives() bool {
 	return false
 }
 
-// Interested reports whether any request of the task could ever use a device of a
-// pool: it matches, or nobody can say because a selector fails on it. Who holds the
-// device and which node reaches it does not matter. If devices are named, only
-// these count, unless they share counters with others. A request for all devices is
-// interested in every pool that is not complete, because it has to wait for it. If
-// the context ends first, or its budget, the answer is true.
+// Interested reports whether any request of the task could ever use a device of a pool: the device matches,
+// or a selector fails on it. Holders and reachability of the device do not matter. If devices are named, only
+// these count, unless the pool has counters that devices share. A request for all devices is interested in
+// every pool that is not complete, because it must wait for it. If the context or its budget ends first,
+// Interested returns true.
 func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool {
 	if !pool.Partitions.Empty() {
 		devices = nil
@@ -222,13 +219,12 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 	return false
 }
 
-// mayMatch reports whether any of the named devices, or if none is named of all,
-// may match.
+// mayMatch reports whether any of the named devices, or any device if there are no names, may match.
 func mayMatch(pool *inventory.NodePool, selection *selector.Selection, devices []string) bool {
 	if len(devices) == 0 {
 		return !selection.Matches.Empty() || !selection.Failed.Empty()
 	}
-	if pool.Unique() { // A large pool is not gone through for each device and pod.
+	if pool.Unique() { // Avoids a scan of a large pool for each device and pod.
 		return slices.ContainsFunc(devices, func(name string) bool {
 			i, found := pool.Position(name)
 			return found && (selection.Matches.Has(i) || selection.Failed.Has(i))

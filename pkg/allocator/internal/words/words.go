@@ -1,4 +1,4 @@
-// Package words joins names and numbers to texts for people.
+// Package words formats names and numbers in texts for people.
 package words
 
 import (
@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// NamedAtMost is how many names a short text gives of one kind. GPUs that can be
-// partitioned have a counter for each slice of their memory.
+// NamedAtMost limits the names of one kind in a short text. Partitionable GPUs have a counter for each slice
+// of their memory.
 const NamedAtMost = 3
 
-// Plural is a number with the right form of a noun.
+// Plural returns a number with the right form of a noun.
 func Plural(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
@@ -18,7 +18,7 @@ func Plural(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// Join lists names, of which there is at least one, but not too many of them.
+// Join lists the first of at least one name, and the number of the rest.
 func Join(names []string) string {
 	last := len(names) - 1
 	switch {

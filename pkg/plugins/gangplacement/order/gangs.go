@@ -13,47 +13,47 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-// rememberedFor is how long the time of a gang is remembered that has no pods any more. The handlers of the
-// queue may be behind: by then no pod of the gang is in it.
+// rememberedFor is the time after which a gang without pods is forgotten. The queue's handlers may be behind; after
+// that time the queue has no pod of the gang.
 const rememberedFor = 10 * time.Minute
 
-// longestStart is how long it may take at the start until everything is known of pods that were there before.
+// longestStart limits the wait at the start for the pods that existed before.
 const longestStart = 10 * time.Second
 
-// Gangs knows since when there are gangs, of which only a label of their pods tells. That is when the first of
-// their pods was created, as far as known when the gang is compared with others for the first time. From then on it
-// does not change, not even if an older pod turns up: the queue is a heap, in which the order must stay.
-// Whether there is an object for the gang, and since when, does not matter. It is safe for concurrent use.
+// Gangs holds the start times of gangs that are known only by a label of their pods. The start time is the earliest
+// creation time of the pods that are known when the gang is first compared with others. After that it does not change,
+// not even if an older pod appears: the queue is a heap, in which the order must not change. A gang's PodGroup object,
+// if any, does not matter. Gangs is safe for concurrent use.
 type Gangs struct {
 	clock clock.PassiveClock
-	// synced reports whether all pods were told of that were there at the start.
+	// synced reports whether the handler has received all pods that existed at the start.
 	synced func() bool
 	start  sync.Once
 
 	mutex sync.Mutex
-	// known are gangs by "namespace/name".
+	// known holds the gangs by "namespace/name".
 	known map[string]*gang
-	// gone are gangs without pods, those that are without for the longest first.
+	// gone holds the gangs without pods, in the order in which they lost their last pod.
 	gone []gone
 }
 
 type gang struct {
 	since time.Time
-	// fixed is set when the gang was compared with others.
+	// fixed is set once the gang was compared with others.
 	fixed bool
 	pods  int
-	// emptied counts how often it has lost its last pod.
+	// emptied counts how often the gang has lost its last pod.
 	emptied int
 }
 
-// gone is a gang that is without pods since a time, unless it has been emptied once more or has got others.
+// A gone is a gang without pods since a time, unless it has been emptied again or has new pods.
 type gone struct {
 	name    string
 	at      time.Time
 	emptied int
 }
 
-// Follow makes Gangs that follow the pods of an informer. It fails if the informer was stopped.
+// Follow returns Gangs that follow the pods of an informer. It fails if the informer was stopped.
 func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, error) {
 	g := &Gangs{clock: by, known: make(map[string]*gang)}
 	registration, err := pods.AddEventHandler(informer.Handler(g.change))
@@ -64,9 +64,9 @@ func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, erro
 	return g, nil
 }
 
-// Since returns since when there is the gang of a pod. It is quick, because it is asked with each comparison, under
-// the lock of the queue. Only at the start of the scheduler it waits for pods that were there before, so that it does not
-// depend on which of them the queue gets first. They are told of whether the queue waits or not, and nothing is
+// Since returns the start time of a pod's gang. It is fast, because each comparison calls it, under the lock of the
+// queue. Only the first call waits for the pods that existed at the start, so that the result does not depend on the
+// order in which the queue receives them. The informer delivers them even while the queue waits, and no pod is
 // scheduled before.
 func (g *Gangs) Since(pod *v1.Pod) time.Time {
 	g.start.Do(func() {
@@ -78,8 +78,8 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 	defer g.mutex.Unlock()
 	known := g.known[coscheduling.KeyOf(pod)]
 	if known == nil {
-		// The queue was told of the pod first. It counts when that is told here, or never if that has been and the
-		// pod is gone already: then it is forgotten in time.
+		// The queue received the pod first. The pod counts once Gangs receives it; if it is gone already, it never
+		// counts, and the gang is forgotten later.
 		known = &gang{since: pod.CreationTimestamp.Time}
 		g.known[coscheduling.KeyOf(pod)] = known
 		g.leave(coscheduling.KeyOf(pod), known)
@@ -88,7 +88,7 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 	return known.since
 }
 
-// change takes into account that a pod has come, is another, or is gone.
+// change handles the creation, change or deletion of a pod.
 func (g *Gangs) change(before, after *v1.Pod) {
 	var left, joined string
 	if before != nil {
@@ -125,13 +125,13 @@ func (g *Gangs) join(name string, created time.Time) {
 	}
 }
 
-// leave has a gang be forgotten later that has no pods now.
+// leave schedules a gang without pods to be forgotten.
 func (g *Gangs) leave(name string, known *gang) {
 	known.emptied++
 	g.gone = append(g.gone, gone{name: name, at: g.clock.Now(), emptied: known.emptied})
 }
 
-// forget drops gangs that have had no pods for long.
+// forget removes gangs that have had no pods for rememberedFor.
 func (g *Gangs) forget() {
 	for len(g.gone) > 0 && g.clock.Since(g.gone[0].at) >= rememberedFor {
 		first := g.gone[0]

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// member is a pod of a gang that was created so many seconds after the start.
+// member returns a pod of a gang that was created a number of seconds after the start.
 func member(name, gang string, seconds int) *v1.Pod {
 	pod := builder.Pod(name)
 	pod.CreationTimestamp = metav1.NewTime(after(seconds))
@@ -40,7 +40,7 @@ func gangs(t *testing.T) (*Gangs, *clocktesting.FakeClock) {
 	return g, clock
 }
 
-// It is the earliest until the gang is compared, and the same from then on.
+// The start time is the earliest creation time until the gang is compared, and fixed from then on.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	g, _ := gangs(t)
@@ -71,7 +71,7 @@ func TestForget(t *testing.T) {
 	g.change(nil, other)
 	require.Equal(t, after(5), g.Since(second), "the queue may not have been told yet")
 
-	g.change(nil, second) // It has a pod again, and is emptied once more.
+	g.change(nil, second) // The gang has a pod again, and loses it once more.
 	clock.Step(2 * time.Second)
 	g.change(second, nil)
 	g.change(other, nil)
@@ -84,7 +84,7 @@ func TestForget(t *testing.T) {
 	require.Equal(t, after(50), g.Since(second))
 }
 
-// What is compared without ever having been told of is forgotten as well.
+// A gang that was compared but never seen by the handler is forgotten as well.
 func TestForgetUnknown(t *testing.T) {
 	t.Parallel()
 	g, clock := gangs(t)
@@ -94,7 +94,7 @@ func TestForgetUnknown(t *testing.T) {
 	require.Len(t, g.known, 1)
 }
 
-// Pods without label are of no concern, and one may move.
+// Pods without the label are ignored; a pod may change its gang.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	g, clock := gangs(t)
@@ -110,7 +110,7 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, after(4), g.Since(moved))
 }
 
-// The informer tells of what happened, also if it has missed that.
+// The informer also reports the pods that existed before it started.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	pod := member("pod", "a", 0)

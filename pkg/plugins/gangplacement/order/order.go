@@ -1,5 +1,5 @@
-// Package order has the order of pods and groups in the scheduling queue, and since when gangs are known
-// that are groups by a label only.
+// Package order defines the order of pods and groups in the scheduling queue, and tracks the start times of gangs that
+// are known only by a label.
 package order
 
 import (
@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// Entity is what waits in the scheduling queue, as far as the order depends on it: a pod, or a PodGroup of
-// scheduling.k8s.io with all its pods.
+// An Entity holds the sort fields of an entry in the scheduling queue: a pod, or a PodGroup of scheduling.k8s.io with
+// all its pods.
 type Entity struct {
 	Priority int32
-	// Time is since when it waits: that of its group, if it is a pod of one.
+	// Time is the start of its wait; for a pod of a group it is the group's time.
 	Time time.Time
-	// Group is "namespace/name" of the group that it belongs to, or is; of the pod, if it has none.
+	// Group is "namespace/name" of the group that it belongs to or is, or of the pod itself if it has no group.
 	Group string
 	// InGroup is true for pods of groups.
 	InGroup bool
-	// Queued is when it got into the queue, and Name "namespace/name" of itself.
+	// Queued is the time when it was added to the queue, and Name its own "namespace/name".
 	Queued time.Time
 	Name   string
 }
 
-// Less reports whether the scheduler tries a before b: by priority, then whoever waits for longer. Pods of
-// a group have the time of the group, and therefore stand together if they have the same priority. It is a
-// strict weak ordering, because it compares field by field. It needs that no field changes as long as the
-// entity is in the queue.
+// Less reports whether the scheduler tries a before b: by priority, then by Time, the earliest first. Pods of a group
+// have the time of the group, and therefore stay together if they have the same priority. Less is a strict weak
+// ordering, because it compares field by field. No field may change while the entity is in the queue.
 func Less(a, b Entity) bool {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
 		a.Time.Compare(b.Time),
 		cmp.Compare(a.Group, b.Group),
-		compareBool(a.InGroup, b.InGroup), // A pod may be called like a group.
+		compareBool(a.InGroup, b.InGroup), // A pod and a group may have the same name.
 		a.Queued.Compare(b.Queued),
 		cmp.Compare(a.Name, b.Name),
 	) < 0

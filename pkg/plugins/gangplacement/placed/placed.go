@@ -1,7 +1,6 @@
-// Package placed has a plugin know in which domain it is being tried whether a PodGroup fits. kube-scheduler
-// only limits the nodes: where nodes are in several domains, because their devices are, whoever allocates
-// devices has to leave out those of the other domains. PreFilter, for which all nodes are listed, is not even
-// told to which of them a placement is limited.
+// Package placed tells the plugin that allocates devices which domain a PodGroup is being tried in. kube-scheduler only
+// limits the nodes. If nodes are in several domains, because their devices are, the plugin has to leave out the devices
+// of other domains. PreFilter, for which all nodes are listed, does not even learn the nodes of the placement.
 package placed
 
 import (
@@ -13,23 +12,24 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Domain is where the pods of a group are to be.
+// A Domain is the domain in which the pods of a group are tried.
 type Domain struct {
 	Key  domain.Key
 	Name string
 }
 
-// Placements are those of a group that are in one domain.
+// Placements holds the placements of a group.
 type Placements struct {
-	// Listed are in the order in which kube-scheduler tries them.
+	// Listed holds them in the order in which kube-scheduler tries them.
 	Listed []*fwk.Placement
-	// Domains are by placement.
+	// Domains holds the domains of those that are in a single domain.
 	Domains map[*fwk.Placement]Domain
 }
 
-// Place is where it is being tried whether a pod fits. The zero Place is all nodes with all devices.
+// A Place limits where a pod is tried. The zero Place is all nodes with all devices.
 type Place struct {
-	// Domain is zero if the pod is not scheduled with a group, or if its group has no wish or is tried without.
+	// Domain is zero if the pod is not scheduled with a group, or if its group has no wish or is tried without a
+	// domain.
 	Domain Domain
 	// SomeNodes is true if the pod's group is limited to some nodes, for a domain or by constraints of the API.
 	SomeNodes bool
@@ -38,7 +38,7 @@ type Place struct {
 // SomeDevices reports whether the pod's group is limited to some of the devices of nodes.
 func (p Place) SomeDevices() bool { return p.Domain.Key.Attribute != "" }
 
-// Pools returns what a node reaches of the pools that it sees, for the pod.
+// Pools returns the node's pools, limited to the devices in the domain.
 func (p Place) Pools(pools []*inventory.NodePool) []*inventory.NodePool {
 	if !p.SomeDevices() {
 		return pools
@@ -46,40 +46,40 @@ func (p Place) Pools(pools []*inventory.NodePool) []*inventory.NodePool {
 	return domain.Within(p.Domain.Key, p.Domain.Name, pools)
 }
 
-// stateKey is where Placements are in the state of a group, and current in that of a placement.
+// stateKey is the key of Placements in a group's cycle state, and of current in a placement's.
 const stateKey fwk.StateKey = "QuartermasterGangs/placed"
 
-// told is Placements while the group is tried.
+// told holds Placements while the group is tried.
 type told struct {
 	Placements
-	// wholes is how many placements with all nodes were met.
+	// wholes is the number of placements with all nodes seen so far.
 	wholes int
 }
 
 // Clone implements fwk.StateData.
 func (t *told) Clone() fwk.StateData { return t }
 
-// current is what was found out about a placement.
+// current caches the domain of a placement.
 type current struct{ domain Domain }
 
 // Clone implements fwk.StateData.
 func (c *current) Clone() fwk.StateData { return c }
 
-// Tell has Current know the placements of a group.
+// Tell stores the placements of a group for Current.
 func Tell(state fwk.PodGroupCycleState, placements Placements) {
 	state.Write(stateKey, &told{Placements: placements})
 }
 
-// snapshot is what kube-scheduler's snapshot has besides fwk.SharedLister.
+// snapshot lists the methods that kube-scheduler's snapshot has in addition to fwk.SharedLister.
 type snapshot interface {
-	// GetPlacement is nil if all nodes are looked at.
+	// GetPlacement returns nil if all nodes are used.
 	GetPlacement() *fwk.Placement
 }
 
-// Current returns where it is being tried whether the pod fits.
+// Current returns the Place in which the pod is being tried.
 //
-// It has to be called first while the placement is being tried, and not in parallel, as in PreFilter.
-// Later the pod may still need the answer, in Reserve above all: keep it in the pod's state.
+// The first call must happen while the placement is being tried, and not in parallel, for example in PreFilter. The pod
+// may need the result later, above all in Reserve: keep it in the pod's cycle state.
 func Current(lister fwk.SharedLister, state fwk.CycleState) Place {
 	group := state.GetPodGroupSchedulingCycle()
 	limited, ok := lister.(snapshot)
@@ -112,9 +112,9 @@ func find(lister fwk.SharedLister, group fwk.PodGroupCycleState, assumed *fwk.Pl
 	return placements.Domains[assumed]
 }
 
-// nextWhole returns the next placement with all nodes, which the snapshot does not tell from none. Should
-// one of those before it never have been asked for, it is taken for that: both have the same nodes, so
-// that any of their domains is right, as long as all pods get the same.
+// nextWhole returns the next placement with all nodes: for the snapshot, these look like no placement. If Current was
+// never called for an earlier one of these, nextWhole returns that one: both have the same nodes, so either domain is
+// valid as long as all pods get the same.
 func (t *told) nextWhole(lister fwk.SharedLister) *fwk.Placement {
 	all, err := lister.NodeInfos().List()
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *told) nextWhole(lister fwk.SharedLister) *fwk.Placement {
 	return nil
 }
 
-// read returns what is stored of a type.
+// read returns the stored value of a type.
 func read[T any](from func(fwk.StateKey) (fwk.StateData, error)) (T, error) {
 	var none T
 	data, err := from(stateKey)
