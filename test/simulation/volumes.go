@@ -45,7 +45,7 @@ func deleteVolume(g *generator) {
 	}, "delete volume claim %s", name)
 }
 
-// Annotations by which the provisioner of a claim knows how long it takes, and whether its first attempt fails.
+// Annotations that tell the provisioner of a claim how long it takes, and whether its first attempt fails.
 const (
 	takesAnnotation = "example.com/takes"
 	failsAnnotation = "example.com/fails"
