@@ -24,6 +24,8 @@ func (w *World) check(c *collection, e event) {
 		}
 	case "nodes":
 		w.wakeKubelet()
+	case "persistentvolumeclaims":
+		w.provision(e)
 	case "pods":
 		w.wakeKubelet()
 		w.tellPod(e)
@@ -145,7 +147,7 @@ func (w *World) checkAllocation(c *collection, now *object) {
 				w.note("device %v is allocated to claims %s and %s, one of them by the foreign scheduler", id, holder, now.text("name"))
 				continue
 			}
-			if len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others {
+			if w.overlaps.Load() || len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others {
 				w.note("device %v is allocated to claims %s and %s, one of which has to yield", id, holder, now.text("name"))
 				continue // See checkHolders.
 			}

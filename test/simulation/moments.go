@@ -194,6 +194,7 @@ func (w *World) ending(r *replica, way string, late time.Duration) func(subject,
 			w.group.Go(func() {
 				if pause(w.ctx, late) == nil {
 					w.note("the last write of %s arrives", r.name)
+					w.overlaps.Store(true)
 					send()
 				}
 			})

@@ -79,6 +79,12 @@ func (g *generator) pod() {
 		kind := g.claimKind()
 		p.with(builder.Using(builder.FromTemplate(kind)...), "template %s", kind)
 	}
+	if g.has(places) && g.one(2) {
+		g.places(p)
+	}
+	if g.has(volumes) && g.one(3) && p.served() {
+		g.keeps(p)
+	}
 	g.add(g.soon(), p.create, "create pod %s", p)
 	claimed()
 }

@@ -44,6 +44,8 @@ func init() {
 		{"moments", 0.7, 8, nil, (*generator).moment},
 		{"stops", 0.5, 3, nil, stopReplica},
 		{sharing, 0.4, 0, nil, nil},
+		{places, 0.4, 3, setupPlaces, changePlace},
+		{volumes, 0.4, 2, setupVolumes, deleteVolume},
 	}
 }
 

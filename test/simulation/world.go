@@ -43,6 +43,8 @@ type World struct {
 	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.
 	contested atomic.Bool
+	// overlaps is set once a write of a process has arrived after its end: what it allocates, its successor may have allocated.
+	overlaps atomic.Bool
 
 	mutex    sync.Mutex
 	told     []string
