@@ -166,6 +166,8 @@ func TestRegressions(t *testing.T) {
 		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
+		// Seed 400610: a gang that could not be planned was planned again every second.
+		"a gang whose device class does not exist": new(script).gang(0, "gang", 3, 0).add(0, "node-0", func(w *World) { w.createNode("node-0") }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, steps: history.steps}

@@ -104,13 +104,10 @@ func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod
 	took := time.Since(start)
 	switch {
 	case err != nil:
-		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, ordered: ordered, took: took, later: shortestPause})
+		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, ordered: ordered, took: took, again: true})
 	case len(planned.Seats) == 0:
-		r := refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again, ordered: ordered, took: took}
-		if planned.Again {
-			r.later = shortestPause
-		}
-		return nil, c.refuse(key, pod, r)
+		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again,
+			ordered: ordered, took: took, again: planned.Again})
 	}
 	klog.FromContext(ctx).V(2).Info("Planned a group", "podGroup", key, "pods", len(planned.Seats), "minMember", group.MinMember, "took", took)
 	c.start(group, need, planned.Seats, pod)

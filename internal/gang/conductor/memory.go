@@ -47,6 +47,8 @@ type waiting struct {
 	missed bool
 	// failures is the number of plans in a row that could not be carried out.
 	failures int
+	// again is the number of refusals in a row that may end although nothing happens.
+	again int
 	// told is when all pods were last woken to report why the gang waits. tellPause is the time before that may happen
 	// again, and telling is set while it is scheduled.
 	told      time.Time
@@ -73,6 +75,9 @@ type refusal struct {
 	// later is the time after which another attempt is useful even if nothing happens; 0 stands for never, or for
 	// longestTrust if tried is set.
 	later time.Duration
+	// again is set if the next attempt may have another result although nothing happens, after an error for example. The
+	// pause before it grows with each attempt in a row.
+	again bool
 }
 
 // answer records that a pod of a gang is tried, and reports whether an event has happened that may help the gang. The
@@ -136,6 +141,12 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
 	w.verdict = Verdict{}
 	w.pause, w.later = c.pauseAfter(r), r.later
+	if r.again {
+		w.later = backOff(w.again)
+		w.again++
+	} else {
+		w.again = 0
+	}
 	if w.later == 0 && r.tried {
 		w.later = longestTrust
 	}
