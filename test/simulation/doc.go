@@ -16,7 +16,7 @@
 // that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.
 //
 //	go test ./test/simulation                               # always the same few
-//	make simulation                                         # new seeds, for ten minutes; make test does so for a minute
+//	make simulation                                         # new seeds, for ten minutes
 //	go test ./test/simulation -seed 225 -histories 1 -v     # a seed that failed
 //	make simulation-faults                                  # does it see the faults that faults/*.patch put back?
 package simulation

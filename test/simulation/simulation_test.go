@@ -25,15 +25,15 @@ var (
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
-// durationVariable is the environment's variable that has new histories lived through for so long: make test and test-all, which run
-// many packages at once, have no flags for one of them.
+// durationVariable is the environment variable that sets how long TestHistories takes new seeds: a run of many packages has no
+// flags for one of them.
 const durationVariable = "SIMULATION"
 
 // longStory is how many lines of a story are printed; a longer one is in a file.
 const longStory = 120
 
 // TestHistories lives through random histories. Each has its seed: always the same few, or new ones each time with -seed 0
-// (make simulation) or with $SIMULATION (make test). What fails is printed with the command that has it again.
+// (make simulation) or with $SIMULATION. What fails is printed with the command that has it again.
 func TestHistories(t *testing.T) {
 	first := *seed
 	if text := os.Getenv(durationVariable); text != "" && *duration == 0 {
