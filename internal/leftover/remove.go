@@ -66,8 +66,8 @@ func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error)
 	return r.RemoveMade(ctx, pod, extendedresource.NewDemand(pod, nil, made).Obsolete())
 }
 
-// Release removes what attempts left for a pod of a gang that does not fit with it: it releases claims that only
-// waiting pods of the gang use. It returns the names of the removed and released claims.
+// Release removes what attempts left for a pod of a gang that does not fit with it, unless the pod is bound: it releases
+// claims that only waiting pods of the gang use. It returns the names of the removed and released claims.
 func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[types.UID]*v1.Pod) (released []string, err error) {
 	claims, err := r.Claims(pod)
 	if err != nil {
@@ -77,10 +77,15 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	if err != nil {
 		return nil, err
 	}
-	for _, claim := range ours {
-		if claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod) {
-			continue
+	ours = slices.DeleteFunc(slices.Clone(ours), func(claim *resourceapi.ResourceClaim) bool {
+		return claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod)
+	})
+	if len(ours) > 0 {
+		if bound, err := r.IsBound(ctx, pod); err != nil || bound {
+			return nil, err
 		}
+	}
+	for _, claim := range ours {
 		ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because its group does not fit with it"})
 		returned, err := r.Writer.Release(ctx, claim, pod.UID)
 		if err != nil {

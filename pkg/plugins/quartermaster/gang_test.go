@@ -34,6 +34,8 @@ type gang struct {
 	postFilter fwk.Code
 	// beforeReserve happens before a pod is reserved for the first time.
 	beforeReserve func(*v1.Pod)
+	// late is set if the scheduler has not seen bindings.
+	late bool
 }
 
 // newPodGroup returns a group with claims that it refers to by name.
@@ -134,8 +136,11 @@ func (s groupState) UnscheduledPods() map[string]*v1.Pod {
 	return pods
 }
 
-// ScheduledPodsCount counts the pods that are bound or reserved.
+// ScheduledPodsCount counts the pods that are bound or reserved, as far as the scheduler knows.
 func (s groupState) ScheduledPodsCount() int {
+	if s.gang.late {
+		return 0
+	}
 	pods, err := s.gang.client.CoreV1().Pods("").List(s.gang.ctx, metav1.ListOptions{})
 	require.NoError(s.gang.t, err)
 	return len(slices.DeleteFunc(pods.Items, func(pod v1.Pod) bool { return pod.Spec.NodeName == "" }))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
@@ -143,8 +144,13 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 	}
 	for _, claim := range podgroup.Reserved(podGroup, pl.claims.Claim) {
 		// Claims in use are being written.
-		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, info.GetUnscheduledPods()[0]) {
+		member := info.GetUnscheduledPods()[0]
+		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, member) {
 			continue
+		}
+		// The response to a binding may be lost, and the informer late.
+		if bound, err := podclaims.IsMemberBound(ctx, pl.handle.ClientSet(), member, claim.Name); err != nil || bound {
+			return freed, err
 		}
 		cause := claimwriter.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
 		returned, err := pl.writer.Release(claimwriter.Because(ctx, cause), claim, podGroup.UID)

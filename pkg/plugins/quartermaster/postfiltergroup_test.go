@@ -23,21 +23,23 @@ func TestPodGroupPostFilter(t *testing.T) {
 		x     []func(*resourceapi.ResourceClaim)
 		group []string
 		bound bool // another pod of the group is on a node
+		late  bool // and the scheduler does not know
 		// freed: x is not allocated any more, and what is said about that.
 		freed bool
 		// unreserved: the group has no reservation any more, but others have.
 		unreserved bool
 		message    string
 	}{
-		"unreserved":                  {freed: true, message: "released to find devices elsewhere: claims default/x"},
-		"reserved for the pod":        {x: edits(reservedFor("p1")), freed: true, message: "released to find devices elsewhere: claims default/x"},
-		"reserved for another pod":    {x: edits(reservedFor("p0", "other"))},
-		"reserved for the group":      {x: edits(reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
-		"a member is bound":           {x: edits(reservedForGroup), group: []string{"x"}, bound: true},
-		"for the group and others":    {x: edits(reservedForGroup, reservedFor("other")), group: []string{"x"}, unreserved: true, message: "released to find devices elsewhere: claims default/x"},
-		"usable, but for nobody":      {x: edits(everywhere, reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
-		"usable, reserved for others": {x: edits(everywhere, reservedFor("other")), group: []string{"x"}},
-		"usable, of the pods":         {x: edits(everywhere)},
+		"unreserved":                                      {freed: true, message: "released to find devices elsewhere: claims default/x"},
+		"reserved for the pod":                            {x: edits(reservedFor("p1")), freed: true, message: "released to find devices elsewhere: claims default/x"},
+		"reserved for another pod":                        {x: edits(reservedFor("p0", "other"))},
+		"reserved for the group":                          {x: edits(reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
+		"a member is bound":                               {x: edits(reservedForGroup), group: []string{"x"}, bound: true},
+		"for the group and others":                        {x: edits(reservedForGroup, reservedFor("other")), group: []string{"x"}, unreserved: true, message: "released to find devices elsewhere: claims default/x"},
+		"usable, but for nobody":                          {x: edits(everywhere, reservedForGroup), group: []string{"x"}, freed: true, message: "released to find devices elsewhere: claims default/x"},
+		"usable, and a member is bound by a lost binding": {x: edits(everywhere, reservedForGroup), group: []string{"x"}, bound: true, late: true},
+		"usable, reserved for others":                     {x: edits(everywhere, reservedFor("other")), group: []string{"x"}},
+		"usable, of the pods":                             {x: edits(everywhere)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -45,12 +47,13 @@ func TestPodGroupPostFilter(t *testing.T) {
 			x := with(gpus("x", 1).Allocated("n1", "gpu-0"), append([]func(*resourceapi.ResourceClaim){onNode("n1")}, test.x...)...)
 			taken := gpus("taken", 1).Allocated("n2", "gpu-0")
 			pods := []*v1.Pod{newPod("p0", member, uses("x")), newPod("p1", member, uses("x"), uses("y"), onlyOn("n2"))}
-			sibling := newPod("sibling", member)
+			sibling := newPod("sibling", member, uses("x"))
 			if test.bound {
 				sibling.Spec.NodeName = "n1"
 			}
 			objects := plus(gpuNodes(1, "n1", "n2"), x, gpus("y", 1).Obj(), taken, pods[0], pods[1], sibling)
 			inGang(t, newPodGroup(test.group...), objects, func(t *testing.T, g *gang) {
+				g.late = test.late
 				failures := g.try(pods...)
 				require.NotEmpty(t, failures["p1"])
 				require.Equal(t, test.message, failures[""])
