@@ -99,11 +99,13 @@ func testFolders(t *testing.T) map[string]*testFolder {
 // impatient returns what is wrong with the tests of a folder.
 func (f *testFolder) impatient(patience time.Duration) (faults []string) {
 	for _, file := range f.parsed {
-		// took has the variables with durations of the machine's clock.
-		took := make(map[*ast.Object]bool)
+		// took has the names of a function's variables with durations of the machine's clock.
+		took := make(map[string]bool)
 		ast.Inspect(file, func(node ast.Node) bool {
 			fault := ""
 			switch n := node.(type) {
+			case *ast.FuncDecl:
+				clear(took)
 			case *ast.CallExpr:
 				if isCallOf(n, "synctest", "Test") {
 					return false
@@ -115,7 +117,7 @@ func (f *testFolder) impatient(patience time.Duration) (faults []string) {
 				}
 			case *ast.AssignStmt:
 				if name, ok := n.Lhs[0].(*ast.Ident); ok && len(n.Rhs) == 1 && isCallOf(n.Rhs[0], "time", "Since") {
-					took[name.Obj] = true
+					took[name.Name] = true
 				}
 			}
 			if fault != "" {
@@ -133,7 +135,7 @@ func tooSoon(limit, patience time.Duration) string {
 }
 
 // faultOfCall is about assertions.
-func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[*ast.Object]bool, patience time.Duration) string {
+func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[string]bool, patience time.Duration) string {
 	function, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !isName(function.X, "require") && !isName(function.X, "assert") {
 		return ""
@@ -150,7 +152,7 @@ func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[*ast.Object]bool, 
 			return ""
 		}
 		for _, arg := range call.Args {
-			if name, ok := arg.(*ast.Ident); isCallOf(arg, "time", "Since") || ok && took[name.Obj] {
+			if name, ok := arg.(*ast.Ident); isCallOf(arg, "time", "Since") || ok && took[name.Name] {
 				return "asserts how long something took"
 			}
 		}

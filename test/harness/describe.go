@@ -20,7 +20,10 @@ const describedObjects = 12
 // tell logs what there is to know about the space of a failed test, once: whatever fails afterwards has the same cause.
 func (s *Space) tell() {
 	s.T.Helper()
-	s.told.Do(func() { s.T.Log("\n" + s.describe()) })
+	if !s.told {
+		s.told = true
+		s.T.Log("\n" + s.describe())
+	}
 }
 
 // tellIfFailed is tell for the end of a test.

@@ -43,8 +43,8 @@ type Space struct {
 	mayWait map[string]string
 	// Patience is how long anything may take that has to happen.
 	Patience time.Duration
-	// told is done once it is logged what there is to know after a failure.
-	told sync.Once
+	// told is set once it is logged what there is to know after a failure. The test's goroutine has it.
+	told bool
 }
 
 // NewSpace makes a space with nodes without devices, for pods with a schedulerName;
