@@ -19,14 +19,14 @@ const (
 	deniedInterval = 5 * time.Millisecond
 )
 
-// denial is a plan that a guard has denied to a claim, because another one has some of it.
+// denial is a plan that a guard has denied to a claim, because another claim holds some of its devices.
 type denial struct {
 	claim types.UID
 	plan  *resourceapi.AllocationResult
 }
 
-// afterDenial has the pod tried again as soon as it is known here who has a device that a guard has
-// denied it: with that known, another one is chosen. It returns at once.
+// afterDenial retries the pod as soon as this process knows another claim that holds a denied device: then the next attempt
+// chooses another device. It returns at once.
 func (a *Attempt) afterDenial(ctx context.Context) {
 	denied := a.denied
 	a.denied = nil
@@ -42,16 +42,16 @@ func (a *Attempt) afterDenial(ctx context.Context) {
 	}()
 }
 
-// afterConflict has the pod tried again: it has yielded to a claim that is known here, so another
-// device is chosen.
+// afterConflict retries the pod: it has yielded to a claim that this process knows, so the next attempt chooses another
+// device.
 func (a *Attempt) afterConflict() {
 	a.conflict = false
 	a.again()
 }
 
-// again has the pod tried again once it is back in the queue.
+// again retries the pod once it is back in the queue.
 func (a *Attempt) again() {
-	if !a.IsReleasing(a.pod.UID) { // Else it is tried when the release is done.
+	if !a.IsReleasing(a.pod.UID) { // Otherwise the end of the release retries it.
 		a.TryAgain(a.pod.UID)
 	}
 }

@@ -23,9 +23,9 @@ const (
 	judgeInterval = 50 * time.Millisecond
 )
 
-// start says which claims that were allocated before this attempt are known to have lost, and yield at once: to one of ours, or to
-// any while a pod that is bound uses the claim, so that nothing comes free. What the watch has not delivered, or what cannot be
-// judged yet, is up to the check.
+// start returns the event that starts the protocol. It names the claims that were allocated before this attempt and are known
+// to have lost; these yield at once: to a claim of this scheduler, or to any claim while a bound pod uses the loser, so that
+// nothing comes free. The check decides about claims that the watch has not delivered, or that cannot be judged yet.
 func (r *run) start(ctx context.Context) commit.Event {
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package gate tells users why a pod does not get into the scheduling queue. The scheduler
-// itself keeps what PreEnqueue says to itself, so a pod whose template does not exist would be
-// stuck for no stated reason.
+// Package gate tells users why a pod does not get into the scheduling queue. The scheduler does not
+// publish the result of PreEnqueue, so a pod whose template does not exist would be stuck for no
+// stated reason.
 package gate
 
 import (
@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// Delay is how long a pod may lack a claim before that counts as worth
-	// telling. Claims from templates usually exist after some milliseconds.
+	// Delay is the time for which a pod must lack a claim before users are told. Claims from
+	// templates usually exist after some milliseconds.
 	Delay = 3 * time.Second
-	// patience is how long a pod may lack a claim from a template while claims are being
-	// made for pods that came before it. Of thousands of pods created at once, the last ones wait for minutes;
-	// telling each of them why would only make it worse.
+	// patience is the same for claims from templates while the controller makes those of pods that
+	// came before. Of thousands of pods created at once, the last ones wait for minutes, and a
+	// message about each would only make it worse.
 	patience = 2 * time.Minute
-	// turnPatience is how long a pod may be held for the sake of other namespaces before that is told. To tell thousands of pods takes
-	// requests to the API server from those whose turn it is.
+	// turnPatience is the time for which a pod must be held for other namespaces before users are told.
+	// Messages about thousands of pods would take requests from the pods whose turn it is.
 	turnPatience = 30 * time.Second
 )
 
-// Reporter looks at pods that were kept out for some time, and tells why.
+// Reporter looks at pods that were kept out for some time, and tells users why.
 //
-// It also has a pod tried that nothing is missing for any more, should that be news to the
-// queue: PreEnqueue is asked about the pod as it was when its attempt failed, and no event
-// comes any more of what changed in between.
+// It also activates a pod that lacks nothing any more, if the queue does not know that: the queue
+// asks PreEnqueue about the pod as it was when its attempt failed, and no further event comes for
+// changes in between.
 //
-// Replicas that wait to become leader report as well; they say the same.
+// Replicas that wait to become leader report as well, with the same result.
 type Reporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
@@ -49,14 +49,14 @@ type Reporter struct {
 	begun  func(types.UID) int
 	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-	// pending are the pods that are going to be looked at. The scheduling queue may ask about
-	// a pod a thousand times before that, and the workqueue is expensive to ask. For each, it
-	// is known how many attempts had begun when it was kept out the last time, or that Turns holds it.
+	// pending holds the pods to look at. The scheduling queue may ask about a pod a thousand times
+	// before that, and the workqueue is expensive to ask. The value is the number of attempts that
+	// had begun when the pod was kept out the last time, or inTurn.
 	mutex   sync.Mutex
 	pending map[types.NamespacedName]int
 }
 
-// New makes a Reporter. check returns what a pod lacks, nil if nothing; toCome reports whether
+// New returns a Reporter. check returns what a pod lacks, nil if nothing; toCome reports whether
 // the claims of pods that were created at the given time are still being made, and begun
 // returns how many attempts to schedule a pod have begun.
 func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bool, begun func(types.UID) int) *Reporter {
@@ -71,14 +71,14 @@ func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bo
 	}
 }
 
-// inTurn is noted in place of the number of attempts for pods that Turns holds. It has them tried, and again only when something
-// happens: of a pod without claims nobody knows how many attempts have begun.
+// inTurn stands for the number of attempts of pods that Turns holds. Turns has them tried, and again only after an event: the
+// number of attempts of a pod without claims is unknown.
 const inTurn = -1
 
-// Add remembers a pod that was kept out, to look at it again later.
+// Add schedules a look at a pod that was kept out.
 func (g *Reporter) Add(pod *v1.Pod) { g.add(pod, g.begun(pod.UID)) }
 
-// AddHeld remembers a pod that Turns holds, to tell why if that lasts.
+// AddHeld schedules a look at a pod that Turns holds, to tell users if that lasts.
 func (g *Reporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
 
 func (g *Reporter) add(pod *v1.Pod, begun int) {
@@ -92,7 +92,7 @@ func (g *Reporter) add(pod *v1.Pod, begun int) {
 	}
 }
 
-// expect notes that a pod is going to be looked at once more. What was noted meanwhile is newer. It reports whether anything was.
+// expect records that the Reporter will look at a pod once more, unless a newer record exists. It reports whether one does.
 func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -102,7 +102,7 @@ func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
 	return already
 }
 
-// next waits for a pod to look at. Whoever adds it from now on has it looked at once more.
+// next waits for a pod to look at. A pod that is added from now on is looked at once more.
 func (g *Reporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 	key, shutdown = g.queue.Get()
 	g.mutex.Lock()

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// window is how long the attempts take, on average, for the pods of costly namespaces that are queued at a time.
+	// window limits the expected time of attempts for the pods of costly namespaces that are in the queue at a time.
 	window = 50 * time.Millisecond
-	// ordinary is what an attempt may take on average in a namespace of which any number of pods is queued. One that ends without a node
-	// counts for at least that: the scheduler writes the reason before it goes on.
+	// ordinary is the mean time of an attempt up to which any number of pods of a namespace may be queued. An attempt that
+	// ends without a node counts for at least that: the scheduler writes the reason before it goes on.
 	ordinary = 5 * time.Millisecond
-	// unknown is what an attempt is taken to need before any was made for a namespace.
+	// unknown is the assumed time of an attempt before the first one of a namespace.
 	unknown = window / 4
-	// mostAfter bounds what counts of that write.
+	// mostAfter limits the time of that write that counts.
 	mostAfter = 250 * time.Millisecond
-	// longestShut is the longest time that others get, or that is waited for pods that were let in: whatever is known of the queue, one is
-	// let in within twice that.
+	// longestShut limits the time that others get, and the wait for pods that were let in: whatever is known of the queue, one
+	// pod is let in within twice that.
 	longestShut = time.Second
-	// look is how often it is looked at the queue while pods are held.
+	// look is the interval between two looks at the queue while pods are held.
 	look = 20 * time.Millisecond
-	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which activating it ends. So it is held for as long
-	// as that would be: firstPause, twice that after the next attempt, and so on, backoff at most.
+	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
+	// it is held for as long as that would take: firstPause, twice that after the next attempt, and so on, backoff at most.
 	firstPause, backoff = time.Second, 10 * time.Second
-	// atOnce bounds how many pods are activated in one go: the scheduling queue is locked meanwhile.
+	// atOnce limits the pods of one activation: it locks the scheduling queue.
 	atOnce = 128
-	// manyNamespaces is from how many on those of which no pod is held are forgotten.
+	// manyNamespaces is the number of namespaces above which those without held pods are forgotten.
 	manyNamespaces = 1000
 )
 
-// Turn is why a pod is held. Its text has no numbers: it is the same however often it is told.
+// A Turn is the reason why a pod is held. Its text has no numbers, so that it stays the same.
 type Turn struct {
 	Since time.Time
 }
@@ -42,56 +42,56 @@ func (Turn) Error() string {
 	return "pods of this namespace take the scheduler more time than usual and are tried in turn with pods of other namespaces"
 }
 
-// Queue is the scheduling queue. Turns holds no lock when it calls Activate.
+// Queue represents the scheduling queue. Turns holds no lock when it calls Activate.
 type Queue struct {
-	// Active is how many pods are about to be tried.
+	// Active returns the number of pods that are about to be tried.
 	Active func() int
-	// Leads reports whether this process schedules. The queue of one that does not takes in all pods, and tries none.
+	// Leads reports whether this process schedules. The queue of a standby takes in all pods, and tries none.
 	Leads func() bool
-	// Activate has pods queued that were held.
+	// Activate puts pods that were held into the queue.
 	Activate func(pods map[string]*v1.Pod)
 }
 
-// Turns has namespaces take turns. The scheduling queue is sorted by priority and time, so that a pod waits for each pod that
-// somebody else created before it. Here pods of namespaces whose attempts take long are held until it is their turn: few of
-// them are queued at a time, and the next ones come once the scheduler has tried those of others that wait. If nobody else
-// waits, they come at once.
+// Turns makes namespaces take turns. The scheduling queue is sorted by priority and time, so that a pod waits for each pod that
+// another tenant created before it. Turns holds pods of namespaces whose attempts take long: few of them are in the queue at a
+// time, and the next ones follow once the scheduler has tried the waiting pods of other namespaces. If no others wait, they
+// follow at once.
 //
-// Whatever is wrong with what is known of the queue, a pod is let in every 2*longestShut, the first of its namespace: a timer
-// sees to that, no event. It is safe for concurrent use. Hold may be called with the lock of the scheduling queue held, and
-// Activate must not be called then; so Hold and Forget leave it to the timer.
+// Even if the knowledge of the queue is wrong, a timer lets in one pod every 2*longestShut, the first of its namespace. Turns is
+// safe for concurrent use. Hold may be called with the lock of the scheduling queue held, and Activate must not be called then;
+// so Hold and Forget leave it to the timer.
 type Turns struct {
 	queue Queue
 
 	mutex      sync.Mutex
 	namespaces map[string]*namespace
-	// held are the pods that are not queued, waiting the namespaces that have some. inside are those that were let in and have not
-	// been tried, with what that is expected to take.
+	// held holds the pods that are not in the queue, and waiting their namespaces. inside holds the pods that were let in and have
+	// not been tried, with the expected time of their attempts.
 	held    map[types.UID]*heldPod
 	waiting map[*namespace]bool
 	inside  map[types.UID]expected
-	// later are those that are held and have not waited for as long as in the back-off, by when they have.
+	// later holds the held pods whose back-off has not passed yet, by its end.
 	later []*heldPod
-	// resume is when the next one is let in if others wait.
+	// resume is the time when the next pod is let in if others wait.
 	resume time.Time
 	timer  *time.Timer // nil if no pod is held
-	// used is that of the namespace of which a pod was let in last, before that.
+	// used is the value of namespace.used, before that, of the namespace whose pod was let in last.
 	used time.Duration
-	// recent and before are the pods that were tried in the last backoff and in the one before, which began at rotated.
+	// recent and before hold the pods that were tried since rotated, and in the backoff before that.
 	recent, before map[types.UID]tries
 	rotated        time.Time
-	// waking are pods that Wake is activating.
+	// waking holds the pods that Wake is activating.
 	waking map[types.UID]bool
 	last   attempt
 	number uint64
 }
 
-// namespace is what is known of the pods of one namespace.
+// namespace holds the state of the pods of one namespace.
 type namespace struct {
-	cost  time.Duration // what an attempt takes, a moving mean; unknown before the first one
+	cost  time.Duration // mean time of an attempt, moving; unknown before the first one
 	known bool
-	line  []*heldPod // those that are held, by priority and time
-	// used is what the pods that were let in are expected to take, counted from that of others when the first one of those in line came.
+	line  []*heldPod // held pods by priority and time
+	// used is the expected time of the pods that were let in. It begins with the value of other namespaces when a line begins.
 	used time.Duration
 }
 
@@ -103,30 +103,30 @@ type heldPod struct {
 	isLater    bool
 }
 
-// tries is how often a pod was tried lately. Unless the last attempt ended without a node, it is not held: after an error it waits in
-// the back-off whether others wait or not, and one that was let in may be asked about again.
+// tries counts the recent attempts of a pod. Unless the last attempt ended without a node, the pod is not held: after an error it
+// waits in the back-off whether others wait or not, and the queue may ask again about a pod that was let in.
 type tries struct {
 	number   int
 	rejected bool
 }
 
-// expected is what the attempt is expected to take for a pod that was let in.
+// expected is the expected time of the attempt for a pod that was let in.
 type expected struct {
 	cost  time.Duration
 	letIn time.Time
 }
 
-// attempt is the one under way, or the last one.
+// attempt describes the current attempt, or the last one.
 type attempt struct {
 	uid          types.UID
 	of           *namespace // nil for pods that do not take turns
 	began, ended time.Time
 	rejected     bool
-	// busy is set if others were waiting when it ended: what passes until the next one begins is what the scheduler writes.
+	// busy is set if others were waiting when it ended: the time until the next attempt is that of the scheduler's writes.
 	busy bool
 }
 
-// NewTurns makes one for a scheduling queue.
+// NewTurns returns Turns for a scheduling queue.
 func NewTurns(queue Queue) *Turns {
 	return &Turns{
 		queue: queue, namespaces: make(map[string]*namespace), waiting: make(map[*namespace]bool), held: make(map[types.UID]*heldPod),
@@ -134,7 +134,7 @@ func NewTurns(queue Queue) *Turns {
 	}
 }
 
-// Hold returns a Turn if a pod is not to be queued yet. It is activated when it is.
+// Hold returns a Turn if a pod must not be queued yet. The pod is activated when it is its turn.
 func (t *Turns) Hold(pod *v1.Pod) error {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

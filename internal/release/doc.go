@@ -2,11 +2,11 @@
 // their devices.
 //
 // When the last consumer of a claim is gone, kube-controller-manager's resourceclaim controller
-// clears status.allocation, at some time. A preemptor need not wait for that: as soon as nobody
-// uses a claim any more that it waits for, this package makes the same write. Whoever is first,
-// nothing is lost: each write only applies to the state of the claim that was judged, and a claim
-// that is deallocated or gone already is what was wanted. All other claims are left to the
-// controller, and so are claims of which only some consumers are gone.
+// clears status.allocation, at some time. A preemptor need not wait for that: as soon as an awaited
+// claim is not used any more, this package makes the same write. Either of them may be first: each
+// write only applies to the state of the claim that was judged, and a claim that is deallocated or
+// gone already needs no write. The controller handles all other claims, and claims that keep some
+// of their consumers.
 //
 // A pod is gone if it
 //   - has ended (status.phase is Succeeded or Failed), and its node does not say that a container runs, or

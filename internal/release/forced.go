@@ -19,21 +19,21 @@ import (
 // waiting for its node and may still run. That is remembered here until the claim is deallocated: the controller
 // does that when the group is gone. A pod that was seen terminating before it went is taken to have ended.
 
-// vanished is what is known of pods that went while a claim of their PodGroup was allocated.
+// vanished describes the pods that went while a claim of their PodGroup was allocated.
 type vanished struct {
 	// forced is set if one was deleted without waiting for its node.
 	forced bool
-	// asked are those of which it is being found out: the informer leaves out pods that have ended.
+	// asked holds the pods about which the API server is being asked: the informer leaves out pods that have ended.
 	asked sets.Set[types.UID]
 }
 
-// question is a pod that is to be asked about.
+// A question identifies a pod about which the API server must be asked.
 type question struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// podVanished is told of pods that were deleted or replaced, or have ended, as they were before.
+// podVanished handles pods that were deleted or replaced, or have ended; pod is the last state.
 func (r *Release) podVanished(pod *v1.Pod) {
 	if podgroup.NameOf(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
 		return

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// workers is how many claims are released at the same time: each takes a write or two.
+	// workers is the number of claims that are released at the same time: each takes a write or two.
 	workers = 4
-	// Pauses after failures, for each claim. What may go away by itself was tried several times
-	// by claimwriter before that counts as one.
+	// Pauses after failures, for each claim. claimwriter repeats a write several times before it
+	// counts as one failure.
 	firstPause, longestPause = 100 * time.Millisecond, 30 * time.Second
 )
 
@@ -33,19 +33,19 @@ type Release struct {
 	known   *podclaims.Claims
 	observe func(context.Context, *resourceapi.ResourceClaim)
 	ofGroup GroupUsage
-	// used is told of preemptors for which a claim does not become free although a pod that used it is gone.
+	// used receives preemptors whose claim does not become free although a pod that used it is gone.
 	used func(preemptor types.UID)
-	// queue has the UIDs of claims that are to be looked at.
+	// queue holds the UIDs of claims to look at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
-	// questions has pods of PodGroups that went.
+	// questions holds pods of PodGroups that are gone.
 	questions workqueue.TypedRateLimitingInterface[question]
 
 	mutex sync.Mutex
-	// claims are those that are awaited, by UID, and preemptors the same by who awaits them: a
-	// claim is in one if and only if it is in the other.
+	// claims holds the awaited claims by UID, and preemptors the same by preemptor: a claim is in
+	// one if and only if it is in the other.
 	claims     map[types.UID]*awaited
 	preemptors map[types.UID]sets.Set[types.UID]
-	// vanished has the pods that went, by the claims of their PodGroups.
+	// vanished holds the pods that are gone, by the claims of their PodGroups.
 	vanished map[types.UID]*vanished
 }
 
@@ -53,8 +53,8 @@ type Release struct {
 type awaited struct {
 	ref        ledger.ClaimRef
 	preemptors sets.Set[types.UID]
-	// departed are the pods of which the informer has told that they have ended, or are gone and never were
-	// on a node. As a UID never comes back, the API server need not be asked about them.
+	// departed holds the pods that have ended, or are gone and never were on a node, as far as the
+	// informer has shown. As a UID never comes back, the API server need not be asked about them.
 	departed sets.Set[types.UID]
 	// lost is set once a pod that used it is gone, until the claim is found in use nevertheless.
 	lost bool

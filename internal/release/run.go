@@ -103,7 +103,7 @@ func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim)
 	return false
 }
 
-// by is who has removed the allocation, as far as that is known.
+// by names the author of the write that removed the allocation, as far as it is known.
 func by(cleared bool) string {
 	if cleared {
 		return "this scheduler"

@@ -2,19 +2,19 @@ package requeue
 
 import "time"
 
-// passesInARow is how often a pod may be tried before its pause is over, and passAgain how long it takes until it may once more.
-// Each attempt counts once, whatever happens until the next one begins.
+// passesInARow limits the attempts of a pod before its pause is over, and passAgain is the time after which it may have one
+// more. Each attempt counts once, whatever happens until the next one begins.
 const (
 	passesInARow = 10
 	passAgain    = LongestPause
 )
 
-// passes are the attempts that a pod began before its pause was over. Without a bound on these, a pod that wakes itself would be
-// tried without end, and nobody else: its claim is written and undone in each attempt, which looks like an event that helps it.
+// passes counts the attempts that a pod began before its pause was over. Without a bound, the scheduler would try a pod that
+// wakes itself without end, and no other pod: each attempt writes and undoes its claim, which looks like an event that helps.
 type passes struct {
 	spent int
-	since time.Time // from when on the next one is given back
-	begun int       // how many attempts had begun when the last one was spent
+	since time.Time // the time from which the next one is given back
+	begun int       // attempts that had begun when the last one was spent
 }
 
 // take reports whether the pod may be tried now, after so many attempts have begun.
@@ -42,7 +42,7 @@ func (p *Pod) pass(now time.Time) bool {
 	return p.restLocked(now) <= 0 || p.passes.take(p.begun, now)
 }
 
-// fail notes that an attempt came to nothing, and not because a plugin has rejected the pod.
+// fail records an attempt that failed for another reason than a rejection by a plugin.
 func (p *Pod) fail(now time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -50,15 +50,15 @@ func (p *Pod) fail(now time.Time) {
 	p.errors++
 }
 
-// Fail notes that an attempt that had a node for the pod came to nothing.
+// Fail records an attempt that failed although it had a node for the pod.
 func (w *Waker) Fail(p *Pod) { p.fail(w.now()) }
 
-// returns are the pauses before a pod is asked to be tried again. The scheduler puts it into its queue a moment after Unreserve,
-// and does not tell when; what comes too early has no effect, and neither has what comes when the pod is being tried again.
+// returns holds the pauses before each activation of a pod. The scheduler puts the pod into its queue a moment after
+// Unreserve, and does not report when. An activation has no effect if it comes too early, or while the pod is being tried again.
 var returns = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond, 320 * time.Millisecond}
 
-// TryAgain has a pod tried again whose attempt was undone a moment ago, without the pause that follows errors: something is known
-// by now that it did not take into account. If that has happened too often, it is tried after the pause.
+// TryAgain retries a pod whose attempt was undone a moment ago, without the pause that follows errors: by now something is known
+// that the attempt did not take into account. If that has happened too often, the pod is tried after the pause.
 func (w *Waker) TryAgain(p *Pod) {
 	if p.pass(w.now()) {
 		w.tryAgain(p, p.attemptsBegun(), returns)

@@ -32,10 +32,10 @@ type Pod struct {
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	attempts int       // how often this plugin has rejected the pod
-	errors   int       // how often an attempt came to nothing for another reason since
-	since    time.Time // when the last attempt was rejected, or came to nothing
-	passes   passes    // how often the pod was tried before its pause was over
-	// decided is set once the attempt knows what the pod needs: missing are its claims
+	errors   int       // attempts that failed for another reason since
+	since    time.Time // when the last attempt was rejected, or failed
+	passes   passes    // attempts before the pause was over
+	// decided is set once the attempt knows the needs of the pod: missing holds its claims
 	// without allocation, and task allocates them.
 	decided  bool
 	missing  []*resourceapi.ResourceClaim
@@ -190,14 +190,14 @@ func (p *Pod) MissIfOpen() {
 	}
 }
 
-// rest is what remains of the pause after the last attempt.
+// rest returns the remaining time of the pause after the last attempt.
 func (p *Pod) rest(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.restLocked(now)
 }
 
-// restLocked is rest for those who hold the mutex. As in the scheduling queue, errors count by themselves.
+// restLocked does the same as rest. The caller must hold the mutex. As in the scheduling queue, errors count by themselves.
 func (p *Pod) restLocked(now time.Time) time.Duration {
 	if p.errors > 0 {
 		return pause(p.errors) - now.Sub(p.since)

@@ -29,8 +29,8 @@ const (
 	LongestPause = 10 * time.Second
 )
 
-// wokenASecond is how many pods are woken within their pause in a second, and WokenAtOnce how
-// many at once after some time without any.
+// wokenASecond limits the pods a second that are woken within their pause. WokenAtOnce limits those at one time, after some
+// time without any.
 const (
 	wokenASecond = 100
 	WokenAtOnce  = 100
@@ -115,7 +115,7 @@ func (w *Waker) activateNow(p *Pod) {
 	p.activated(begun)
 }
 
-// pause is how long a pod has to wait after so many rejections.
+// pause returns the pause of a pod after so many rejections.
 func pause(rejections int) time.Duration {
 	d := initialPause
 	for i := 1; i < rejections && d < LongestPause; i++ {

@@ -80,8 +80,8 @@ func (c *Conductor) Await(gang string, victims []*v1.Pod) {
 	c.awaited[gang] = victims
 }
 
-// Evicted notes that all requests for the end of what Await was given are through, and which of the pods stay: nobody waits for
-// these, and whoever is to go for the gang is found out again.
+// Evicted records that all requests to evict the victims that Await stored are through, and which of them stay: the gang does
+// not wait for these, and looks for victims again.
 func (c *Conductor) Evicted(gang string, stay []*v1.Pod) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
