@@ -41,9 +41,7 @@ var (
 		{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
 			return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
 		}},
-		{"nomination", func(r *http.Request, body []byte) bool {
-			return strings.Contains(string(body), `"nominatedNodeName":"`)
-		}},
+		nominating,
 		{"eviction", func(r *http.Request, _ []byte) bool {
 			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/")
 		}},

@@ -40,13 +40,18 @@ func (s *script) node(devices int) *script {
 // pod creates one with a claim of the same name for so many devices.
 func (s *script) pod(after time.Duration, name string, devices int64, cpu string, priority int32) *script {
 	return s.add(after, fmt.Sprintf("pod %s with %d devices and %s CPU and priority %d", name, devices, cpu, priority), func(w *World) {
-		claim := builder.Claim(name, builder.Request("r", "gpu").Count(devices)).In(namespace).Obj()
-		ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
-		pod := builder.Pod(name, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
-			p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
-		})
-		ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
+		w.createPodWithClaim(name, builder.Request("r", "gpu").Count(devices), cpu, priority)
 	})
+}
+
+// createPodWithClaim creates a pod, and a claim of the same name for it.
+func (w *World) createPodWithClaim(name string, request *builder.RequestBuilder, cpu string, priority int32) {
+	claim := builder.Claim(name, request).In(namespace).Obj()
+	ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
+	pod := builder.Pod(name, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+		p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
+	})
+	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }
 
 // joins creates a pod that uses a claim which others use.
@@ -149,12 +154,7 @@ func TestRegressions(t *testing.T) {
 				w.createClass("big")
 			}).
 			add(time.Minute, "pod other with 1 device of class big", func(w *World) {
-				claim := builder.Claim("other", builder.Request("r", "big")).In(namespace).Obj()
-				ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
-				pod := builder.Pod("other", builder.Container("c", "cpu", "1"), builder.Using(builder.Uses("other")...), func(p *v1.Pod) {
-					p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, new(int32), v1.PodPending
-				})
-				ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
+				w.createPodWithClaim("other", builder.Request("r", "big"), "1", 0)
 			}),
 		// Seed 227 of an early generator: what was kept for the preemptor was kept until the flush of the queue.
 		"a pod joins the claim of a victim": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).

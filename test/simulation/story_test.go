@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
@@ -16,16 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/story.txt anew")
 
-// preempting is a history without chance: a pod has the only device, and another one gets it when that one is deleted.
+// handingOver returns a history without chance: a pod has the only device, and another one gets it when that one is deleted.
 func handingOver() *History {
 	pod := func(name string) func(*World) {
-		return func(w *World) {
-			ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, builder.Claim(name, builder.Request("r", "gpu")).In(namespace).Obj(), metav1.CreateOptions{}))
-			pod := builder.Pod(name, builder.Container("c", "cpu", "1"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
-				p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, new(int32), v1.PodPending
-			})
-			ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
-		}
+		return func(w *World) { w.createPodWithClaim(name, builder.Request("r", "gpu"), "1", 0) }
 	}
 	return &History{seed: 1, length: 6, replicas: 1, steps: []step{
 		{0, "create node node-0", func(w *World) { w.createNode("node-0") }},
