@@ -35,11 +35,19 @@ func (p *passes) take(begun int, now time.Time) bool {
 	return true
 }
 
-// pass reports whether the pod may be tried now.
-func (p *Pod) pass(now time.Time) bool {
+// pass returns how long an activation of the pod must wait, 0 if the pod may be tried now. An attempt that this plugin did not
+// reject has no pause, for instance that of a pod whose group does not fit, so it counts if it began a moment ago.
+func (p *Pod) pass(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.restLocked(now) <= 0 || p.passes.take(p.begun, now)
+	rest := p.restLocked(now)
+	if rest <= 0 && now.Sub(p.started) >= initialPause || p.passes.take(p.begun, now) {
+		return 0
+	}
+	if rest > 0 {
+		return rest
+	}
+	return LongestPause
 }
 
 // fail records an attempt that failed for another reason than a rejection by a plugin.
@@ -60,11 +68,7 @@ var returns = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * 
 // TryAgain retries a pod whose attempt was undone a moment ago, without the pause that follows errors: by now something is known
 // that the attempt did not take into account. If that has happened too often, the pod is tried after the pause.
 func (w *Waker) TryAgain(p *Pod) {
-	if p.pass(w.now()) {
-		w.tryAgain(p, p.attemptsBegun(), returns)
-	} else {
-		w.Retry(p)
-	}
+	w.tryAgain(p, p.attemptsBegun(), returns)
 }
 
 func (w *Waker) tryAgain(p *Pod, begun int, pauses []time.Duration) {

@@ -31,6 +31,7 @@ type Pod struct {
 	kept     bool      // it was kept out of the queue, so that activating it has no effect
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
+	started  time.Time // when the latest attempt began
 	attempts int       // how often this plugin has rejected the pod
 	errors   int       // attempts that failed for another reason since
 	since    time.Time // when the last attempt was rejected, or failed
@@ -63,6 +64,7 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
 	p.Causes.Clear()
 	p.begun++
+	p.started = time.Now()
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
 	p.anySlice, p.sliceChanged = false, false
 }

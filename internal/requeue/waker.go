@@ -8,12 +8,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Waker gets pods out of the unschedulable ones. What a pod waited for by name (its own
-// claim) has it tried at once. For devices that became free it does not pass over the
-// back-off of the scheduling queue altogether: a pod that was rejected a moment ago may
-// be tried at once, so that no device lies idle, but only so many pods a second. Others
-// wait as long as the queue would have them wait. So does a pod that was tried at once several
-// times in vain: what wakes it may follow from its own attempts.
+// Waker moves pods from the unschedulable ones to the active queue. A pod that waited for its own claim
+// is tried at once. A pod that waits for devices and was rejected a moment ago may be tried at once too, so
+// that no device lies idle, but only so many pods a second; the others wait as long as the back-off of the
+// scheduling queue. A pod that was tried at once several times waits as well, whatever wakes it: the event
+// may follow from its own attempts, or from those of pods that wake each other.
 type Waker struct {
 	activate func(klog.Logger, map[string]*v1.Pod)
 	logger   klog.Logger
@@ -56,12 +55,8 @@ func (w *Waker) Wake(p *Pod) {
 
 // WakeAtOnce is Wake without any pause, however many pods there are.
 func (w *Waker) WakeAtOnce(p *Pod) {
-	switch {
-	case !p.happened():
-	case p.pass(w.now()):
+	if p.happened() {
 		w.activateNow(p)
-	default:
-		w.Retry(p)
 	}
 }
 
@@ -101,14 +96,19 @@ func (w *Waker) Retry(p *Pod) {
 
 // again activates the pod, now or later.
 func (w *Waker) again(p *Pod) {
-	if now := w.now(); p.rest(now) > 0 && (!w.atOnce.TryAccept() || !p.pass(now)) {
+	if p.rest(w.now()) > 0 && !w.atOnce.TryAccept() {
 		w.Retry(p)
 		return
 	}
 	w.activateNow(p)
 }
 
+// activateNow makes the scheduling queue try the pod. If the pod was tried too often at once, it does so after a pause.
 func (w *Waker) activateNow(p *Pod) {
+	if wait := p.pass(w.now()); wait > 0 {
+		p.after(wait, func() { w.activateNow(p) })
+		return
+	}
 	begun := p.attemptsBegun()
 	pod := p.Latest()
 	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})

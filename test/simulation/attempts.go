@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,8 @@ const (
 	// anything happens or not (AddAttemptedPodGroupIfNeeded of the scheduling queue), and what ends with an error as well. So does
 	// package conductor while a PodGroup of scheduler-plugins is missing, to tell the right reason.
 	spinOfOne = 8
+	// spinAtOnce is how many there may be of one pod in a second, whatever happens.
+	spinAtOnce = 200
 )
 
 // attempts counts how often pods could not be scheduled.
@@ -29,18 +32,45 @@ type attempts struct {
 	// alone counts those of pods without gangs, of counts those of each pod.
 	alone int
 	of    map[string]int
+	// lately counts those of each pod since the start of a second.
+	lately map[string]*burst
+	// fail records a failure of the history.
+	fail func(format string, args ...any)
 }
 
+// A burst is the number of attempts of a pod since a moment.
+type burst struct {
+	since time.Time
+	n     int
+}
+
+// count counts an attempt. It waits if there were too many of the pod in a second: if the scheduler tries pods again and again
+// and nothing ever waits, virtual time stands still and the history does not end.
 func (a *attempts) count(pod *v1.Pod) {
+	if a.add(pod) > spinAtOnce {
+		a.fail("pod %s was tried %d times within a second", pod.Name, spinAtOnce)
+		time.Sleep(time.Second)
+	}
+}
+
+// add counts an attempt, and returns how many there were of the pod within a second.
+func (a *attempts) add(pod *v1.Pod) int {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.of == nil {
-		a.of = map[string]int{}
+		a.of, a.lately = map[string]int{}, map[string]*burst{}
 	}
 	a.of[pod.Name]++
 	if pod.Spec.SchedulingGroup == nil && coscheduling.NameOf(pod) == "" {
 		a.alone++
 	}
+	b := a.lately[pod.Name]
+	if b == nil || time.Since(b.since) >= time.Second {
+		b = &burst{since: time.Now()}
+		a.lately[pod.Name] = b
+	}
+	b.n++
+	return b.n
 }
 
 // now is what was counted so far.

@@ -55,6 +55,7 @@ type World struct {
 func NewWorld(seed uint64) *World {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
+	w.attempts.fail = w.fail
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
