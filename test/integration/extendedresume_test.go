@@ -120,39 +120,3 @@ func TestResumeExtendedResources(t *testing.T) {
 	}
 	require.Equal(t, 2*devices-len(pods), s.NothingLeaked())
 }
-
-// The scheduler gets killed again and again while it makes claims for a burst of pods.
-func TestKilledWhileItMakesClaims(t *testing.T) {
-	harness.Long(t, "the scheduler is killed again and again")
-	t.Parallel()
-	const waves, podsPerWave, nodes, boundBeforeKill, requestsPerSec = 4, 20, 4, 4, 40
-	s := newOwnSpace(t, "extkilled", nodes)
-	for node := range nodes {
-		s.Devices(node, numbered(waves*podsPerWave/nodes)...)
-	}
-	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: requestsPerSec})
-	var pods []string
-	for wave := range waves {
-		before := s.Bound()
-		for i := range podsPerWave {
-			pods = append(pods, fmt.Sprintf("pod-%d-%02d", wave, i))
-			s.Create(s.extendedPod(pods[len(pods)-1], s.Implicit(), "1"))
-		}
-		s.Eventually("bind the first pods of a wave", func(context.Context) error {
-			if bound := s.Bound(); bound < before+boundBeforeKill {
-				return fmt.Errorf("%d pods are bound, %d of them from before", bound, before)
-			}
-			return nil
-		})
-		require.NoError(t, scheduler.Kill())
-		left := len(pods) - s.Bound()
-		t.Logf("killed with %d of %d pods not bound", left, len(pods))
-		require.Positive(t, left, "the burst was over before the scheduler was killed")
-		require.NoError(t, scheduler.Restart(t.Context()))
-	}
-	s.Running(pods...)
-	for _, pod := range pods {
-		s.onlyClaim(pod)
-	}
-	require.Zero(t, s.NothingLeaked())
-}

@@ -19,48 +19,6 @@ const (
 	writesAlone = 20
 )
 
-// Of two replicas, the one that leads is killed twice in a burst. The other takes over,
-// and the killed one comes back as the one that waits.
-func TestLeaderKilled(t *testing.T) {
-	harness.Long(t, "leases as they are shipped expire twice")
-	random := newRandom(t)
-	const nodes, pods, killed = 5, 200, 2
-	s := cluster.NewSpace(t, "leader", "", nodes)
-	s.Patience = harness.TakeoverPatience
-	createTemplates(s)
-	b := newBurst(s, "pod", pods)
-	left := newDevicesFor(s, nodes, b)
-	writes := follow(s)
-	leader := startReplica(s, "a")
-	s.EventuallyLeads(leader, nil)
-	standby := startReplica(s, "b")
-	s.EventuallyLeads(leader, standby)
-
-	begin := time.Now()
-	created := make(chan error, 1)
-	go func() { created <- b.create(t.Context()) }()
-	for kill := range killed {
-		// A random point in the first, then in the second half, with something left.
-		half := b.writes() / killed
-		writes.mustReach(s, kill*half+1+random.IntN(half-2*writesAlone))
-		require.NoError(t, leader.Kill())
-		at, _ := writes.now()
-		open := pods - s.Bound()
-		alone := time.Now()
-		s.EventuallyLeads(standby, nil)
-		took := rounded(alone)
-		writes.mustReach(s, at+writesAlone)
-		require.NoError(t, leader.Restart(t.Context()))
-		s.EventuallyLeads(standby, leader)
-		t.Logf("the leader was killed at write %d of %d with %d pods not bound; the other one led after %s", at, b.writes(), open, took)
-		leader, standby = standby, leader
-	}
-	require.NoError(t, <-created)
-	runAll(s, pods)
-	t.Logf("%d kills, %d pods running after %s", killed, pods, rounded(begin))
-	finish(s, left, b)
-}
-
 // Of two replicas, the one that leads is stopped (SIGSTOP) twice in a burst, for longer than its
 // lease. The other one takes over and binds pods. Then the stopped one goes on (SIGCONT), in the
 // middle of whatever it did, as the leader that it is not any more. It has to end without having
