@@ -12,8 +12,7 @@ import (
 
 // ReleaseAbandoned deallocates a claim without consumers, like kube-controller-manager's
 // resourceclaim controller: it clears status.allocation, status.reservedFor and status.devices in
-// one update. The caller must know that the consumers with the UIDs in gone do not use the claim
-// any more, and never will. While the claim is reserved for any other consumer, nothing is written.
+// one update. gone is the evidence about the consumers, which do not use the claim any more. While the claim is reserved for any other consumer, nothing is written.
 // Only the allocation that the given claim shows is cleared, because that is the one that the
 // caller judged.
 //
@@ -27,21 +26,36 @@ import (
 // allocation, even if a later step failed.
 //
 // Giving up early, because ctx is done, does no harm: the controller finally does the same.
-func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.ResourceClaim, gone []types.UID) (left *resourceapi.ResourceClaim, cleared bool, err error) {
+func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.ResourceClaim, gone []Unbound) (left *resourceapi.ResourceClaim, cleared bool, err error) {
 	if claim == nil {
 		return nil, false, errors.New("release abandoned claim: asked to release no claim at all; this is a bug in the caller")
 	}
-	a := abandonment{writer: w, judged: claim.Status.Allocation, gone: gone}
+	a := abandonment{writer: w, judged: claim.Status.Allocation, gone: consumersOf(gone)}
 	op := &operation{
-		claim:  claim,
-		asked:  fmt.Sprintf("release %s (its %d consumers are gone)", describeAllocation(a.judged), len(gone)),
-		decide: a.decide,
+		claim:    claim,
+		asked:    fmt.Sprintf("release %s (its %d consumers are gone)", describeAllocation(a.judged), len(gone)),
+		decide:   a.decide,
+		evidence: gone,
 	}
-	if a.judged == nil || slices.Contains(gone, "") {
-		return nil, false, fmt.Errorf("claim %s: asked to %s but an allocation and the UIDs of the consumers have to be given; this is a bug in the caller", op.key(), op.asked)
+	if a.judged == nil {
+		return nil, false, fmt.Errorf("claim %s: asked to %s but an allocation has to be given; this is a bug in the caller", op.key(), op.asked)
+	}
+	for _, unbound := range gone {
+		if err := unbound.check(op); err != nil {
+			return nil, false, err
+		}
 	}
 	left, err = unlessGone(w.run(ctx, op))
 	return left, a.cleared, err
+}
+
+// consumersOf returns the consumers that evidence is about.
+func consumersOf(evidence []Unbound) []types.UID {
+	uids := make([]types.UID, len(evidence))
+	for i, unbound := range evidence {
+		uids[i] = unbound.consumer
+	}
+	return uids
 }
 
 // abandonment holds the arguments and the state of ReleaseAbandoned.

@@ -12,11 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Pods "me" and "other" are gone.
-var bothGone = []types.UID{"me-uid", "other-uid"}
+var bothGone = []Unbound{neverBound("me-uid"), neverBound("other-uid")}
 
 func TestReleaseAbandoned(t *testing.T) {
 	t.Parallel()
@@ -171,11 +170,11 @@ func TestReleaseAbandonedNeedsToKnowWhat(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		claim *resourceapi.ResourceClaim
-		gone  []types.UID
+		gone  []Unbound
 	}{
 		"no claim":      {nil, bothGone},
 		"no allocation": {newClaim(reservedFor("me")), bothGone},
-		"an empty UID":  {newClaim(allocated("gpu-0")), []types.UID{"me-uid", ""}},
+		"an empty UID":  {newClaim(allocated("gpu-0")), []Unbound{neverBound("me-uid"), neverBound("")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

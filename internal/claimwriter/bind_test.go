@@ -338,7 +338,7 @@ func TestGroupFencesOnce(t *testing.T) {
 				case other:
 					_, err = w.Bind(context.Background(), s.claim.DeepCopy(), nil, podGroup("other"))
 				case unreserve:
-					_, err = w.Unreserve(context.Background(), seen, "nobody")
+					_, err = w.Unreserve(context.Background(), seen, neverBound("nobody"))
 				case elsewhere:
 					s.claim.ResourceVersion = "99"
 				}

@@ -103,6 +103,9 @@ func consumer(pod string) resourceapi.ResourceClaimConsumerReference {
 }
 
 // podGroup is consumer for a pod group.
+// neverBound is final evidence about a consumer, the zero value for none.
+func neverBound(consumer types.UID) Unbound { return Unbound{consumer: consumer} }
+
 func podGroup(name string) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: name, UID: types.UID(name + "-uid")}
 }

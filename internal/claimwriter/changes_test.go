@@ -12,7 +12,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestChangesAreTold: each allocation that is stored, and each that is taken away, is told once, whatever happens on
@@ -28,23 +27,23 @@ func TestChangesAreTold(t *testing.T) {
 		return err
 	}
 	release := func(ctx context.Context, w *Writer, claim *resourceapi.ResourceClaim) error {
-		_, err := w.Release(ctx, claim, "me-uid")
+		_, err := w.Release(ctx, claim, neverBound("me-uid"))
 		return err
 	}
 	unreserve := func(ctx context.Context, w *Writer, claim *resourceapi.ResourceClaim) error {
-		_, err := w.Unreserve(ctx, claim, "me-uid")
+		_, err := w.Unreserve(ctx, claim, neverBound("me-uid"))
 		return err
 	}
 	deallocate := func(ctx context.Context, w *Writer, claim *resourceapi.ResourceClaim) error {
-		_, err := w.Deallocate(ctx, claim, "me-uid")
+		_, err := w.Deallocate(ctx, claim, neverBound("me-uid"))
 		return err
 	}
 	abandoned := func(ctx context.Context, w *Writer, claim *resourceapi.ResourceClaim) error {
-		_, _, err := w.ReleaseAbandoned(ctx, claim, []types.UID{"me-uid"})
+		_, _, err := w.ReleaseAbandoned(ctx, claim, []Unbound{neverBound("me-uid")})
 		return err
 	}
 	remove := func(ctx context.Context, w *Writer, claim *resourceapi.ResourceClaim) error {
-		_, err := w.Remove(ctx, claim, "me-uid")
+		_, err := w.Remove(ctx, claim, neverBound("me-uid"))
 		return err
 	}
 	mine := newClaim(allocated("gpu-0"), reservedFor("me"))

@@ -75,7 +75,7 @@ func TestSeveralWriters(t *testing.T) {
 					return
 				}
 				untilNoWriteConflict(t, func() error {
-					_, err := w.Unreserve(context.Background(), claim, pod.UID)
+					_, err := w.Unreserve(context.Background(), claim, neverBound(pod.UID))
 					return err
 				})
 			})

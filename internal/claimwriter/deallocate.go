@@ -10,8 +10,8 @@ import (
 )
 
 // Deallocate releases the devices of the claim: it clears status.allocation, status.reservedFor and
-// status.devices in one update. It does so only while the claim has no consumers, or none but
-// allowedConsumer (if not empty), and only while the allocation is the one that the given claim
+// status.devices in one update. It does so only while the claim has no consumers, or none but the
+// one that is not bound (if there is evidence about one), and only while the allocation is the one that the given claim
 // shows, because that is the one that the caller judged to be in the way.
 //
 // The finalizer stays: the claim is about to be allocated again. If it is not, the resource claim
@@ -24,15 +24,21 @@ import (
 //
 // The context is that of the scheduling cycle. Giving up early does no harm: the next attempt to
 // schedule the pod finds the claim unchanged.
-func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, allowedConsumer types.UID) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, unbound Unbound) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("deallocate claim: asked to deallocate no claim at all; this is a bug in the caller")
 	}
-	d := deallocation{writer: w, seen: claim.Status.Allocation, allowed: allowedConsumer}
+	d := deallocation{writer: w, seen: claim.Status.Allocation, allowed: unbound.consumer}
 	op := &operation{
 		claim:  claim,
 		asked:  fmt.Sprintf("deallocate %s", describeAllocation(claim.Status.Allocation)),
 		decide: d.decide,
+	}
+	if unbound.consumer != "" {
+		if err := unbound.check(op); err != nil {
+			return nil, err
+		}
+		op.evidence = []Unbound{unbound}
 	}
 	return unlessGone(w.run(ctx, op))
 }

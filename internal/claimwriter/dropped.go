@@ -37,7 +37,8 @@ func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
 		return err
 	}
 	ctx = Because(ctx, Cause{Why: "because the API server has not stored all of it"})
-	if _, undo := w.Release(ctx, b.partial, b.consumer.UID); undo != nil {
+	// Nobody can be bound with an allocation that only this call has written, and has not returned yet.
+	if _, undo := w.Release(ctx, b.partial, Unbound{consumer: b.consumer.UID}); undo != nil {
 		return errors.Join(err, fmt.Errorf("and it could not be rolled back: %w", undo))
 	}
 	return err

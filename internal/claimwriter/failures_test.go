@@ -298,9 +298,9 @@ func TestMistakesOfTheCaller(t *testing.T) {
 	require.ErrorContains(t, err, "UID of the consumer")
 	_, err = w.Bind(ctx, newClaim(withUID("")), newAllocation("gpu-0"), consumer("me"))
 	require.ErrorContains(t, err, `UID ""`)
-	_, err = w.Unreserve(ctx, nil, "me-uid")
+	_, err = w.Unreserve(ctx, nil, neverBound("me-uid"))
 	require.ErrorContains(t, err, "bug in the caller")
-	_, err = w.Deallocate(ctx, nil, "me-uid")
+	_, err = w.Deallocate(ctx, nil, neverBound("me-uid"))
 	require.ErrorContains(t, err, "bug in the caller")
 	require.Empty(t, s.requests)
 }

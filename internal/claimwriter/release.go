@@ -10,7 +10,7 @@ import (
 )
 
 // Release undoes Bind when the allocation has turned out to conflict with an earlier one. The
-// consumer with that UID gives up its reservation of the allocation that the given claim shows. If
+// consumer that is not bound gives up its reservation of the allocation that the given claim shows. If
 // status.reservedFor has no other consumer, the same write removes the allocation and
 // status.devices: the devices are never held without a consumer. With other consumers left, the
 // last one to call Release clears the allocation.
@@ -31,18 +31,22 @@ import (
 // Like Unreserve, Release continues when ctx is cancelled, for at most UndoTimeout in total. The
 // consumers in the given claim are ignored. Release costs two writes if the copy is up to date and
 // the claim has no other consumer, and one if it has.
-func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, unbound Unbound) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("release claim: asked to release no claim at all; this is a bug in the caller")
 	}
-	g := returning{writer: w, judged: claim.Status.Allocation, consumer: consumerUID}
+	g := returning{writer: w, judged: claim.Status.Allocation, consumer: unbound.consumer}
 	op := &operation{
-		claim:  claim,
-		asked:  fmt.Sprintf("release %s (reserved for UID %s)", describeAllocation(g.judged), consumerUID),
-		decide: g.decide,
+		claim:    claim,
+		asked:    fmt.Sprintf("release %s (reserved for UID %s)", describeAllocation(g.judged), unbound.consumer),
+		decide:   g.decide,
+		evidence: []Unbound{unbound},
 	}
-	if g.judged == nil || consumerUID == "" {
-		return nil, fmt.Errorf("claim %s: asked to %s but an allocation and the UID of the consumer have to be given; this is a bug in the caller", op.key(), op.asked)
+	if g.judged == nil {
+		return nil, fmt.Errorf("claim %s: asked to %s but an allocation has to be given; this is a bug in the caller", op.key(), op.asked)
+	}
+	if err := unbound.check(op); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()

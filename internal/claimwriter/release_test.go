@@ -138,7 +138,7 @@ func TestReleaseNeedsToKnowWhat(t *testing.T) {
 			t.Parallel()
 			s, client := startServer(t, newClaim(allocated("gpu-0"), reservedFor("me")))
 			w, _ := newTestWriter(client)
-			_, err := w.Release(context.Background(), tc.claim, tc.consumer)
+			_, err := w.Release(context.Background(), tc.claim, neverBound(tc.consumer))
 			require.ErrorContains(t, err, "bug in the caller")
 			require.Empty(t, s.requests)
 		})
@@ -153,7 +153,7 @@ func TestReleaseByAllConsumers(t *testing.T) {
 	w, _ := newTestWriter(client)
 	for _, pod := range []types.UID{"me-uid", "other-uid"} {
 		require.NotNil(t, s.claim.Status.Allocation)
-		_, err := w.Release(context.Background(), claim, pod)
+		_, err := w.Release(context.Background(), claim, neverBound(pod))
 		require.NoError(t, err)
 	}
 	require.Nil(t, s.claim.Status.Allocation)
@@ -167,7 +167,7 @@ func TestReleaseOutlivesItsContext(t *testing.T) {
 	claim := newClaim(allocated("gpu-0"), reservedFor("me"))
 	_, client := startServer(t, claim, fault{on: "update status", err: io.EOF})
 	w, _ := newTestWriter(client)
-	got, err := w.Release(ctx, claim, "me-uid")
+	got, err := w.Release(ctx, claim, neverBound("me-uid"))
 	require.NoError(t, err)
 	require.Nil(t, got.Status.Allocation)
 }
@@ -181,7 +181,7 @@ func TestLateWritesAroundRelease(t *testing.T) {
 	w, _ := newTestWriter(client)
 	bound, err := w.Bind(context.Background(), claim, newAllocation("gpu-0"), consumer("me"))
 	require.NoError(t, err)
-	_, err = w.Release(context.Background(), bound, "me-uid")
+	_, err = w.Release(context.Background(), bound, neverBound("me-uid"))
 	require.NoError(t, err)
 	require.Nil(t, s.claim.Status.Allocation)
 	_, err = w.Bind(context.Background(), s.claim.DeepCopy(), newAllocation("gpu-0"), consumer("other"))

@@ -12,7 +12,7 @@ import (
 )
 
 // Remove deletes a claim that was made on behalf of one pod (KEP-5004) in any state, with its
-// allocation and the reservation for that pod. The caller must know that the pod is not bound.
+// allocation and the reservation for that pod, which is not bound.
 // While the claim is reserved for any other consumer, the error is ErrInUse and nothing is written.
 //
 // It takes two writes, and each only applies to the state that was looked at: the first removes the
@@ -28,19 +28,20 @@ import (
 // ErrOutcomeUnknown says that it may still exist; otherwise the error is the server's.
 //
 // Like Unreserve, Remove continues when ctx is cancelled, for at most UndoTimeout.
-func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, unbound Unbound) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("remove claim: asked to remove no claim at all; this is a bug in the caller")
 	}
-	r := removal{writer: w, consumer: consumerUID}
+	r := removal{writer: w, consumer: unbound.consumer}
 	op := &operation{
-		claim:   claim,
-		asked:   fmt.Sprintf("delete it together with the reservation for UID %s", consumerUID),
-		decide:  r.decide,
-		deletes: true,
+		claim:    claim,
+		asked:    fmt.Sprintf("delete it together with the reservation for UID %s", unbound.consumer),
+		decide:   r.decide,
+		deletes:  true,
+		evidence: []Unbound{unbound},
 	}
-	if consumerUID == "" {
-		return nil, fmt.Errorf("claim %s: asked to %s but the UID of the consumer has to be given; this is a bug in the caller", op.key(), op.asked)
+	if err := unbound.check(op); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()

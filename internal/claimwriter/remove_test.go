@@ -90,7 +90,7 @@ func TestRemove(t *testing.T) {
 			w, _ := newTestWriter(client)
 			cancelled, cancel := context.WithCancel(context.Background())
 			cancel() // It goes on nevertheless.
-			left, err := w.Remove(cancelled, seen, "me-uid")
+			left, err := w.Remove(cancelled, seen, neverBound("me-uid"))
 			require.Equal(t, tc.requests, strings.Join(s.requests, ", "))
 			require.Empty(t, s.faults, "faults that did not happen")
 			s.requireVersioned(t)
@@ -111,7 +111,7 @@ func TestRemoveRefusesMistakes(t *testing.T) {
 	s, client := startServer(t, newClaim())
 	w, _ := newTestWriter(client)
 	for claim, consumer := range map[*resourceapi.ResourceClaim]types.UID{nil: "me-uid", newClaim(): "", newClaim(withUID("")): "me-uid"} {
-		_, err := w.Remove(context.Background(), claim, consumer)
+		_, err := w.Remove(context.Background(), claim, neverBound(consumer))
 		require.ErrorContains(t, err, "bug in the caller")
 	}
 	require.Empty(t, s.requests)

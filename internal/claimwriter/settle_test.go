@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	settle := func(w *Writer, ctx context.Context, claim *resourceapi.ResourceClaim, _ types.UID) (*resourceapi.ResourceClaim, error) {
+	settle := func(w *Writer, ctx context.Context, claim *resourceapi.ResourceClaim, _ Unbound) (*resourceapi.ResourceClaim, error) {
 		return w.Settle(ctx, claim)
 	}
 	for name, tc := range map[string]undoCase{

@@ -49,12 +49,12 @@ func TestNextCallDoesNotTrustWhatWasLeft(t *testing.T) {
 	}
 	unreserve := func(pod string) func(*Writer) error {
 		return func(w *Writer) error {
-			_, err := w.Unreserve(context.Background(), old, consumer(pod).UID)
+			_, err := w.Unreserve(context.Background(), old, neverBound(consumer(pod).UID))
 			return err
 		}
 	}
 	deallocate := func(w *Writer) error {
-		_, err := w.Deallocate(context.Background(), old, "")
+		_, err := w.Deallocate(context.Background(), old, neverBound(""))
 		return err
 	}
 	for name, tc := range map[string]struct {

@@ -28,7 +28,7 @@ type undoCase struct {
 	errText  []string
 }
 
-type undoMethod func(*Writer, context.Context, *resourceapi.ResourceClaim, types.UID) (*resourceapi.ResourceClaim, error)
+type undoMethod func(*Writer, context.Context, *resourceapi.ResourceClaim, Unbound) (*resourceapi.ResourceClaim, error)
 
 func (tc undoCase) run(method undoMethod) func(*testing.T) {
 	return func(t *testing.T) {
@@ -45,7 +45,7 @@ func (tc undoCase) run(method undoMethod) func(*testing.T) {
 		s, client := startServer(t, tc.stored, tc.faults...)
 		w, _ := newTestWriter(client)
 
-		got, err := method(w, context.Background(), seen, uid)
+		got, err := method(w, context.Background(), seen, neverBound(uid))
 
 		require.Equal(t, tc.requests, strings.Join(s.requests, ", "))
 		require.Empty(t, s.faults, "faults that did not happen")
@@ -162,7 +162,7 @@ func TestUnreserveOutlivesItsContext(t *testing.T) {
 		require.LessOrEqual(t, time.Until(deadline), UndoTimeout)
 		return ctx.Err()
 	}
-	got, err := w.Unreserve(ctx, claim, "me-uid")
+	got, err := w.Unreserve(ctx, claim, neverBound("me-uid"))
 	require.NoError(t, err)
 	require.Empty(t, got.Status.ReservedFor)
 	require.Equal(t, "update status, get, update status", strings.Join(s.requests, ", "))
@@ -180,7 +180,7 @@ func TestUnreserveStopsLateWrites(t *testing.T) {
 	late := s.bodies[len(s.bodies)-1]
 	require.NotNil(t, late.Status.Allocation)
 
-	got, err := w.Unreserve(context.Background(), claim, "me-uid")
+	got, err := w.Unreserve(context.Background(), claim, neverBound("me-uid"))
 	require.NoError(t, err)
 	require.Nil(t, got.Status.Allocation)
 
@@ -286,7 +286,7 @@ func TestDeallocateStopsWithItsContext(t *testing.T) {
 	cancel(stop)
 	s, client := startServer(t, newClaim(allocated("gpu-0")))
 	w, _ := newTestWriter(client)
-	_, err := w.Deallocate(ctx, newClaim(allocated("gpu-0")), "me-uid")
+	_, err := w.Deallocate(ctx, newClaim(allocated("gpu-0")), neverBound("me-uid"))
 	require.ErrorIs(t, err, stop)
 	require.Empty(t, s.bodies)
 }

@@ -14,7 +14,7 @@ import (
 // UndoTimeout limits how long Unreserve tries, independent of the context of its caller.
 const UndoTimeout = 15 * time.Second
 
-// Unreserve undoes Bind for one consumer: it removes the consumer with that UID from
+// Unreserve undoes Bind for one consumer: it removes the consumer that is not bound from
 // status.reservedFor. All other consumers and the allocation stay: without consumers, the next
 // attempt can use the claim, or Deallocate can clear it.
 //
@@ -32,11 +32,15 @@ const UndoTimeout = 15 * time.Second
 //
 // Unreserve continues when ctx is cancelled, for at most UndoTimeout in total, because the
 // cancellation may be the reason to undo the reservation. Only the values of ctx are used.
-func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim, unbound Unbound) (*resourceapi.ResourceClaim, error) {
 	if claim == nil {
 		return nil, errors.New("unreserve claim: asked to unreserve no claim at all; this is a bug in the caller")
 	}
-	return w.undo(ctx, claim, fmt.Sprintf("remove the reservation for UID %s", consumerUID), consumerUID)
+	op := &operation{claim: claim, asked: fmt.Sprintf("remove the reservation for UID %s", unbound.consumer), evidence: []Unbound{unbound}}
+	if err := unbound.check(op); err != nil {
+		return nil, err
+	}
+	return w.undo(ctx, op, unbound.consumer)
 }
 
 // Settle finds out the outcome of a Bind whose consumer needs the claim after all. It does the same
@@ -46,26 +50,22 @@ func (w *Writer) Settle(ctx context.Context, claim *resourceapi.ResourceClaim) (
 	if claim == nil {
 		return nil, errors.New("settle claim: asked to settle no claim at all; this is a bug in the caller")
 	}
-	return w.undo(ctx, claim, "find out what was written", "")
+	return w.undo(ctx, &operation{claim: claim, asked: "find out what was written"}, "")
 }
 
 // undo implements Unreserve and, with an empty UID, Settle.
-func (w *Writer) undo(ctx context.Context, claim *resourceapi.ResourceClaim, asked string, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
+func (w *Writer) undo(ctx context.Context, op *operation, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()
-	op := &operation{
-		claim: claim,
-		asked: asked,
-		decide: func(current *resourceapi.ResourceClaim) (write, *refusal) {
-			switch {
-			case consumerUID != "" && IsReservedFor(current, consumerUID):
-				return w.removeConsumer(current, consumerUID), nil
-			case current.Status.Allocation == nil && isProtected(current):
-				return w.removeFinalizer(current), nil
-			default:
-				return nil, nil
-			}
-		},
+	op.decide = func(current *resourceapi.ResourceClaim) (write, *refusal) {
+		switch {
+		case consumerUID != "" && IsReservedFor(current, consumerUID):
+			return w.removeConsumer(current, consumerUID), nil
+		case current.Status.Allocation == nil && isProtected(current):
+			return w.removeFinalizer(current), nil
+		default:
+			return nil, nil
+		}
 	}
 	return unlessGone(w.run(ctx, op))
 }

@@ -108,9 +108,6 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 	return w
 }
 
-// Client returns the client given to New, for questions to the server before a write.
-func (w *Writer) Client() kubernetes.Interface { return w.server }
-
 // operation is one change of one claim.
 type operation struct {
 	// claim is the claim that the caller looked at. It identifies the object by namespace, name and
@@ -126,6 +123,8 @@ type operation struct {
 	allocation *resourceapi.AllocationResult
 	// binds is set for Bind; all other operations take something away. deletes is set for Remove.
 	binds, deletes bool
+	// evidence is about the consumers that the operation takes something from.
+	evidence []Unbound
 }
 
 // write sends one modified copy of a claim to the server and returns the answer.
@@ -189,9 +188,11 @@ func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 //   - "refused" is only concluded from a state that came from the server during this turn
 //     (trusted), and "done" from that or from one that is up to date;
 //   - after a failed write, the next write is decided on a state that was read
-//     after the failure.
+//     after the failure;
+//   - nothing is taken from a consumer on a state that was read after the server was asked whether the
+//     consumer is bound: then the server is asked once more.
 func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.ResourceClaim, upToDate bool) (*resourceapi.ResourceClaim, error) {
-	current, trusted, err := base, false, error(nil)
+	current, trusted, asked, err := base, false, base == op.claim, error(nil)
 	failures := failureLog{op: op}
 	for accepted := 0; ; {
 		next, refused := op.decide(current)
@@ -201,7 +202,7 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 			if current, err = w.read(ctx, &failures); err != nil {
 				return nil, err
 			}
-			trusted = true
+			trusted, asked = true, false
 			continue
 		}
 		switch {
@@ -214,6 +215,12 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		}
 		if err := w.permitted(ctx, &failures); err != nil {
 			return nil, err
+		}
+		if !asked {
+			if err := op.askAgain(ctx); err != nil {
+				return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s but it has changed since the server was asked about the consumer: %w", op.key(), op.asked, err))
+			}
+			asked = true
 		}
 		before := current
 		updated, err := next(ctx)
@@ -231,8 +238,18 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		if err != nil {
 			return nil, err
 		}
-		trusted = true
+		trusted, asked = true, false
 	}
+}
+
+// askAgain returns an error unless the evidence still holds.
+func (op *operation) askAgain(ctx context.Context) error {
+	for _, unbound := range op.evidence {
+		if err := unbound.Holds(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // permitted returns an error if another write must not be attempted.

@@ -39,7 +39,7 @@ type world struct {
 	pod    *v1.Pod
 	// signals are the announcements of plans in flight.
 	signals []string
-	// needed is the answer to whether a bound pod needs a claim.
+	// needed is the server's answer to whether the pod is bound.
 	needed func() (bool, error)
 	// again counts the pods that were to be tried again.
 	again atomic.Int32
@@ -60,6 +60,18 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		require.NoError(t, err)
 		state.Lease = new(leadership.Lease)
 		w.needed = func() (bool, error) { return false, nil }
+		w.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {
+				return false, nil, nil // The informer asks.
+			}
+			bound, err := w.needed()
+			if err != nil || !bound {
+				return err != nil, nil, err
+			}
+			pod := w.pod.DeepCopy()
+			pod.Spec.NodeName = "n"
+			return true, &v1.PodList{Items: []v1.Pod{*pod}}, nil
+		})
 		claims := &podclaims.Claims{Stored: state.Claims, Tracked: manager{}}
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
@@ -72,7 +84,6 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			AwaitDevices: func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
 				return Readiness{Claims: claims}, nil
 			},
-			IsNeeded: func(context.Context, *v1.Pod, *Claim) (bool, error) { return w.needed() },
 			TryAgain: func(types.UID) { w.again.Add(1) },
 			Stopping: ctx,
 		}

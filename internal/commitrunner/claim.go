@@ -4,6 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 )
 
 // Claim is one claim of a pod, as far as the protocol is concerned.
@@ -52,7 +54,7 @@ func (c *Claim) Consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference
 	if c.Group != nil {
 		return *c.Group
 	}
-	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
+	return claimwriter.OfPod(pod)
 }
 
 // allocation returns the allocation that was, or may have been, written for the claim.

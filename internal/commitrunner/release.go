@@ -2,6 +2,7 @@ package commitrunner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ type release struct {
 	// written is the allocation to remove, if there is one, and why is the reason for removing it.
 	written *resourceapi.AllocationResult
 	why     string
+	// unbound is the evidence that allows the release, from the latest question.
+	unbound claimwriter.Unbound
 	// kept is set if the claim has its allocation still when the release is done: others use it.
 	kept bool
 }
@@ -113,40 +116,41 @@ func (r *release) try(ctx context.Context) error {
 // ask determines whether the claim is needed: by a bound pod, or by a pod whose binding a previous
 // process may have sent.
 func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
-	used, err := r.IsNeeded(ctx, r.pod, &r.claim)
+	unbound, err := r.Writer.Ask(ctx, r.claim.Object, r.claim.Consumer(r.pod))
 	switch {
+	case errors.Is(err, claimwriter.ErrBound):
+		return commit.InUse, nil
 	case err != nil:
 		return commit.NotDone, err
-	case used:
-		return commit.InUse, nil
 	case r.Takeover.LeavesAlone(r.claim.Object.UID, r.claim.Consumer(r.pod).UID, r.pod):
 		klog.FromContext(ctx).Info("Leaving a claim reserved for now: another process may have sent the pod's binding",
 			"claim", klog.KObj(r.claim.Object), "pod", klog.KObj(r.pod), "until", r.Takeover.Left())
 		return commit.InUse, nil
 	default:
+		r.unbound = unbound
 		return commit.NotInUse, nil
 	}
 }
 
 // carryOut asks the server to release the claim, or asks it what was written.
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
-	claim, consumer := r.claim.Object, r.claim.Consumer(r.pod).UID
+	claim := r.claim.Object
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Why: r.why})
 	switch action {
 	case commit.DeleteClaim:
 		if r.claim.Origin == ToMake {
-			claim, err = r.Maker.RemoveUncreated(ctx, r.pod, claim)
+			claim, err = r.Maker.RemoveUncreated(ctx, r.pod, claim, r.unbound)
 		} else {
-			claim, err = r.Writer.Remove(ctx, claim, r.pod.UID)
+			claim, err = r.Writer.Remove(ctx, claim, r.unbound)
 		}
 	case commit.RollBackReservation:
-		claim, err = r.Writer.Unreserve(ctx, claim, consumer)
+		claim, err = r.Writer.Unreserve(ctx, claim, r.unbound)
 	case commit.RollBackAllocation:
 		if !r.claim.IsAllocated() { // The write returned an error, but the server may have carried it out.
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = r.written
 		}
-		claim, err = r.Writer.Release(ctx, claim, consumer)
+		claim, err = r.Writer.Release(ctx, claim, r.unbound)
 	default:
 		if r.claim.Origin == ToMake { // If the pod is bound with it, then by another attempt.
 			claim = nil

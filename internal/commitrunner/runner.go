@@ -37,9 +37,6 @@ type Runner struct {
 	Signals Signals
 	// AwaitDevices waits until the devices of allocated claims are ready on the node.
 	AwaitDevices func(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Readiness, error)
-	// IsNeeded asks the server whether a bound pod needs the reservation under which the pod has
-	// written to the claim. It continues when ctx is cancelled.
-	IsNeeded func(ctx context.Context, pod *v1.Pod, claim *Claim) (bool, error)
 	// TryAgain has a pod tried again whose attempt was undone a moment ago.
 	TryAgain func(pod types.UID)
 	// Stopping ends when the scheduler does.
@@ -77,7 +74,7 @@ type Maker interface {
 	Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	// RemoveUncreated deletes a claim that Create may or may not have created. It returns the claim if
 	// another client keeps it from being deleted, otherwise nil.
-	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
+	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound claimwriter.Unbound) (*resourceapi.ResourceClaim, error)
 }
 
 // Signals announces plans in flight to others.

@@ -43,12 +43,12 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 
 // RemoveUncreated deletes a claim after a Create with unknown outcome. It returns the claim if
 // other finalizers keep it, otherwise nil.
-func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound claimwriter.Unbound) (*resourceapi.ResourceClaim, error) {
 	claim, err := m.Writer.Find(ctx, wanted.Namespace, wanted.Name)
 	if err != nil || claim == nil || OwnerOf(claim) != pod.UID {
 		return nil, err
 	}
-	return m.Writer.Remove(ctx, claim, pod.UID)
+	return m.Writer.Remove(ctx, claim, unbound)
 }
 
 // Record writes into the pod's status which claim backs which of its extended resources, for the

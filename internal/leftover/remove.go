@@ -25,8 +25,6 @@ type Remover struct {
 	FreeOne func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error)
 	// Observe receives a claim that the server has returned.
 	Observe func(context.Context, *resourceapi.ResourceClaim)
-	// IsBound asks the server whether a pod is on a node.
-	IsBound func(context.Context, *v1.Pod) (bool, error)
 	// Keeps reports whether a claim of a pod must not be changed yet.
 	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
 }
@@ -37,16 +35,16 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 	if len(claims) == 0 {
 		return false, nil
 	}
-	bound, err := r.IsBound(ctx, pod)
-	if err != nil || bound {
-		return false, err
-	}
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
 	for _, claim := range claims {
 		if r.Keeps(claim, pod) {
 			return false, nil
 		}
-		left, err := r.Writer.Remove(ctx, claim, pod.UID)
+		unbound, err := r.Writer.Ask(ctx, claim, claimwriter.OfPod(pod))
+		if err != nil {
+			return false, claimwriter.UnlessBound(err)
+		}
+		left, err := r.Writer.Remove(ctx, claim, unbound)
 		if err != nil {
 			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
 		}
@@ -80,14 +78,13 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	ours = slices.DeleteFunc(slices.Clone(ours), func(claim *resourceapi.ResourceClaim) bool {
 		return claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod)
 	})
-	if len(ours) > 0 {
-		if bound, err := r.IsBound(ctx, pod); err != nil || bound {
-			return nil, err
-		}
-	}
 	for _, claim := range ours {
 		ctx := claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: "because its group does not fit with it"})
-		returned, err := r.Writer.Release(ctx, claim, pod.UID)
+		unbound, err := r.Writer.Ask(ctx, claim, claimwriter.OfPod(pod))
+		if err != nil {
+			return released, claimwriter.UnlessBound(err)
+		}
+		returned, err := r.Writer.Release(ctx, claim, unbound)
 		if err != nil {
 			return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
 		}

@@ -1,21 +1,24 @@
 package leftover_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/leftover"
 )
 
 // TestBoundPodsKeepTheirClaims: a pod whose binding has lost its answer may be bound although the informer does not show it.
-// Its claims stay, also if the server cannot say whether it is bound. A write would panic: there is no Writer.
+// Its claims stay, also if the server cannot say whether it is bound.
 func TestBoundPodsKeepTheirClaims(t *testing.T) {
 	pod := builder.Pod("p", builder.Using(builder.Uses("c")...))
 	pod.UID = "p"
@@ -24,13 +27,21 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 	claims := func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return []*resourceapi.ResourceClaim{claim}, nil }
 	for name, unknown := range map[string]error{"bound": nil, "unknown": errors.New("the server is down")} {
 		t.Run(name, func(t *testing.T) {
+			bound := pod.DeepCopy()
+			bound.Spec.NodeName = "n1"
+			client := fake.NewClientset(claim, bound)
+			client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return unknown != nil, nil, unknown })
+			client.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				t.Error("the claim is written")
+				return false, nil, nil
+			})
 			remover := leftover.Remover{
 				Claims: claims, Made: claims,
 				Split: func(_ *v1.Pod, all []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
 					return all, nil, nil
 				},
 				FreeOne: func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error) { return "", nil },
-				IsBound: func(context.Context, *v1.Pod) (bool, error) { return unknown == nil, unknown },
+				Writer:  claimwriter.New(client),
 				Keeps:   func(*resourceapi.ResourceClaim, *v1.Pod) bool { return false },
 			}
 			waiting := func() map[types.UID]*v1.Pod { return map[types.UID]*v1.Pod{pod.UID: pod} }

@@ -2,12 +2,14 @@ package legacy
 
 import (
 	"context"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
@@ -144,13 +146,17 @@ func (a *Attempt) Unreserve(ctx context.Context) {
 		return
 	}
 	a.touched = false
-	bound, err := a.mode.scheduler.IsBound(ctx, a.pod)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Not rolling back the reservation of claims, because it is not known whether the pod was bound", "pod", klog.KObj(a.pod))
-		return
-	}
-	for i := len(a.classic.Claims) - 1; i >= 0 && !bound; i-- {
-		if err := a.mode.writer.Unreserve(ctx, a.classic.Claims[i], a.pod.UID); err != nil {
+	for i := len(a.classic.Claims) - 1; i >= 0; i-- {
+		claim := a.classic.Claims[i]
+		unbound, err := a.mode.scheduler.Ask(ctx, claim.Object, claimwriter.OfPod(a.pod))
+		switch {
+		case errors.Is(err, claimwriter.ErrBound):
+			return
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "Not rolling back the reservation of claims, because it is not known whether the pod was bound", "pod", klog.KObj(a.pod))
+			return
+		}
+		if err := a.mode.writer.Unreserve(ctx, claim, unbound); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot roll back the reservation of a claim; it ends with the pod", "pod", klog.KObj(a.pod))
 		}
 	}

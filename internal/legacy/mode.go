@@ -10,6 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
@@ -24,8 +25,8 @@ type Scheduler struct {
 	// Waiting holds the pods that it has rejected, and Waker moves them back to the queue.
 	Waiting *requeue.Pods
 	Waker   *requeue.Waker
-	// IsBound asks the server whether a pod has a node.
-	IsBound func(context.Context, *v1.Pod) (bool, error)
+	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
+	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
 }
 
 // Mode handles claims of older servers for one profile of the scheduler. It is safe for concurrent use.
@@ -65,7 +66,7 @@ func NewNegotiating(ctx context.Context, scheduler Scheduler, api classic.API, c
 }
 
 func (m *Mode) negotiate(ctx context.Context, api classic.API, claims func(namespace string) classic.ClaimClient) (err error) {
-	m.writer = &classic.Writer{Claims: claims}
+	m.writer = &classic.Writer{Claims: claims, Ask: m.scheduler.Ask}
 	m.negotiator, err = classic.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
 	if err == nil {
 		go m.negotiator.Run(ctx)

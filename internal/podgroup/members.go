@@ -1,17 +1,10 @@
 package podgroup
 
 import (
-	"context"
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // NameOf returns the name of the PodGroup that a pod belongs to, "" if it has none.
@@ -25,6 +18,11 @@ func NameOf(pod *v1.Pod) string {
 // Is reports whether the consumer of a claim is a PodGroup.
 func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
+}
+
+// Reference returns the reference by which claims are reserved for a PodGroup.
+func Reference(podGroup *schedulingapi.PodGroup) resourceapi.ResourceClaimConsumerReference {
+	return resourceapi.ResourceClaimConsumerReference{APIGroup: schedulingapi.GroupName, Resource: "podgroups", Name: podGroup.Name, UID: podGroup.UID}
 }
 
 // References returns the consumer references of the pod's claims that belong to its PodGroup
@@ -49,38 +47,6 @@ func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resou
 		}
 	}
 	return references, nil
-}
-
-// perPage limits the size of a page when members of a group are listed.
-const perPage = 500
-
-// AnyBound asks the server whether any pod of a pod's group uses the named claim on a node and has not ended.
-func AnyBound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, claim string) (bool, error) {
-	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
-	for {
-		found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, options)
-		if err != nil {
-			return false, fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", pod.Namespace, NameOf(pod), err)
-		}
-		for i := range found.Items {
-			if member := &found.Items[i]; member.Spec.NodeName != "" && !podutil.IsPodTerminal(member) && NameOf(member) == NameOf(pod) && usesClaim(member, claim) {
-				return true, nil
-			}
-		}
-		if options.Continue = found.Continue; options.Continue == "" {
-			return false, nil
-		}
-	}
-}
-
-// usesClaim reports whether a pod uses the named claim.
-func usesClaim(pod *v1.Pod, claim string) bool {
-	for name := range resourceclaim.PodClaims(pod) {
-		if name == claim {
-			return true
-		}
-	}
-	return false
 }
 
 // Reserved returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest

@@ -3,16 +3,12 @@ package release
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -28,25 +24,17 @@ const (
 	Abandoned
 )
 
-// isDone reports whether no container of the pod runs or ever will, as far as the node has said: it has
-// ended, or it is being deleted and was never bound. The API server does not bind a pod that is being
-// deleted. That a pod has ended may also be written by others, for a node that does not answer.
+// isDone reports whether no container of the pod runs or ever will, see claimwriter.Ended.
 func isDone(pod *v1.Pod) bool {
-	return podutil.IsPodTerminal(pod) && !anyRuns(pod) || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
-}
-
-// anyRuns reports whether the node has said of a container that it runs, and not that it has ended.
-func anyRuns(pod *v1.Pod) bool {
-	runs := func(container v1.ContainerStatus) bool { return container.State.Running != nil }
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, runs) || slices.ContainsFunc(pod.Status.InitContainerStatuses, runs) ||
-		slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, runs)
+	_, ended := claimwriter.Ended(pod)
+	return ended
 }
 
 // usage finds out whether anybody uses the claim; departed are the pods that the informer has
 // told to have ended. What is known in memory is looked up first: as long as one consumer certainly
 // uses the claim, nobody is asked about the others.
-// With the answer that all are gone, end has to be called after what follows from that.
-func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed sets.Set[types.UID]) (state Usage, end func(), err error) {
+// With the answer that all are gone, gone is the evidence, and end has to be called after what follows from that.
+func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed map[types.UID]claimwriter.Unbound) (state Usage, gone []claimwriter.Unbound, end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, end := range ends {
@@ -58,49 +46,55 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 		switch {
 		case podgroup.Is(consumer):
 			if r.mayRun(claim.UID) {
-				return Used, end, nil
+				return Used, nil, end, nil
 			}
-			state, endOfGroup, err := r.ofGroup(ctx, claim, consumer)
+			state, unbound, endOfGroup, err := r.ofGroup(ctx, claim, consumer)
 			if err != nil || state != Abandoned {
-				return state, end, err
+				return state, nil, end, err
 			}
-			ends = append(ends, endOfGroup)
+			gone, ends = append(gone, unbound), append(ends, endOfGroup)
 		case consumer.APIGroup != "" || consumer.Resource != "pods":
-			return Used, end, nil
+			return Used, nil, end, nil
 		default:
-			pod := r.known.Pod(claim.Namespace, consumer.Name)
-			switch {
-			case samePod(pod, consumer.UID) && !isDone(pod):
-				return Used, end, nil
-			case !samePod(pod, consumer.UID) && !departed.Has(consumer.UID):
-				// A pod of that name with another UID may be the one before.
+			unbound, known := departed[consumer.UID]
+			if pod := r.known.Pod(claim.Namespace, consumer.Name); samePod(pod, consumer.UID) {
+				if unbound, known = claimwriter.Ended(pod); !known {
+					return Used, nil, end, nil
+				}
+			}
+			if known {
+				gone = append(gone, unbound)
+			} else { // A pod of that name with another UID may be the one before.
 				unsure = append(unsure, consumer)
 			}
 		}
 	}
 	for _, consumer := range unsure {
-		state, err := r.askAbout(ctx, claim.Namespace, consumer)
+		state, unbound, err := r.askAbout(ctx, claim.Namespace, consumer)
 		if err != nil || state != Abandoned {
-			return state, end, err
+			return state, nil, end, err
 		}
+		gone = append(gone, unbound)
 	}
-	return Abandoned, end, nil
+	return Abandoned, gone, end, nil
 }
 
 // askAbout asks the API server about a pod. One that is not there may have been deleted without waiting for
 // its node (grace period 0), so that its containers may still run: then the claim is left to the controller.
-func (r *Release) askAbout(ctx context.Context, namespace string, consumer resourceapi.ResourceClaimConsumerReference) (Usage, error) {
+func (r *Release) askAbout(ctx context.Context, namespace string, consumer resourceapi.ResourceClaimConsumerReference) (Usage, claimwriter.Unbound, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimwriter.UndoTimeout)
 	defer cancel()
-	pod, err := podclaims.Live(ctx, r.writer.Client(), namespace, consumer.Name)
+	pod, err := r.writer.Pod(ctx, namespace, consumer.Name)
+	none := claimwriter.Unbound{}
 	switch {
 	case err != nil:
-		return Used, fmt.Errorf("find out whether pod %s/%s (UID %s) is gone: %w", namespace, consumer.Name, consumer.UID, err)
+		return Used, none, fmt.Errorf("find out whether pod %s/%s (UID %s) is gone: %w", namespace, consumer.Name, consumer.UID, err)
 	case !samePod(pod, consumer.UID):
-		return Used, nil
-	case !isDone(pod):
-		return Unheard, nil
-	default:
-		return Abandoned, nil
+		return Used, none, nil
 	}
+	unbound, ended := claimwriter.Ended(pod)
+	if !ended {
+		return Unheard, none, nil
+	}
+	return Abandoned, unbound, nil
 }

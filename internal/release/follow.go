@@ -13,7 +13,7 @@ import (
 
 // Follow has the Release told of pods and claims by informers. It has to be called before these run.
 func (r *Release) Follow(pods, claims cache.SharedIndexInformer) error {
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.podHappened, DeleteFunc: func(obj any) { r.podHappened(obj, nil) }})
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.podHappened, DeleteFunc: r.podGone})
 	if err != nil {
 		return fmt.Errorf("watch pods for what they hold: %w", err)
 	}
@@ -22,6 +22,14 @@ func (r *Release) Follow(pods, claims cache.SharedIndexInformer) error {
 		return fmt.Errorf("watch claims for which preemptors wait: %w", err)
 	}
 	return nil
+}
+
+// podGone takes notice of a pod that was deleted. If the watch missed that, the state in which it was deleted is not known.
+func (r *Release) podGone(obj any) {
+	if last, ok := obj.(*v1.Pod); ok {
+		r.podChanged(last, true)
+	}
+	r.podHappened(obj, nil)
 }
 
 // podHappened takes notice of a pod that may have ended, or may not wait for anything any more.

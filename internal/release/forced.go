@@ -71,7 +71,7 @@ func (r *Release) nextQuestion(ctx context.Context) bool {
 	}
 	defer r.questions.Done(q)
 	asking, cancel := context.WithTimeout(ctx, claimwriter.UndoTimeout)
-	pod, err := podclaims.Live(asking, r.writer.Client(), q.namespace, q.name)
+	pod, err := r.writer.Pod(asking, q.namespace, q.name)
 	cancel()
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot find out whether a pod has ended that is gone; trying again", "pod", klog.KRef(q.namespace, q.name))

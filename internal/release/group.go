@@ -6,9 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/client-go/kubernetes"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
@@ -17,30 +17,29 @@ import (
 type Groups struct {
 	Known *podclaims.Claims
 	// InUse are the claims that attempts of this process use, nil if there can be none.
-	InUse  *podgroup.Claims
-	Client kubernetes.Interface
+	InUse *podgroup.Claims
+	// Ask asks the server whether a group is bound, see claimwriter.Writer.
+	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
 	// Ours reports whether this process schedules the pods with a spec.schedulerName.
 	Ours func(schedulerName string) bool
 }
 
 // Usage implements GroupUsage: a group needs a claim while one of its pods is on a node or about to be. Those of other
 // schedulers may be, so theirs keep it.
-func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, end func(), err error) {
+func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound claimwriter.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
 		return podgroup.NameOf(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
 	}) {
-		return Used, nil, err
+		return Used, unbound, nil, err
 	}
 	if !g.InUse.BeginRelease(claim.UID) {
-		return Unheard, nil, nil // Nothing tells when an attempt ends.
+		return Unheard, unbound, nil, nil // Nothing tells when an attempt ends.
 	}
 	// A pod may have been bound just before, so that the informer has not told of it.
-	member := &v1.Pod{Spec: v1.PodSpec{SchedulingGroup: &v1.PodSchedulingGroup{PodGroupName: &consumer.Name}}}
-	member.Namespace = claim.Namespace
-	if bound, err := podgroup.AnyBound(ctx, g.Client, member, claim.Name); err != nil || bound {
+	if unbound, err = g.Ask(ctx, claim, consumer); err != nil {
 		g.InUse.Released(claim.UID)
-		return Unheard, nil, err
+		return Unheard, unbound, nil, claimwriter.UnlessBound(err)
 	}
-	return Abandoned, func() { g.InUse.Released(claim.UID) }, nil
+	return Abandoned, unbound, func() { g.InUse.Released(claim.UID) }, nil
 }

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -53,16 +54,16 @@ type Release struct {
 type awaited struct {
 	ref        ledger.ClaimRef
 	preemptors sets.Set[types.UID]
-	// departed holds the pods that have ended, or are gone and never were on a node, as far as the
-	// informer has shown. As a UID never comes back, the API server need not be asked about them.
-	departed sets.Set[types.UID]
+	// departed holds the evidence about pods that have ended, or are gone and never were on a node, as far as
+	// the informer has shown. As a UID never comes back, the API server need not be asked about them.
+	departed map[types.UID]claimwriter.Unbound
 	// lost is set once a pod that used it is gone, until the claim is found in use nevertheless.
 	lost bool
 }
 
-// GroupUsage says whether a PodGroup for which a claim is reserved needs it. If not (Abandoned), no pod of the group
-// begins to use the claim until end is called.
-type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, end func(), err error)
+// GroupUsage says whether a PodGroup for which a claim is reserved needs it. If not (Abandoned), it returns the
+// evidence, and no pod of the group begins to use the claim until end is called.
+type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound claimwriter.Unbound, end func(), err error)
 
 // New makes a Release. observe is told of claims as the server has them after they were
 // released, and ofGroup says whether a PodGroup for which a claim is reserved needs it. used is told of
@@ -92,7 +93,7 @@ func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 	for _, ref := range claims {
 		claim := r.claims[ref.UID]
 		if claim == nil {
-			claim = &awaited{ref: ref, preemptors: sets.New[types.UID](), departed: sets.New[types.UID]()}
+			claim = &awaited{ref: ref, preemptors: sets.New[types.UID](), departed: make(map[types.UID]claimwriter.Unbound)}
 			r.claims[ref.UID] = claim
 		}
 		claim.preemptors.Insert(preemptor)
@@ -158,7 +159,10 @@ func (r *Release) cause(claim types.UID) claimwriter.Cause {
 
 // PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
 // been updated. It returns at once.
-func (r *Release) PodChanged(pod *v1.Pod) {
+func (r *Release) PodChanged(pod *v1.Pod) { r.podChanged(pod, false) }
+
+// podChanged implements PodChanged. last says that the pod was deleted in this state.
+func (r *Release) podChanged(pod *v1.Pod, last bool) {
 	r.mutex.Lock()
 	awaits := len(r.claims) > 0
 	r.mutex.Unlock()
@@ -166,7 +170,10 @@ func (r *Release) PodChanged(pod *v1.Pod) {
 		return
 	}
 	gone := !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
-	departed := isDone(pod) || pod.Spec.NodeName == "" && gone
+	unbound, departed := claimwriter.Ended(pod)
+	if last && !departed {
+		unbound, departed = claimwriter.Deleted(pod)
+	}
 	for _, name := range podclaims.NamesOf(pod) {
 		claim := r.known.Claim(pod.Namespace, name)
 		if claim == nil {
@@ -175,7 +182,7 @@ func (r *Release) PodChanged(pod *v1.Pod) {
 		r.mutex.Lock()
 		if found := r.claims[claim.UID]; found != nil {
 			if departed {
-				found.departed.Insert(pod.UID)
+				found.departed[pod.UID] = unbound
 			}
 			found.lost = found.lost || departed || gone
 			r.queue.Add(claim.UID)
@@ -194,7 +201,7 @@ func (r *Release) ClaimChanged(claim *resourceapi.ResourceClaim) {
 
 // departed returns the consumers of a claim that the informer of pods has told to have ended. It
 // forgets those that are not consumers any more once they are many: the informer of claims may be behind.
-func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID] {
+func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]claimwriter.Unbound {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	found := r.claims[claim.UID]
@@ -203,10 +210,10 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) sets.Set[types.UID]
 	}
 	for pod := range found.departed {
 		if len(found.departed) > resourceapi.ResourceClaimReservedForMaxSize && !claimwriter.IsReservedFor(claim, pod) {
-			found.departed.Delete(pod)
+			delete(found.departed, pod)
 		}
 	}
-	return found.departed.Clone()
+	return maps.Clone(found.departed)
 }
 
 // tellUsed tells preemptors that others use a claim on, if a pod that used it is gone since they were told: those have joined the

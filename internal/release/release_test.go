@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/ptr"
@@ -103,6 +104,17 @@ func TestRelease(t *testing.T) {
 		"deleted before it was bound": {
 			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a", unbound)},
 			steps: func(w *world) { w.forceDelete("a") },
+		},
+		// It may have been bound since the informer heard of it, and its containers may run.
+		"deleted while the watch was broken": {
+			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a", unbound)},
+			steps: func(w *world) {
+				pod := w.known.Pod("default", "a")
+				w.vanish("a")
+				require.NoError(w.t, w.podStore.Delete(pod))
+				w.podGone(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: pod})
+				w.settle()
+			}, held: true,
 		},
 		"somebody else than the node says that it has failed": {
 			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},

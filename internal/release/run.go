@@ -63,7 +63,7 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		// it still, may be told of that later than this package.
 		return !r.known.Listed(ref.Namespace, ref.Name)
 	}
-	state, end, err := r.usage(ctx, claim, r.departed(claim))
+	state, gone, end, err := r.usage(ctx, claim, r.departed(claim))
 	defer end()
 	if err != nil {
 		logFailure(ctx, claim, err)
@@ -73,16 +73,12 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		r.tellUsed(claim)
 		return state == Unheard
 	}
-	return r.release(ctx, claim)
+	return r.release(ctx, claim, gone)
 }
 
 // release deallocates a claim whose consumers are all gone. It returns true if that has to be
 // tried again.
-func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim) bool {
-	gone := make([]types.UID, 0, len(claim.Status.ReservedFor))
-	for _, consumer := range claim.Status.ReservedFor {
-		gone = append(gone, consumer.UID)
-	}
+func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim, gone []claimwriter.Unbound) bool {
 	left, cleared, err := r.writer.ReleaseAbandoned(claimwriter.Because(ctx, r.cause(claim.UID)), claim, gone)
 	if cleared {
 		released.Inc()
@@ -117,7 +113,7 @@ func logFailure(ctx context.Context, claim *resourceapi.ResourceClaim, err error
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim))
 	switch {
 	case ctx.Err() != nil: // The scheduler ends.
-	case errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrAllocatedElsewhere):
+	case errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrBound) || errors.Is(err, claimwriter.ErrAllocatedElsewhere):
 		logger.V(3).Info("A claim that a preemptor waits for is in use again; looking at it again", "reason", err)
 	default:
 		logger.Error(err, "Cannot release a claim that a preemptor waits for; trying again unless the resourceclaim controller is first")

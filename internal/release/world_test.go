@@ -79,13 +79,14 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 				defer w.mutex.Unlock()
 				w.observed = append(w.observed, claim)
 			},
-			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, func(), error) {
+			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, claimwriter.Unbound, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
 				if slices.Contains(w.groups, consumer.Name) {
-					return Abandoned, func() {}, nil
+					unbound, _ := claimwriter.Deleted(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: consumer.UID}})
+					return Abandoned, unbound, func() {}, nil
 				}
-				return w.group, nil, nil
+				return w.group, claimwriter.Unbound{}, nil, nil
 			},
 			func(preemptor types.UID) {
 				w.mutex.Lock()
@@ -239,7 +240,7 @@ func (w *world) leaveOut(name string) {
 	w.vanish(name)
 	w.pods = append(w.pods, ended)
 	require.NoError(w.t, w.podStore.Delete(pod))
-	w.PodChanged(pod)
+	w.podChanged(pod, true)
 	w.settle()
 }
 
@@ -248,7 +249,7 @@ func (w *world) forceDelete(name string) {
 	w.vanish(name)
 	pod := w.known.Pod("default", name)
 	require.NoError(w.t, w.podStore.Delete(pod))
-	w.PodChanged(pod)
+	w.podChanged(pod, true)
 	w.settle()
 }
 

@@ -183,7 +183,11 @@ func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	if w.free == nil {
 		return nil
 	}
-	return n.writer.RequestDeallocation(ctx, w.free, w.pod.UID, func() bool { return n.wanted(keyOf(w.pod)) == w })
+	unbound, err := n.writer.Ask(ctx, w.free.Object, claimwriter.OfPod(w.pod))
+	if err != nil {
+		return claimwriter.UnlessBound(err)
+	}
+	return n.writer.RequestDeallocation(ctx, w.free, unbound, func() bool { return n.wanted(keyOf(w.pod)) == w })
 }
 
 func sameSpec(a, b *apiversions.PodSchedulingContextSpec) bool {

@@ -10,7 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
@@ -22,7 +21,9 @@ import (
 type Writer struct {
 	// Claims returns the client for the claims of a namespace.
 	Claims func(namespace string) ClaimClient
-	locks  claimwriter.ClaimLocks
+	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
+	Ask   func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
+	locks claimwriter.ClaimLocks
 }
 
 // ClaimClient is the part of a claim client that Writer uses. Fields that v1 lacks must pass through it
@@ -56,19 +57,23 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 		case len(consumers) >= ReservedForMaxSize:
 			return false, fmt.Errorf("%w: it is reserved for %d pods (the limit)", ErrChanged, len(consumers))
 		}
-		current.Status.ReservedFor = append(consumers, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+		current.Status.ReservedFor = append(consumers, claimwriter.OfPod(pod))
 		return true, nil
 	})
 }
 
-// Unreserve removes the reservation for the pod, if there is one. It continues when ctx is cancelled, for at most
+// Unreserve removes the reservation for the pod that is not bound, if there is one. It continues when ctx is cancelled, for at most
 // claimwriter.UndoTimeout. A missing claim is no error.
-func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) error {
+func (w *Writer) Unreserve(ctx context.Context, claim *Claim, unbound claimwriter.Unbound) error {
+	pod := unbound.Consumer()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
 	defer cancel()
 	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *storedClaim) (bool, error) {
 		if !claimwriter.IsReservedFor(current.ResourceClaim, pod) {
 			return false, nil
+		}
+		if err := unbound.Holds(ctx); err != nil {
+			return false, err
 		}
 		claimwriter.RemoveConsumer(current.ResourceClaim, pod)
 		return true, nil
@@ -79,14 +84,18 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, pod types.UID) err
 	return err
 }
 
-// RequestDeallocation asks the driver to free a claim, and removes the pod's reservation. It does nothing if the
+// RequestDeallocation asks the driver to free a claim, and removes the reservation of the pod that is not bound. It does nothing if the
 // claim meanwhile has other consumers or other nodes: the pod will see that. It also does nothing if wanted is false
 // when the write's turn comes: a Reserve that begins later finds the claim unchanged.
-func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, pod types.UID, wanted func() bool) error {
+func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, unbound claimwriter.Unbound, wanted func() bool) error {
+	pod := unbound.Consumer()
 	err := w.change(ctx, claim.Object, "request its deallocation", func(current *storedClaim) (bool, error) {
 		if !wanted() || current.Status.Allocation == nil || current.fields.DeallocationRequested ||
 			!onlyFor(current.Status.ReservedFor, pod) || !current.forNodesOf(claim) {
 			return false, nil
+		}
+		if err := unbound.Holds(ctx); err != nil {
+			return false, err
 		}
 		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // Otherwise the server refuses the request.
 		current.fields.DeallocationRequested = true

@@ -13,9 +13,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
@@ -26,11 +26,12 @@ type writerFixture struct {
 	stored    *resourceapi.ResourceClaim
 	conflicts int // to come
 	writes    int
+	bound     bool // the pod that asks
 }
 
 func newWriterFixture(stored *resourceapi.ResourceClaim) *writerFixture {
 	f := &writerFixture{stored: stored}
-	f.Writer = &Writer{Claims: func(string) ClaimClient { return f }}
+	f.Writer = &Writer{Claims: func(string) ClaimClient { return f }, Ask: f.ask}
 	return f
 }
 
@@ -157,8 +158,8 @@ func TestReserveWhatIsGone(t *testing.T) {
 	replaced.UID = "another"
 	for _, f := range []*writerFixture{newWriterFixture(nil), newWriterFixture(replaced)} {
 		require.ErrorIs(t, f.Reserve(t.Context(), seen(t, "a"), builder.Pod("me")), ErrChanged)
-		require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), "uid-pod-me"))
-		require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, "a"), "uid-pod-me", always))
+		require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), notBound("me")))
+		require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, "a"), notBound("me"), always))
 		require.Zero(t, f.writes)
 	}
 }
@@ -185,10 +186,24 @@ func TestUnreserve(t *testing.T) {
 			before := claim("c", with(ofController), allocatedIn("a"), usedBy(test.before...))
 			f := newWriterFixture(before.DeepCopy())
 			f.conflicts = 1
-			require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), types.UID("uid-pod-me")))
+			require.NoError(t, f.Unreserve(t.Context(), seen(t, "a"), notBound("me")))
 			f.requireOnly(t, before, only(test.after...))
 		})
 	}
+}
+
+// ask says that the pod is not bound, unless it is.
+func (f *writerFixture) ask(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error) {
+	if f.bound {
+		return claimwriter.Unbound{}, claimwriter.ErrBound
+	}
+	return notBound(consumer.Name), nil
+}
+
+// notBound is final evidence about a pod.
+func notBound(pod string) claimwriter.Unbound {
+	unbound, _ := claimwriter.Deleted(builder.Pod(pod))
+	return unbound
 }
 
 func always() bool { return true }
@@ -211,7 +226,7 @@ func TestRequestDeallocation(t *testing.T) {
 			t.Parallel()
 			before := claim("c", with(ofController), allocatedIn("a"), usedBy(test.consumers...))
 			f := newWriterFixture(before.DeepCopy())
-			require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, test.seen), "uid-pod-me", func() bool { return !test.withdrawn }))
+			require.NoError(t, f.RequestDeallocation(t.Context(), seen(t, test.seen), notBound("me"), func() bool { return !test.withdrawn }))
 			f.requireOnly(t, before, func(c *resourceapi.ResourceClaim) {
 				if test.requested {
 					only()(c)

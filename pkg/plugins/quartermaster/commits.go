@@ -19,7 +19,6 @@ func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 		Maker:        extendedresource.Maker{Writer: pl.writer},
 		Signals:      pl.scoring,
 		AwaitDevices: pl.awaitDevices,
-		IsNeeded:     pl.isNeeded,
 		TryAgain:     pl.tryAgain,
 		Stopping:     pl.stopping,
 	}

@@ -256,7 +256,7 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 // newLeftovers returns the Remover of claims that failed attempts left behind.
 func (pl *Quartermaster) newLeftovers() *leftover.Remover {
 	return &leftover.Remover{
-		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe, IsBound: pl.isBound,
+		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe,
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
 		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)

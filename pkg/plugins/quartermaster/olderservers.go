@@ -14,7 +14,7 @@ func (pl *Quartermaster) olderServers() legacy.Scheduler {
 		Nodes:   pl.nodes,
 		Waiting: pl.waiting,
 		Waker:   pl.waker,
-		IsBound: pl.isBound,
+		Ask:     pl.writer.Ask,
 	}
 }
 

@@ -1,7 +1,6 @@
 package quartermaster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -12,7 +11,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -148,19 +146,6 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		}
 	}
 	return nil
-}
-
-// isBound asks the server whether the pod is bound to a node.
-func (pl *Quartermaster) isBound(ctx context.Context, pod *v1.Pod) (bool, error) {
-	return podclaims.IsBound(ctx, pl.handle.ClientSet(), pod)
-}
-
-// isNeeded reports whether a bound pod needs the reservation that the pod has written to the claim.
-func (pl *Quartermaster) isNeeded(ctx context.Context, pod *v1.Pod, claim *commitrunner.Claim) (bool, error) {
-	if claim.Group != nil {
-		return podclaims.IsMemberBound(ctx, pl.handle.ClientSet(), pod, claim.Object.Name)
-	}
-	return pl.isBound(ctx, pod)
 }
 
 // setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -55,7 +56,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
 			return unlessBroken(podClaim), podstatus.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
-		freed, err := pl.free(ctx, podClaim, pod, pod.UID)
+		freed, err := pl.free(ctx, podClaim, pod, claimwriter.OfPod(pod))
 		if err != nil {
 			return nil, failed(err)
 		}
@@ -99,12 +100,13 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 }
 
 // free deallocates a claim for a pod, if only the consumer may use it. It returns false, and leaves the claim alone, if
-// the claim is reserved for the consumer and the server says that the consumer is bound: the response to a binding was
-// lost, and the informer has not seen the binding yet.
-func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer types.UID) (bool, error) {
+// the claim is reserved for the consumer and the server says that it is bound.
+func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer resourceapi.ResourceClaimConsumerReference) (bool, error) {
+	var unbound claimwriter.Unbound // None is needed for a claim that is not reserved.
 	if len(podClaim.Object.Status.ReservedFor) > 0 {
-		if bound, err := pl.isNeeded(ctx, pod, &podClaim.Claim); err != nil || bound {
-			return false, err
+		var err error
+		if unbound, err = pl.writer.Ask(ctx, podClaim.Object, consumer); err != nil {
+			return false, claimwriter.UnlessBound(err)
 		}
 	}
 	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used and nobody else uses it"
@@ -112,7 +114,7 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
 	}
 	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
-	freed, err := pl.writer.Deallocate(ctx, claim, consumer)
+	freed, err := pl.writer.Deallocate(ctx, claim, unbound)
 	if err != nil {
 		return false, fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
@@ -87,7 +86,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				continue
 			}
 			done.Insert(podClaim.Object.UID)
-			deallocated, err := pl.free(ctx, podClaim, pod, pod.UID)
+			deallocated, err := pl.free(ctx, podClaim, pod, claimwriter.OfPod(pod))
 			if err != nil {
 				return freed, stuck, err
 			}
@@ -136,7 +135,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if deallocated, err := pl.free(ctx, podClaim, pod, podGroup.UID); err != nil || !deallocated {
+			if deallocated, err := pl.free(ctx, podClaim, pod, podgroup.Reference(podGroup)); err != nil || !deallocated {
 				return nil, err
 			}
 			return []string{klog.KObj(podClaim.Object).String()}, nil
@@ -148,12 +147,12 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, member) {
 			continue
 		}
-		// The response to a binding may be lost, and the informer late.
-		if bound, err := podclaims.IsMemberBound(ctx, pl.handle.ClientSet(), member, claim.Name); err != nil || bound {
-			return freed, err
+		unbound, err := pl.writer.Ask(ctx, claim, podgroup.Reference(podGroup))
+		if err != nil {
+			return freed, claimwriter.UnlessBound(err)
 		}
 		cause := claimwriter.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
-		returned, err := pl.writer.Release(claimwriter.Because(ctx, cause), claim, podGroup.UID)
+		returned, err := pl.writer.Release(claimwriter.Because(ctx, cause), claim, unbound)
 		if err != nil {
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}

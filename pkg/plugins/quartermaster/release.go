@@ -14,7 +14,7 @@ import (
 
 // startReleases starts the deallocation of claims that preemptors wait for.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
-	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Client: pl.handle.ClientSet(), Ours: pl.state.schedules}
+	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Ask: pl.writer.Ask, Ours: pl.state.schedules}
 	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage, pl.planAgain)
 	pl.planner = pl.newPlanner()
 	if err := pl.release.Follow(pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
