@@ -70,9 +70,8 @@ func (a *Attempt) step(e Event) []Action {
 		a.Claims[e.Claim].InFlight = true
 		return nil
 	case a.Phase == Planned && e.Kind == Started && len(e.Lost) > 0:
-		// No pod may use a claim that has lost: pods that share it would take turns in keeping it allocated.
-		a.mark(e.Lost)
-		return a.lose(e)
+		// No pod may reserve a claim that has lost: pods that share it would take turns in keeping it allocated.
+		return a.checked(e)
 	case a.Phase == Planned && e.Kind == Started:
 		if slices.ContainsFunc(a.Claims, func(c Claim) bool { return c.InFlight }) {
 			return a.enter(PreWriteSettle)
@@ -135,7 +134,7 @@ func (a *Attempt) written() (actions []Action) {
 // that the device is in use.
 func (a *Attempt) checked(e Event) []Action {
 	a.mark(e.Lost)
-	if e.ToOurs {
+	if e.AtOnce {
 		return a.lose(e)
 	}
 	return a.enter(Settle)

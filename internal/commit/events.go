@@ -7,9 +7,9 @@ type Event struct {
 	Claim int
 	// Lost are the claims that have to yield, because another claim holds the same devices.
 	Lost []int
-	// ToOurs is set if one of them has lost to a scheduler that takes part in the protocol. It is valid only with
-	// Checked.
-	ToOurs bool
+	// AtOnce is set if one of them has lost to a scheduler that takes part in the protocol, or if nothing comes free: then they
+	// yield without settling. It is valid only with Started and Checked.
+	AtOnce bool
 	// Broken are claims whose devices do not get ready: their allocation is useless.
 	Broken []int
 	// Cancelled is set if the attempt was ended on request.
@@ -24,8 +24,7 @@ const (
 	NoEvent EventKind = iota
 	// PutInFlight: Reserve keeps the devices planned for a claim from others.
 	PutInFlight
-	// Started: PreBind begins. Lost are claims that were allocated before and are known to have lost to a scheduler
-	// that takes part in the protocol.
+	// Started: PreBind begins. Lost are claims that were allocated before and are known to have lost.
 	Started
 	// Settled: the other schedulers had time to show their allocations.
 	Settled

@@ -33,7 +33,7 @@ func reach(t *testing.T, visit func(from Attempt, e Event, to Attempt, actions [
 		for claim := range 2 {
 			for _, list := range [][]int{nil, {claim}, {0, 1}} {
 				for _, flag := range []bool{false, true} {
-					events = append(events, Event{Kind: kind, Claim: claim, Lost: list, Broken: list, ToOurs: flag && list != nil, Cancelled: flag})
+					events = append(events, Event{Kind: kind, Claim: claim, Lost: list, Broken: list, AtOnce: flag && list != nil, Cancelled: flag})
 				}
 			}
 		}

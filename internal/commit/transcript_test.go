@@ -16,7 +16,7 @@ import (
 //	begin POD claims=(a,b) [of-group=(a)] [made=(b)]
 //	    An attempt for a pod; of-group are claims reserved for its PodGroup, made those that
 //	    are made for the pod alone.
-//	step POD EVENT... [claim=a] [lost=(a,b)] [to-ours] [broken=(a)] [cancelled]
+//	step POD EVENT... [claim=a] [lost=(a,b)] [at-once] [broken=(a)] [cancelled]
 //	    What happened; several events in a row take no more arguments.
 //	release POD CLAIM EVENT...
 //	    What happened to one claim of a failed attempt.
@@ -49,7 +49,7 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	var words []string
 	for _, arg := range d.CmdArgs {
-		if len(arg.Vals) == 0 && arg.Key != "to-ours" && arg.Key != "cancelled" {
+		if len(arg.Vals) == 0 && arg.Key != "at-once" && arg.Key != "cancelled" {
 			words = append(words, arg.Key)
 		}
 	}
@@ -86,7 +86,7 @@ func (s *story) begin(d *datadriven.TestData, pod string) {
 
 func (s *story) step(d *datadriven.TestData, pod, kind string) {
 	a := s.attempts[pod]
-	event := Event{Kind: parse[EventKind](kind, Unreserved), ToOurs: d.HasArg("to-ours"), Cancelled: d.HasArg("cancelled")}
+	event := Event{Kind: parse[EventKind](kind, Unreserved), AtOnce: d.HasArg("at-once"), Cancelled: d.HasArg("cancelled")}
 	if named := a.positions(valuesOf(d, "claim")); len(named) > 0 {
 		event.Claim = named[0]
 	}

@@ -24,8 +24,8 @@ const (
 )
 
 // start returns the event that starts the protocol. It names the claims that were allocated before this attempt and are known
-// to have lost; these yield at once: to a claim of this scheduler, or to any claim while a bound pod uses the loser, so that
-// nothing comes free. The check decides about claims that the watch has not delivered, or that cannot be judged yet.
+// to have lost; nobody reserves these again. They yield at once to a claim of this scheduler, or while a bound pod uses the
+// loser, so that nothing comes free. The check decides about claims that the watch has not delivered, or that cannot be judged yet.
 func (r *run) start(ctx context.Context) commit.Event {
 	ctx, cancel := context.WithTimeout(ctx, seeTimeout)
 	defer cancel()
@@ -36,12 +36,10 @@ func (r *run) start(ctx context.Context) commit.Event {
 	if len(known) == 0 {
 		return commit.Event{Kind: commit.Started}
 	}
-	for _, lost := range r.losing(false) {
-		if slices.Contains(known, lost.Claim) && (lost.toOurs() || r.Known.InUse(lost.Object)) {
-			r.lost = append(r.lost, lost)
-		}
-	}
-	return r.verdict(commit.Started)
+	r.lost = slices.DeleteFunc(r.losing(r.Contest.Settles()), func(lost lostClaim) bool { return !slices.Contains(known, lost.Claim) })
+	event := r.verdict(commit.Started)
+	event.AtOnce = slices.ContainsFunc(r.lost, func(lost lostClaim) bool { return lost.toOurs() || r.Known.InUse(lost.Object) })
+	return event
 }
 
 // see waits until the watch has delivered the last writes of all claims, and thus all allocations that
@@ -68,7 +66,7 @@ func (r *run) check(ctx context.Context) (commit.Event, error) {
 	}
 	r.lost = r.losing(r.Contest.Settles())
 	event := r.verdict(commit.Checked)
-	event.ToOurs = slices.ContainsFunc(r.lost, lostClaim.toOurs)
+	event.AtOnce = slices.ContainsFunc(r.lost, lostClaim.toOurs)
 	return event, nil
 }
 

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 	// look is the interval between two looks at the queue while pods are held.
 	look = 20 * time.Millisecond
 	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
-	// it is held for as long as that would take: firstPause, twice that after the next attempt, and so on, backoff at most.
-	firstPause, backoff = time.Second, 10 * time.Second
+	// it is held for as long as that would take (requeue.Pause).
+	backoff = requeue.LongestPause
 	// atOnce limits the pods of one activation: it locks the scheduling queue.
 	atOnce = 128
 	// manyNamespaces is the number of namespaces above which those without held pods are forgotten.
@@ -153,7 +155,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	own := &heldPod{pod: pod, of: t.namespace(pod.Namespace), since: now, due: now}
 	may := len(t.waiting) == 0 && t.mayLetIn(own.of, now, active)
 	if found && !t.waking[pod.UID] {
-		own.due = now.Add(pause(tries.number))
+		own.due = now.Add(requeue.Pause(tries.number))
 		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
 	}
 	if may {
@@ -167,14 +169,6 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 		t.timer = time.AfterFunc(look, t.lookAgain)
 	}
 	return Turn{now}
-}
-
-func pause(tries int) time.Duration {
-	d := firstPause
-	for i := 1; i < tries && d < backoff; i++ {
-		d *= 2
-	}
-	return min(d, backoff)
 }
 
 // Wake activates pods, which ends their back-off. They may be held until it is their turn.

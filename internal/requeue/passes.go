@@ -41,7 +41,7 @@ func (p *Pod) pass(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	rest := p.restLocked(now)
-	if rest <= 0 && now.Sub(p.started) >= initialPause || p.passes.take(p.begun, now) {
+	if rest <= 0 && now.Sub(p.started) >= FirstPause || p.passes.take(p.begun, now) {
 		return 0
 	}
 	if rest > 0 {

@@ -202,9 +202,9 @@ func (p *Pod) rest(now time.Time) time.Duration {
 // restLocked does the same as rest. The caller must hold the mutex. As in the scheduling queue, errors count by themselves.
 func (p *Pod) restLocked(now time.Time) time.Duration {
 	if p.errors > 0 {
-		return pause(p.errors) - now.Sub(p.since)
+		return Pause(p.errors) - now.Sub(p.since)
 	}
-	return pause(p.attempts) - now.Sub(p.since)
+	return Pause(p.attempts) - now.Sub(p.since)
 }
 
 // after calls the function after some time, unless a call is scheduled already. An attempt that begins

@@ -20,14 +20,6 @@ type Waker struct {
 	now      func() time.Time
 }
 
-// initialPause is the first pause after a rejection, and LongestPause the longest; the defaults of the scheduling
-// queue (podInitialBackoffSeconds and podMaxBackoffSeconds), whose settings a plugin
-// does not get to see.
-const (
-	initialPause = time.Second
-	LongestPause = 10 * time.Second
-)
-
 // wokenASecond limits the pods a second that are woken within their pause. WokenAtOnce limits those at one time, after some
 // time without any.
 const (
@@ -113,13 +105,4 @@ func (w *Waker) activateNow(p *Pod) {
 	pod := p.Latest()
 	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	p.activated(begun)
-}
-
-// pause returns the pause of a pod after so many rejections.
-func pause(rejections int) time.Duration {
-	d := initialPause
-	for i := 1; i < rejections && d < LongestPause; i++ {
-		d *= 2
-	}
-	return min(d, LongestPause)
 }

@@ -76,7 +76,7 @@ func TestWakeHerd(t *testing.T) {
 		require.Len(t, woken.names(), WokenAtOnce)
 		waker.WakeAtOnce(p)
 		require.Len(t, woken.names(), WokenAtOnce+1, "its own claim")
-		time.Sleep(initialPause - time.Millisecond)
+		time.Sleep(FirstPause - time.Millisecond)
 		synctest.Wait()
 		require.Len(t, woken.names(), WokenAtOnce+1)
 		time.Sleep(time.Millisecond)
@@ -126,7 +126,7 @@ func TestIsDue(t *testing.T) {
 		waker.WakeAfterPause(p)
 		require.True(t, p.isDue(time.Now()))
 		require.Empty(t, woken.names())
-		time.Sleep(initialPause)
+		time.Sleep(FirstPause)
 		synctest.Wait()
 		require.False(t, p.isDue(time.Now()))
 		require.Len(t, woken.names(), 1)
@@ -144,7 +144,7 @@ func TestPause(t *testing.T) {
 	for rejections, want := range map[int]time.Duration{
 		0: time.Second, 1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 1000000: 10 * time.Second,
 	} {
-		require.Equal(t, want, pause(rejections), "after %d rejections", rejections)
+		require.Equal(t, want, Pause(rejections), "after %d rejections", rejections)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestErrorsCountByThemselves(t *testing.T) {
 		require.Equal(t, LongestPause, p.rest(time.Now()))
 		p = pods.Begin(builder.Pod("p"))
 		waker.Fail(p)
-		require.Equal(t, initialPause, p.rest(time.Now()))
+		require.Equal(t, FirstPause, p.rest(time.Now()))
 		p = pods.Begin(builder.Pod("p"))
 		waker.Reject(p)
 		require.Equal(t, LongestPause, p.rest(time.Now()))

@@ -36,7 +36,7 @@ func (p *podState) pass() {
 // lose is pass for a claim that has lost.
 func (p *podState) lose(kind commit.EventKind) {
 	p.at, p.noticed = 0, false
-	p.attempt(commit.Event{Kind: kind, Lost: []int{0}, ToOurs: true})
+	p.attempt(commit.Event{Kind: kind, Lost: []int{0}, AtOnce: true})
 }
 
 // settles reports whether the pod's claim settles.
@@ -98,8 +98,12 @@ func (m *model) plan(from *state, p uint8, c choice, joins bool, emit emitter) {
 	if !joins {
 		pod.attempt(commit.Event{Kind: commit.PutInFlight})
 	}
-	if v := &s.views[m.pods[p].scheduler]; joins && m.looksBeforeJoining(p) && m.check(v, m.pods[p].claim, c) != passes && m.lostToOurs(v, m.pods[p].claim, c) {
-		pod.lose(commit.Started)
+	if joins && m.looksBeforeJoining(p) && m.knownToLose(&s, p, c) {
+		if m.settles(p) && !m.lostToOurs(&s.views[m.pods[p].scheduler], m.pods[p].claim, c) {
+			pod.attempt(commit.Event{Kind: commit.Started, Lost: []int{0}})
+		} else {
+			pod.lose(commit.Started)
+		}
 		emit(label{doPlan, p, c}, &s, "")
 		return
 	}
@@ -113,6 +117,12 @@ func (m *model) plan(from *state, p uint8, c choice, joins bool, emit emitter) {
 // looksBeforeJoining reports whether the pod's scheduler looks for conflicts of what is allocated already.
 func (m *model) looksBeforeJoining(p uint8) bool {
 	return !m.blind[m.pods[p].scheduler] && !m.flaws.has(noCheck) && !m.flaws.has(joinsUnchecked) && !m.flaws.has(joinsLost)
+}
+
+// knownToLose reports whether the pod's scheduler knows that the allocation has to yield.
+func (m *model) knownToLose(s *state, p uint8, c choice) bool {
+	v, claim := &s.views[m.pods[p].scheduler], m.pods[p].claim
+	return m.check(v, claim, c) != passes || m.settles(p) && m.foreignConflict(v, claim, c)
 }
 
 // inFlight returns the allocation of a claim that the scheduler has decided on, if any. It

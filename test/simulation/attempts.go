@@ -19,8 +19,7 @@ const (
 	// those that come at intervals and those about Events, of which client-go ends series minutes later.
 	spin = 30
 	// spinOfOne is how many there may be of one pod. Upstream tries PodGroups again after each back-off, of ten seconds at most, whether
-	// anything happens or not (AddAttemptedPodGroupIfNeeded of the scheduling queue), and what ends with an error as well. So does
-	// package conductor while a PodGroup of scheduler-plugins is missing, to tell the right reason.
+	// anything happens or not (AddAttemptedPodGroupIfNeeded of the scheduling queue), and what ends with an error as well.
 	spinOfOne = 8
 	// spinAtOnce is how many there may be of one pod in a second, whatever happens.
 	spinAtOnce = 200

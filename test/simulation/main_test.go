@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 	tellPanics()
 	metrics.Register()
 	klog.SetLogger(logr.Discard())
-	debug.SetGCPercent(1000) // Histories are short, and memory is there.
+	debug.SetGCPercent(1000)      // Histories are short, and memory is there,
+	debug.SetMemoryLimit(3 << 30) // but not for hundreds of them.
 	os.Exit(m.Run())
 }

@@ -64,6 +64,14 @@ func (s *script) joins(after time.Duration, name, claim string, priority int32) 
 	})
 }
 
+// join creates so many pods that use a claim, one after the other.
+func (s *script) join(pods int, every time.Duration, claim string) *script {
+	for i := range pods {
+		s.joins(every, fmt.Sprintf("%s-%d", claim, i), claim, 0)
+	}
+	return s
+}
+
 // foreign has a pod of the foreign scheduler run with a device, whoever has that already.
 func (s *script) foreign(after time.Duration, name, device string) *script {
 	return s.add(after, fmt.Sprintf("the foreign scheduler allocates %s to claim %s and binds a pod of that name", device, name), func(w *World) {
@@ -142,6 +150,16 @@ func TestRegressions(t *testing.T) {
 		"a pod joins a claim that has lost until the other one ends": new(script).node(2).foreign(10*time.Second, "first", "dev-0").
 			foreign(time.Second, "second", "dev-0").joins(10*time.Second, "joins", "second", 0).
 			add(time.Minute, "delete pod first", func(w *World) { w.deletePod("first") }),
+		// Seed 3100002 of an early generator: the claim was always reserved for one of them, so that nobody released it.
+		"pods share a claim that loses while they settle": new(script).node(3).foreign(10*time.Second, "early", "dev-2").
+			pod(100*time.Millisecond, "a", 2, "1", 0).foreign(200*time.Millisecond, "late", "dev-0").
+			join(100, 100*time.Millisecond, "a").add(time.Second, "claim a is to be free by now", func(w *World) {
+			claim, err := w.client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, "a", metav1.GetOptions{})
+			w.must(err)
+			if claim.Status.Allocation != nil {
+				w.fail("claim a keeps what it has lost")
+			}
+		}),
 		// Seed 30039 of an early generator: a gang waited without end for the end of pods that nobody had evicted.
 		"the server refuses to evict a pod for a gang": new(script).node(2).pod(10*time.Second, "victim", 2, "1", 0).
 			weather(10*time.Second, Weather{Refused: 1}).gang(0, "gang", 2, 100).weather(5*time.Second, Calm).

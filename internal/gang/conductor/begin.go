@@ -32,9 +32,10 @@ type Planner func(ctx context.Context, group *Group, members *Members, need int)
 // longestMemory is the time after which an attempt plans a gang again although no known event may have helped the gang.
 const longestMemory = 10 * time.Second
 
-// lookAgain is the time after which a gang whose PodGroup was not found is tried again without any event, so that the
-// reason stays right.
-const lookAgain = 10 * time.Second
+// lookAgain is the shortest time after which a gang whose PodGroup was not found is tried again without any event, so that the
+// reason stays right. An event comes when there is a PodGroup. The time grows with how long the reason has been the same, up
+// to longestTrust, and with the number of gangs that wait: perLook is the time for each.
+const lookAgain, perLook = 10 * time.Second, 100 * time.Millisecond
 
 // mostTries limits the attempts that begin with a seat and end before the pod is reserved, although no plugin rejects the
 // seat: attempts that end in errors.
@@ -74,7 +75,7 @@ func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod
 	stirred := c.answer(key)
 	group, err := c.lookup(pod, coscheduling.NameOf(pod))
 	if err != nil {
-		return nil, c.refuse(key, pod, refusal{reason: err.Error(), later: lookAgain})
+		return nil, c.refuse(key, pod, refusal{reason: err.Error(), missing: true})
 	}
 	members := c.count(pod)
 	need := group.MinMember - len(members.Assigned) - group.Succeeded

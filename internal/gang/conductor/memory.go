@@ -7,22 +7,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 // shortestPause and longestPause bound the pause of a gang after a failed attempt to plan it. longestTrust limits how long
 // a gang is not planned again because no known event may have helped it: an event may be missing. Conductor.takeTurn
 // ensures that planning in vain leaves time for other pods, however many gangs wait.
 const (
-	shortestPause = time.Second
-	longestPause  = 10 * time.Second
+	shortestPause = requeue.FirstPause
+	longestPause  = requeue.LongestPause
 	longestTrust  = time.Minute
 )
 
 // waiting is the state of a gang between two attempts to plan it.
 type waiting struct {
-	// reason is the result of the last attempt, and at its time.
-	reason string
-	at     time.Time
+	// reason is the result of the last attempt, and at its time. It has been the same since then.
+	reason    string
+	at, since time.Time
 	// tried is set if that attempt planned the gang, or if its result was clear without a plan. misfit is set if there was
 	// no room. incomplete is set if too few of its pods could be scheduled.
 	tried, misfit, incomplete bool
@@ -72,9 +73,8 @@ type refusal struct {
 	// pause is the time before which another attempt is useless, whatever happens. If tried or incomplete is set,
 	// pauseAfter determines it instead.
 	pause time.Duration
-	// later is the time after which another attempt is useful even if nothing happens; 0 stands for never, or for
-	// longestTrust if tried is set.
-	later time.Duration
+	// missing is set if there is no valid PodGroup.
+	missing bool
 	// again is set if the next attempt may have another result although nothing happens, after an error for example. The
 	// pause before it grows with each attempt in a row.
 	again bool
@@ -138,16 +138,23 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 	w := c.waitingFor(gang)
 	// The number of held pods and the reason depend on the pod that asks.
 	isNews := w.reason != r.reason && !(w.incomplete && r.incomplete)
+	if isNews {
+		w.since = time.Now()
+	}
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
 	w.verdict = Verdict{}
-	w.pause, w.later = c.pauseAfter(r), r.later
+	w.pause, w.later = c.pauseAfter(r), 0
 	if r.again {
-		w.later = backOff(w.again)
 		w.again++
 	} else {
 		w.again = 0
 	}
-	if w.later == 0 && r.tried {
+	switch {
+	case r.again:
+		w.later = requeue.Pause(w.again)
+	case r.missing:
+		w.later = max(lookAgain, min(time.Since(w.since), longestTrust), perLook*time.Duration(len(c.gangs)))
+	case r.tried:
 		w.later = longestTrust
 	}
 	c.charge(w, r)
@@ -192,8 +199,8 @@ func (c *Conductor) retry(gang, why string) {
 	w := c.waitingFor(gang)
 	w.reason = "group " + gang + ": " + why + "; all of its pods are planned again in a moment"
 	w.at, w.tried, w.misfit, w.incomplete = time.Now(), true, false, false
-	w.pause, w.later = max(c.times.Backoff, backOff(w.failures)), 0
 	w.failures++
+	w.pause, w.later = max(c.times.Backoff, requeue.Pause(w.failures)), 0
 	w.took = 0 // There was room: that is not planning in vain.
 	c.stir(gang, w)
 }

@@ -37,14 +37,6 @@ func TestNobodyTriesPods(t *testing.T) {
 	})
 }
 
-// TestBackOff: the pause is limited, for any number of failures.
-func TestBackOff(t *testing.T) {
-	t.Parallel()
-	for times, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second, 4: longestPause, 35: longestPause, 64: longestPause, 1 << 40: longestPause} {
-		require.Equal(t, want, backOff(times), "%d times", times)
-	}
-}
-
 // TestShareOfPlanning: however many gangs wait that do not fit, and whatever happens, planning them takes a tenth of the
 // time. Gangs of another namespace wait for only one of them.
 func TestShareOfPlanning(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 // sleep schedules the next attempt of a gang: after its pause if it was stirred since, otherwise later. The caller must
@@ -16,15 +18,6 @@ func (c *Conductor) sleep(gang string, w *waiting) {
 	case w.later > 0:
 		c.wakeAt(gang, w, w.at.Add(max(w.pause, w.later)))
 	}
-}
-
-// backOff returns a pause that doubles each time, up to longestPause, for any number of times.
-func backOff(times int) time.Duration {
-	pause := shortestPause
-	for ; times > 0 && pause < longestPause; times-- {
-		pause *= 2
-	}
-	return min(pause, longestPause)
 }
 
 // wakeAt retries a gang at the given time, unless that is scheduled for an earlier time. The caller must hold the mutex.
@@ -81,7 +74,7 @@ func (c *Conductor) wake(gang string) {
 	case len(pods) == 0:
 		c.drop(gang, w)
 	case w.calls > 0:
-		c.wakeAt(gang, w, time.Now().Add(backOff(calls)))
+		c.wakeAt(gang, w, time.Now().Add(requeue.Pause(w.calls)))
 	}
 }
 
