@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strictjson "sigs.k8s.io/json"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // ErrUnknownFields reports fields that the object's version does not have. The object has all other fields.
@@ -80,7 +80,7 @@ func converting[T, O any](data []byte) (*T, error) {
 // strictly decodes an object; for unknown fields, it returns the object and an ErrUnknownFields.
 func strictly[T any](data []byte) (*T, error) {
 	one := new(T)
-	if err := amount.CheckJSON(data, reflect.TypeFor[T](), amount.IsEndless); err != nil {
+	if err := quantity.CheckJSON(data, reflect.TypeFor[T](), quantity.IsEndless); err != nil {
 		return nil, fmt.Errorf("read it: %w", err)
 	}
 	unknown, err := strictjson.UnmarshalStrict(data, one)

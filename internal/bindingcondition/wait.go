@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Cluster reads the pods and claims of a wait, from memory only.
@@ -196,7 +196,7 @@ func (w *wait) refresh(i int) error {
 		return nil
 	case latest == nil || latest.UID != confirmed.UID:
 		problem = "it was deleted"
-	case !amount.DeepEqual(latest.Status.Allocation, confirmed.Status.Allocation):
+	case !quantity.DeepEqual(latest.Status.Allocation, confirmed.Status.Allocation):
 		problem = "its allocation was removed"
 	case !w.Cluster.Reserved(latest, w.pod):
 		problem = "it is not reserved for the pod any more"

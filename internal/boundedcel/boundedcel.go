@@ -20,7 +20,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 const (
@@ -62,11 +62,11 @@ func (c *quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if !is {
 		return types.MaybeNoSuchOverloadErr(arg)
 	}
-	parsed, err := amount.Parse(text)
+	parsed, err := quantity.Parse(text)
 	switch {
-	case errors.Is(err, amount.ErrEndless):
+	case errors.Is(err, quantity.ErrEndless):
 		return types.NewErrWithNodeID(c.ID(), "%s(%.80q): quantities here have at most %d digits before and behind the point; write another one",
-			c.Function(), text, amount.MostWritten)
+			c.Function(), text, quantity.MostWritten)
 	case c.Function() == isQuantity:
 		return types.Bool(err == nil)
 	case err != nil:
@@ -107,14 +107,14 @@ func planned(compiled *dracel.CompilationResult) (cel.Program, error) {
 func Capacities(capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
 	countable := true
 	for _, capacity := range capacities {
-		countable = countable && amount.Countable(capacity.Value)
+		countable = countable && quantity.Countable(capacity.Value)
 	}
 	if countable {
 		return capacities
 	}
 	copied := make(map[resourceapi.QualifiedName]resourceapi.DeviceCapacity, len(capacities))
 	for name, capacity := range capacities {
-		capacity.Value = amount.Bounded(capacity.Value)
+		capacity.Value = quantity.Bounded(capacity.Value)
 		copied[name] = capacity
 	}
 	return copied

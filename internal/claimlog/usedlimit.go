@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -169,7 +169,7 @@ func (x *index) capacities(device *inventory.Device, by *use, of *share) []*used
 // consumes reports whether the share consumes a capacity.
 func (s *share) consumes(capacity resourceapi.QualifiedName) bool {
 	return slices.ContainsFunc(s.consumed, func(own consumption) bool {
-		return own.capacity == capacity && own.amount != (amount.Amount{})
+		return own.capacity == capacity && own.amount != (quantity.Amount{})
 	})
 }
 

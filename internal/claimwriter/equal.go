@@ -6,7 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // SameAllocation reports whether two allocations mean the same, so that one that was sent to the
@@ -16,7 +16,7 @@ func SameAllocation(a, b *resourceapi.AllocationResult) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return amount.DeepEqual(canonical(a), canonical(b))
+	return quantity.DeepEqual(canonical(a), canonical(b))
 }
 
 // canonical returns a copy of the allocation in comparable form.

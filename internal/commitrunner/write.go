@@ -8,9 +8,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -83,7 +83,7 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 		return seen
 	}
 	written := claim.Plan() != nil && claimwriter.SameAllocation(latest.Status.Allocation, claim.Plan())
-	if !written && !amount.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
+	if !written && !quantity.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
 		return seen
 	}
 	return latest

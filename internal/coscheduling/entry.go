@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // An entry is a PodGroup as the informer stores it: a group, or an error if the Go type cannot hold it. A client for
@@ -54,8 +54,8 @@ func checkQuantities(object map[string]any) error {
 	}
 	resources, _ := least.(map[string]any)
 	for name, value := range resources {
-		if text, is := value.(string); is && amount.IsEndless(strings.TrimSpace(text)) {
-			return fmt.Errorf("minResources of %s: %w", name, amount.ErrEndless)
+		if text, is := value.(string); is && quantity.IsEndless(strings.TrimSpace(text)) {
+			return fmt.Errorf("minResources of %s: %w", name, quantity.ErrEndless)
 		}
 	}
 	return nil

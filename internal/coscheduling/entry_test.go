@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // TestEndlessMinResources: no API server parses the quantities of a custom resource. A quantity that takes too long to
@@ -20,7 +20,7 @@ func TestEndlessMinResources(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, stored.(*entry).group)
 		require.Equal(t, "g", stored.(*entry).GetName())
-		require.ErrorIs(t, stored.(*entry).err, amount.ErrEndless)
+		require.ErrorIs(t, stored.(*entry).err, quantity.ErrEndless)
 	}
 	stored, err := toEntry(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "g"}, "spec": map[string]any{"minResources": map[string]any{"cpu": "1e3", "memory": int64(5)}},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -123,10 +123,10 @@ type Room struct {
 	// Left is negative if more is used than is published.
 	Left resource.Quantity `json:"left"`
 
-	published, left amount.Amount
+	published, left quantity.Amount
 }
 
-func newRoom(kind, set, name string, published, left amount.Amount, format resource.Format) Room {
+func newRoom(kind, set, name string, published, left quantity.Amount, format resource.Format) Room {
 	return Room{kind, set, name, published.Quantity(format), left.Quantity(format), published, left}
 }
 
@@ -302,15 +302,15 @@ func capacities(device *inventory.Device, use ledger.DeviceUsage) []Room {
 	var rooms []Room
 	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 		value := device.Capacity[name].Value
-		published := amount.Of(value)
+		published := quantity.Of(value)
 		left := published
 		for i := range use.Shares {
 			if consumed, found := use.Shares[i].Consumed[name]; found {
-				left = left.Minus(amount.Of(consumed))
+				left = left.Minus(quantity.Of(consumed))
 			}
 		}
 		if len(use.Holders) > 0 {
-			left = amount.Amount{}
+			left = quantity.Amount{}
 		}
 		rooms = append(rooms, newRoom(CapacityRoom, "", string(name), published, left, value.Format))
 	}
@@ -333,7 +333,7 @@ func counters(pool *inventory.NodePool, usage *ledger.PoolUsage, position int) [
 	return rooms
 }
 
-func counterRoom(pool *inventory.NodePool, left []amount.Amount, number int) Room {
+func counterRoom(pool *inventory.NodePool, left []quantity.Amount, number int) Room {
 	c := pool.Counters
 	return newRoom(CounterRoom, c.SetOf(number), c.Names[number], c.Published[number], left[number], c.Formats[number])
 }

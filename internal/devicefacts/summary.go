@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -196,7 +196,7 @@ func (s *summing) add(pool *inventory.NodePool, node string) {
 }
 
 // addPartitions adds a unit for each counter set, at the place of the first device that draws from it.
-func (s *summing) addPartitions(pool *inventory.NodePool, states []State, left []amount.Amount, node string) {
+func (s *summing) addPartitions(pool *inventory.NodePool, states []State, left []quantity.Amount, node string) {
 	for set, name := range pool.Counters.Sets {
 		drawing := pool.Drawing(set)
 		if len(drawing) == 0 {

@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -123,7 +123,7 @@ func usedUp(a *around) string {
 		for _, name := range slices.Sorted(maps.Keys(quota.Status.Hard)) {
 			hard, used := quota.Status.Hard[name], quota.Status.Used[name]
 			ofClaims := strings.Contains(string(name), "resourceclaims") || strings.Contains(string(name), ".deviceclass."+resourceapi.GroupName)
-			if ofClaims && amount.Compare(used, hard) >= 0 {
+			if ofClaims && quantity.Compare(used, hard) >= 0 {
 				texts = append(texts, fmt.Sprintf("ResourceQuota %s is used up: %s of %s %s", quota.Name, used.String(), hard.String(), name))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -216,7 +216,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 
 // asksForSame reports whether an existing claim has the same spec as the wanted one.
 func asksForSame(existing, wanted *resourceapi.ResourceClaim) bool {
-	return wanted != nil && amount.DeepEqual(&existing.Spec, &wanted.Spec)
+	return wanted != nil && quantity.DeepEqual(&existing.Spec, &wanted.Spec)
 }
 
 // Choose selects the variant of a node. It fails if VariantOn was not called for the node.

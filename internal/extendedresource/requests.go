@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Requests maps the extended resources of a pod's containers to requests of one claim.

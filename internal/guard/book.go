@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -40,7 +40,7 @@ type Request struct {
 
 // Allocates reports whether the change gives the claim new devices. Only such requests need a decision.
 func (r *Request) Allocates() bool {
-	return r.After != nil && !amount.DeepEqual(r.Before, r.After)
+	return r.After != nil && !quantity.DeepEqual(r.Before, r.After)
 }
 
 // Kind is the kind of an Answer.

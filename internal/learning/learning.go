@@ -13,10 +13,10 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
@@ -52,7 +52,7 @@ func (l *Learner) isNodeSized(takes noderoom.Room) bool {
 	nodes, err := l.Nodes.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(nodes, func(node *v1.Node) bool {
 		most := node.Status.Allocatable
-		return noderoom.Room{MilliCPU: amount.MilliValue(*most.Cpu()), Memory: amount.Value(*most.Memory()), Pods: 1}.Holds(takes)
+		return noderoom.Room{MilliCPU: quantity.MilliValue(*most.Cpu()), Memory: quantity.Value(*most.Memory()), Pods: 1}.Holds(takes)
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -32,7 +32,7 @@ func (r Room) Holds(pod Room) bool {
 // Of returns the room that a pod takes of its node.
 func Of(pod *v1.Pod) Room {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
-	return Room{MilliCPU: amount.MilliValue(*requests.Cpu()), Memory: amount.Value(*requests.Memory()), Pods: 1}
+	return Room{MilliCPU: quantity.MilliValue(*requests.Cpu()), Memory: quantity.Value(*requests.Memory()), Pods: 1}
 }
 
 // Mebibytes returns the memory in MiB, rounded up.

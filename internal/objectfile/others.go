@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strictjson "sigs.k8s.io/json"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Other is an object of an unknown kind, which apparently makes no pods of its own.
@@ -177,7 +177,7 @@ func inPart[T any](data []byte, path string) (*T, error) {
 // strictly decodes like a strict API server: field names are case-sensitive, unique and known. It refuses quantities
 // with endless digits before they are parsed.
 func strictly(data []byte, into any) error {
-	if err := amount.CheckJSON(data, reflect.TypeOf(into).Elem(), amount.IsEndless); err != nil {
+	if err := quantity.CheckJSON(data, reflect.TypeOf(into).Elem(), quantity.IsEndless); err != nil {
 		return fmt.Errorf("read it: %w", err)
 	}
 	unknown, err := strictjson.UnmarshalStrict(data, into)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // FollowClaims wakes the pods that a change of a claim that they use may help. It wakes them directly
@@ -134,8 +134,8 @@ func (e *Events) matters(event claimEvent) bool {
 	before, after := event.before.Status, event.after.Status
 	before.ReservedFor, after.ReservedFor = nil, nil
 	if !hub.SameAlphaClaim(event.before, event.after) ||
-		!amount.DeepEqual(&before, &after) ||
-		!amount.DeepEqual(&event.before.Spec, &event.after.Spec) ||
+		!quantity.DeepEqual(&before, &after) ||
+		!quantity.DeepEqual(&event.before.Spec, &event.after.Spec) ||
 		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -49,7 +49,7 @@ func (e *Events) SliceHappened(oldObj, newObj any) {
 	if e.Pods.Empty() {
 		return // Slices are large to compare.
 	}
-	if before == nil || after == nil || !amount.DeepEqual(&before.Spec, &after.Spec) {
+	if before == nil || after == nil || !quantity.DeepEqual(&before.Spec, &after.Spec) {
 		e.wakeForSlices(pools)
 	}
 }
@@ -62,7 +62,7 @@ func (e *Events) RuleHappened(oldObj, newObj any) {
 			e.State.RefreshTaintRule(rule.Name)
 		}
 	}
-	if before == nil || after == nil || !amount.DeepEqual(&before.Spec, &after.Spec) {
+	if before == nil || after == nil || !quantity.DeepEqual(&before.Spec, &after.Spec) {
 		e.WakeForDevices(devicesOfRule(before))
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // attributeMap has the attributes of a device.
@@ -89,8 +89,8 @@ func textLike(text, other *string) *string {
 
 func sameCapacity(a, b map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) bool {
 	return maps.EqualFunc(a, b, func(x, y resourceapi.DeviceCapacity) bool {
-		return amount.Equal(x.Value, y.Value) && x.Value.Format == y.Value.Format && (x.RequestPolicy == nil && y.RequestPolicy == nil ||
-			amount.DeepEqual(x.RequestPolicy, y.RequestPolicy))
+		return quantity.Equal(x.Value, y.Value) && x.Value.Format == y.Value.Format && (x.RequestPolicy == nil && y.RequestPolicy == nil ||
+			quantity.DeepEqual(x.RequestPolicy, y.RequestPolicy))
 	})
 }
 

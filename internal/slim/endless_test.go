@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // TestEndlessCapacity: a driver publishes a device with an astronomical capacity next to an ordinary one. The

@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -65,7 +65,7 @@ func newMover(s *whatif.Snapshot, pod *v1.Pod, limit int) *mover {
 		for _, pool := range s.PoolsOn(node) {
 			m.seen[pool.ID]++
 		}
-		m.room[node.Name] = int(amount.Value(*node.Status.Allocatable.Pods()))
+		m.room[node.Name] = int(quantity.Value(*node.Status.Allocatable.Pods()))
 	}
 	var anew []*resourceapi.ResourceClaimTemplate
 	for _, other := range s.Pods() {

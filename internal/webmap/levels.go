@@ -6,7 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -117,10 +117,10 @@ func level(device *inventory.Device, shares []ledger.Share) int {
 		taken := 0.0
 		for i := range shares {
 			if consumed, ok := shares[i].Consumed[name]; ok {
-				taken += amount.Of(consumed).Float()
+				taken += quantity.Of(consumed).Float()
 			}
 		}
-		if published := amount.Of(capacity.Value).Float(); published > 0 {
+		if published := quantity.Of(capacity.Value).Float(); published > 0 {
 			most = max(most, percent(taken, published))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -73,7 +73,7 @@ func object(raw json.RawMessage, more *whatif.Objects) (*v1.Pod, error) {
 	if into != pod && kind.APIVersion != resourceapi.SchemeGroupVersion.String() {
 		return nil, fmt.Errorf("%s is of %q; only %s is understood here", kind.Kind, kind.APIVersion, resourceapi.SchemeGroupVersion)
 	}
-	if err := amount.CheckJSON(raw, reflect.TypeOf(into), amount.IsEndless); err != nil {
+	if err := quantity.CheckJSON(raw, reflect.TypeOf(into), quantity.IsEndless); err != nil {
 		return nil, fmt.Errorf("%s in the manifest: %w", kind.Kind, err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
@@ -150,7 +150,7 @@ func (c *contents) hashOf(driver string, devices []resourceapi.Device) uint64 {
 			sum += mix(maphash.String(c.seed, string(name)), c.hashOfAttribute(&attribute))
 		}
 		for name, capacity := range device.Capacity {
-			sum += mix(maphash.String(c.seed, string(name)), uint64(amount.Value(capacity.Value)))
+			sum += mix(maphash.String(c.seed, string(name)), uint64(quantity.Value(capacity.Value)))
 		}
 		hash = mix(hash, sum)
 	}

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Counters holds the counters of all counter sets of a pool (KEP-4815). They are numbered, and
@@ -19,7 +19,7 @@ type Counters struct {
 	Sets []string
 	// Names and Published are indexed by the number of the counter.
 	Names     []string
-	Published []amount.Amount
+	Published []quantity.Amount
 	// Formats holds the format in which the driver writes each quantity, by number.
 	Formats []resource.Format
 
@@ -39,12 +39,12 @@ type Draw struct {
 
 type relativeAmount struct {
 	counter int // number of the counter less that of the set's first counter
-	amount  amount.Amount
+	amount  quantity.Amount
 }
 
 // All yields the numbers of the counters and the amount consumed of each.
-func (d Draw) All() func(func(int, amount.Amount) bool) {
-	return func(yield func(int, amount.Amount) bool) {
+func (d Draw) All() func(func(int, quantity.Amount) bool) {
+	return func(yield func(int, quantity.Amount) bool) {
 		for _, a := range d.amounts {
 			if !yield(d.first+a.counter, a.amount) {
 				return
@@ -54,7 +54,7 @@ func (d Draw) All() func(func(int, amount.Amount) bool) {
 }
 
 // CoveredBy reports whether enough is left, by number of the counter.
-func (d Draw) CoveredBy(left []amount.Amount) bool {
+func (d Draw) CoveredBy(left []quantity.Amount) bool {
 	own := left[d.first:]
 	for i := range d.amounts {
 		if !own[d.amounts[i].counter].Covers(d.amounts[i].amount) {
@@ -65,7 +65,7 @@ func (d Draw) CoveredBy(left []amount.Amount) bool {
 }
 
 // TakeFrom subtracts the consumed amounts from those left.
-func (d Draw) TakeFrom(left []amount.Amount) {
+func (d Draw) TakeFrom(left []quantity.Amount) {
 	own := left[d.first:]
 	for i := range d.amounts {
 		n := d.amounts[i].counter
@@ -74,7 +74,7 @@ func (d Draw) TakeFrom(left []amount.Amount) {
 }
 
 // ReturnTo undoes TakeFrom.
-func (d Draw) ReturnTo(left []amount.Amount) {
+func (d Draw) ReturnTo(left []quantity.Amount) {
 	own := left[d.first:]
 	for i := range d.amounts {
 		n := d.amounts[i].counter
@@ -154,7 +154,7 @@ func newCounters(list []*Slice, devices []Device) (*Counters, error) {
 		for _, name := range slices.Sorted(maps.Keys(sets[set].Counters)) {
 			value := sets[set].Counters[name].Value
 			c.Names = append(c.Names, name)
-			c.Published = append(c.Published, amount.Of(value))
+			c.Published = append(c.Published, quantity.Of(value))
 			c.Formats = append(c.Formats, value.Format)
 		}
 	}
@@ -209,7 +209,7 @@ func (c *Counters) newDraw(device *Device, consumption *resourceapi.DeviceCounte
 			return Draw{}, fmt.Errorf("device %s consumes counter %s which counter set %s does not define",
 				device.Name, name, consumption.CounterSet)
 		}
-		amounts = append(amounts, relativeAmount{number, amount.Of(consumption.Counters[name].Value)})
+		amounts = append(amounts, relativeAmount{number, quantity.Of(consumption.Counters[name].Value)})
 	}
 	return Draw{Set: set, first: first, amounts: shared(amounts, known)}, nil
 }

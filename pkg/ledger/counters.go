@@ -3,15 +3,15 @@ package ledger
 import (
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Remaining holds the amounts that are left of a pool's counters (KEP-4815). It is immutable.
 type Remaining struct {
 	// Amounts holds the amount left of each counter, by its number (see inventory.Counters).
-	Amounts []amount.Amount
+	Amounts []quantity.Amount
 	// Overdrawn is true if any counter is negative: a driver published less than was already in
 	// use. Until that is resolved, no device that consumes counters can be allocated from the pool.
 	Overdrawn bool
@@ -63,7 +63,7 @@ func (u *PoolUsage) remainingOf(pool *inventory.NodePool) *Remaining {
 	return remaining
 }
 
-func negatives(a amount.Amount) int {
+func negatives(a quantity.Amount) int {
 	if a.IsNegative() {
 		return 1
 	}
@@ -109,7 +109,7 @@ func all[T any](list []T, holds func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(t T) bool { return !holds(t) })
 }
 
-func take(left []amount.Amount, draws []inventory.Draw) {
+func take(left []quantity.Amount, draws []inventory.Draw) {
 	for _, draw := range draws {
 		draw.TakeFrom(left)
 	}

@@ -7,7 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -99,7 +99,7 @@ func consumesTheSame(slice *inventory.Slice, at int, device *resourceapi.Device)
 	if at >= len(devices) || devices[at].Name != device.Name {
 		at = slices.IndexFunc(devices, func(d resourceapi.Device) bool { return d.Name == device.Name })
 	}
-	return at >= 0 && amount.DeepEqual(devices[at].ConsumesCounters, device.ConsumesCounters)
+	return at >= 0 && quantity.DeepEqual(devices[at].ConsumesCounters, device.ConsumesCounters)
 }
 
 // and returns the maximum of both for each counter, with the compatibility groups of both.
@@ -119,7 +119,7 @@ func (d *drawn) and(consumptions []resourceapi.DeviceCounterConsumption) *drawn 
 		}
 		counters := maps.Clone(most[at].Counters)
 		for name, counter := range consumptions[i].Counters {
-			if before, found := counters[name]; !found || amount.Compare(counter.Value, before.Value) > 0 {
+			if before, found := counters[name]; !found || quantity.Compare(counter.Value, before.Value) > 0 {
 				counters[name] = counter
 			}
 		}
@@ -209,14 +209,14 @@ func (u *PoolUsage) takeFormer(pool *inventory.NodePool, remaining *Remaining) {
 
 // takeMore subtracts a device's consumption of the counters that the pool has, less the amounts in
 // taken.
-func takeMore(left []amount.Amount, counters *inventory.Counters, consumptions []resourceapi.DeviceCounterConsumption, taken []inventory.Draw) {
+func takeMore(left []quantity.Amount, counters *inventory.Counters, consumptions []resourceapi.DeviceCounterConsumption, taken []inventory.Draw) {
 	for i := range consumptions {
 		for name, counter := range consumptions[i].Counters {
 			number, found := counters.Number(consumptions[i].CounterSet, name)
 			if !found {
 				continue // Nothing can be allocated from a counter that is not published.
 			}
-			more := amount.Of(counter.Value).Minus(drawnOf(taken, number))
+			more := quantity.Of(counter.Value).Minus(drawnOf(taken, number))
 			if !more.IsNegative() {
 				left[number] = left[number].Minus(more)
 			}
@@ -225,7 +225,7 @@ func takeMore(left []amount.Amount, counters *inventory.Counters, consumptions [
 }
 
 // drawnOf returns the amount of a counter that draws consume.
-func drawnOf(draws []inventory.Draw, counter int) amount.Amount {
+func drawnOf(draws []inventory.Draw, counter int) quantity.Amount {
 	for _, draw := range draws {
 		for number, drawn := range draw.All() {
 			if number == counter {
@@ -233,5 +233,5 @@ func drawnOf(draws []inventory.Draw, counter int) amount.Amount {
 			}
 		}
 	}
-	return amount.Amount{}
+	return quantity.Amount{}
 }

@@ -5,7 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -34,20 +34,20 @@ type Limit struct {
 // Need is the demand of a device or a share on a limit.
 type Need struct {
 	// Amount is used for counters and capacities.
-	Amount amount.Amount
+	Amount quantity.Amount
 	// CompatibilityGroups holds those of the device.
 	CompatibilityGroups []string
 }
 
 // IsNothing reports whether the need is always met, whatever others take.
 func (l Limit) IsNothing(n Need) bool {
-	return l.Kind != CompatibilityLimit && n.Amount == (amount.Amount{})
+	return l.Kind != CompatibilityLimit && n.Amount == (quantity.Amount{})
 }
 
 // Room is the part of a limit that is left. Copies are independent of each other.
 type Room struct {
 	Limit
-	left     amount.Amount
+	left     quantity.Amount
 	together inventory.CompatibilityGroups
 }
 
@@ -120,5 +120,5 @@ func CapacityOf(device *inventory.Device, name resourceapi.QualifiedName) (Room,
 		return Room{}, false
 	}
 	limit := Limit{Kind: CapacityLimit, device: device.Name, capacity: name}
-	return Room{Limit: limit, left: amount.Of(capacity.Value)}, true
+	return Room{Limit: limit, left: quantity.Of(capacity.Value)}, true
 }

@@ -5,7 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -167,12 +167,12 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 			room = &published
 			for _, share := range j.usage.Device(result.Device).Shares {
 				if consumed, found := share.Consumed[name]; found {
-					room.Take(Need{Amount: amount.Of(consumed)})
+					room.Take(Need{Amount: quantity.Of(consumed)})
 				}
 			}
 			j.rooms[published.Limit] = room
 		}
-		if !room.Take(Need{Amount: amount.Of(consumed)}) {
+		if !room.Take(Need{Amount: quantity.Of(consumed)}) {
 			return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: result.Device, Resource: "capacity " + string(name)}
 		}
 	}

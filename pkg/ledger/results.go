@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -75,5 +75,5 @@ func sameUse(a, b *resourceapi.AllocationResult) bool {
 
 // sameConsumption reports whether two results consume the same amount of each capacity.
 func sameConsumption(x, y *resourceapi.DeviceRequestAllocationResult) bool {
-	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || amount.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
+	return len(x.ConsumedCapacity)+len(y.ConsumedCapacity) == 0 || quantity.DeepEqual(x.ConsumedCapacity, y.ConsumedCapacity)
 }

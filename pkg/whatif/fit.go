@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -108,7 +108,7 @@ func Alike(a, b *v1.Pod) bool {
 		}
 	}
 	return a.Namespace == b.Namespace && len(a.Status.ResourceClaimStatuses)+len(b.Status.ResourceClaimStatuses) == 0 &&
-		amount.DeepEqual(a.Spec, b.Spec)
+		quantity.DeepEqual(a.Spec, b.Spec)
 }
 
 // Doubt makes an answer uncertain for reasons that the snapshot does not know.

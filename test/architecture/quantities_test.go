@@ -30,9 +30,9 @@ var calculates = []string{"Add", "AsApproximateFloat64", "AsDec", "AsFloat64Slow
 
 // mayCalculate has the packages that may calculate with quantities as they are: the one that makes it safe, and those
 // whose quantities are not a tenant's.
-var mayCalculate = []string{"internal/amount", "internal/builder", "internal/playground", "test"}
+var mayCalculate = []string{"internal/quantity", "internal/builder", "internal/playground", "test"}
 
-// TestQuantitiesAreSafe: nobody calculates with a quantity of a user but by internal/amount. One that has a billion digits
+// TestQuantitiesAreSafe: nobody calculates with a quantity of a user but by internal/quantity. One that has a billion digits
 // would stop whatever waits for the result.
 func TestQuantitiesAreSafe(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestQuantitiesAreSafe(t *testing.T) {
 // TestQuantitiesThatAreNotSafe: the check sees each form that it forbids, and nothing else.
 func TestQuantitiesThatAreNotSafe(t *testing.T) {
 	t.Parallel()
-	checker := newQuantityChecker(t, "./internal/amount", "./internal/claimwriter")
+	checker := newQuantityChecker(t, "./internal/quantity", "./internal/claimwriter")
 	const head = "package p\nimport (\n\"reflect\"\nv1 \"k8s.io/api/core/v1\"\n\"k8s.io/apimachinery/pkg/api/equality\"\n\"k8s.io/apimachinery/pkg/api/resource\"\n)\n" +
 		"var _ = reflect.DeepEqual\nvar _ = equality.Semantic\nvar _ resource.Quantity\nvar _ v1.Pod\n"
 	for text, bad := range map[string]bool{
@@ -154,7 +154,7 @@ func (c *quantityChecker) check(t *testing.T, path string, sources ...source) (f
 	_, err := (&types.Config{Importer: c.importer}).Check(path, c.files, files, info)
 	require.NoError(t, err)
 	say := func(at token.Pos, what string) {
-		found = append(found, fmt.Sprintf("%s: %s; internal/amount has what takes a bounded time", c.files.Position(at), what))
+		found = append(found, fmt.Sprintf("%s: %s; internal/quantity has what takes a bounded time", c.files.Position(at), what))
 	}
 	constant := make(map[*ast.Ident]bool) // functions whose only argument is a constant
 	for _, file := range files {

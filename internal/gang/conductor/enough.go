@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // exist returns an error unless a gang has enough pods, whether they can be scheduled or not.

@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -111,7 +111,7 @@ func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
 // wantsTheSame reports whether two versions of a PodGroup have the same requirements. The number of pods that have
 // succeeded does not count.
 func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
-	return before != nil && after != nil && before.UID == after.UID && amount.DeepEqual(before.Spec, after.Spec) &&
+	return before != nil && after != nil && before.UID == after.UID && quantity.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
 		before.Annotations[domain.PreferredAnnotation] == after.Annotations[domain.PreferredAnnotation]
 }

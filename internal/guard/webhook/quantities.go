@@ -4,8 +4,8 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // resource.Quantity takes hours to parse the quantity 1e-999999999, and cannot be interrupted. An API server would
@@ -23,7 +23,7 @@ func checkQuantities(version apiversions.Version, data []byte) error {
 	if !suspicious.Match(data) {
 		return nil
 	}
-	if err := amount.CheckJSON(data, apiversions.ClaimType(version), amount.TakesLong); errors.Is(err, amount.ErrEndless) {
+	if err := quantity.CheckJSON(data, apiversions.ClaimType(version), quantity.TakesLong); errors.Is(err, quantity.ErrEndless) {
 		return err
 	}
 	return nil

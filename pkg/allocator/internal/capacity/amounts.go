@@ -4,7 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -30,9 +30,9 @@ func (a Amounts) Fit(device *inventory.Device, taken ...Amounts) bool {
 	for name, capacity := range device.Capacity {
 		sum := a[name]
 		for _, t := range taken {
-			sum = amount.Sum(sum, t[name])
+			sum = quantity.Sum(sum, t[name])
 		}
-		if amount.Compare(sum, capacity.Value) > 0 {
+		if quantity.Compare(sum, capacity.Value) > 0 {
 			return false
 		}
 	}
@@ -42,13 +42,13 @@ func (a Amounts) Fit(device *inventory.Device, taken ...Amounts) bool {
 // Add adds amounts in place.
 func (a Amounts) Add(more map[resourceapi.QualifiedName]resource.Quantity) {
 	for name, added := range more {
-		a[name] = amount.Sum(a[name], added)
+		a[name] = quantity.Sum(a[name], added)
 	}
 }
 
 // Subtract reverses Add.
 func (a Amounts) Subtract(less map[resourceapi.QualifiedName]resource.Quantity) {
 	for name, taken := range less {
-		a[name] = amount.Difference(a[name], taken)
+		a[name] = quantity.Difference(a[name], taken)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Consumption is the amount that one allocation of a device consumes of its capacities (KEP-5075).

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -79,8 +79,8 @@ func (c *counterSets) sorted() []report.CounterSet {
 
 // part returns the fraction that is left of the needed amount.
 func part(c *report.DrainedCounter) float64 {
-	if needed := amount.Float(c.Needed); needed > 0 {
-		return amount.Float(c.Left) / needed
+	if needed := quantity.Float(c.Needed); needed > 0 {
+		return quantity.Float(c.Left) / needed
 	}
 	return -1 // Overdrawn, the worst case.
 }

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -35,7 +35,7 @@ func (s *shortfall) counter() string {
 
 // by returns the missing amount.
 func (s *shortfall) by() resource.Quantity {
-	return amount.Difference(s.needed, s.left)
+	return quantity.Difference(s.needed, s.left)
 }
 
 // drawsNothing reports whether counters do not matter for a device: it draws on none, or it has shares in
@@ -67,7 +67,7 @@ func (in *inspection) shortCounters(device int) []shortfall {
 		for set := range counters.Sets {
 			for number, end := counters.Range(set); number < end; number++ {
 				if left.Amounts[number].IsNegative() {
-					list = append(list, in.shortfall(set, number, amount.Amount{}))
+					list = append(list, in.shortfall(set, number, quantity.Amount{}))
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func (in *inspection) shortCounters(device int) []shortfall {
 }
 
 // shortfall returns the shortfall of a counter, given by its number.
-func (in *inspection) shortfall(set, number int, needed amount.Amount) shortfall {
+func (in *inspection) shortfall(set, number int, needed quantity.Amount) shortfall {
 	counters := in.pool.Counters
 	return shortfall{counters.Sets[set] + "/" + counters.Names[number],
 		needed.Quantity(counters.Formats[number]), in.left(number), in.there(number)}
@@ -146,7 +146,7 @@ func (c *contention) add(in *inspection, device int) {
 				(*c)[counter] = known
 			}
 			known.Devices++
-			known.Needed = amount.Sum(known.Needed, needed.Quantity(counters.Formats[number]))
+			known.Needed = quantity.Sum(known.Needed, needed.Quantity(counters.Formats[number]))
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (c *contention) add(in *inspection, device int) {
 func (c *contention) sorted() []report.Contention {
 	var list []report.Contention
 	for _, one := range *c {
-		if amount.Compare(one.Needed, one.Left) > 0 {
+		if quantity.Compare(one.Needed, one.Left) > 0 {
 			list = append(list, *one)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
@@ -159,8 +159,8 @@ func (in *inspection) shortCapacities(device *inventory.Device) []shortfall {
 		if !capacity.Countable(&published) {
 			continue
 		}
-		left := amount.Difference(published.Value, taken[name])
-		if takes := needed.Amounts[name]; amount.Compare(takes, left) > 0 {
+		left := quantity.Difference(published.Value, taken[name])
+		if takes := needed.Amounts[name]; quantity.Compare(takes, left) > 0 {
 			list = append(list, shortfall{string(name), takes, left, published.Value})
 		}
 	}
@@ -206,12 +206,12 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 	case err != nil:
 		return lack{text: err.Error()}
 	case needed.Refused:
-		if most := mostAllowed(published.RequestPolicy); most != nil && amount.Compare(takes, *most) > 0 {
-			return lack{fmt.Sprintf("%s asked and the request policy allows at most %s", asked.String(), most.String()), amount.Difference(takes, *most)}
+		if most := mostAllowed(published.RequestPolicy); most != nil && quantity.Compare(takes, *most) > 0 {
+			return lack{fmt.Sprintf("%s asked and the request policy allows at most %s", asked.String(), most.String()), quantity.Difference(takes, *most)}
 		}
 		return lack{text: asked.String() + " asked and the request policy does not allow that"}
-	case amount.Compare(takes, published.Value) > 0:
-		return lack{fmt.Sprintf("%s asked and %s there", asked.String(), published.Value.String()), amount.Difference(takes, published.Value)}
+	case quantity.Compare(takes, published.Value) > 0:
+		return lack{fmt.Sprintf("%s asked and %s there", asked.String(), published.Value.String()), quantity.Difference(takes, published.Value)}
 	}
 	return lack{}
 }
@@ -225,7 +225,7 @@ func mostAllowed(policy *resourceapi.CapacityRequestPolicy) *resource.Quantity {
 	case len(policy.ValidValues) == 0:
 		return nil
 	}
-	most := slices.MaxFunc(policy.ValidValues, amount.Compare)
+	most := slices.MaxFunc(policy.ValidValues, quantity.Compare)
 	return &most
 }
 

@@ -8,7 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -186,7 +186,7 @@ func (d *details) add(name string, short *report.Shortfall) {
 		(*d)[name] = known
 	}
 	known.Devices++
-	if short != nil && (known.Shortfall == nil || amount.Compare(short.By, known.Shortfall.By) < 0) {
+	if short != nil && (known.Shortfall == nil || quantity.Compare(short.By, known.Shortfall.By) < 0) {
 		known.Shortfall = short
 	}
 }

@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
@@ -119,7 +119,7 @@ func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 
 // addDrained counts a device for the counters that exclude it, and reports whether there are any. It keeps
 // the least shortfall of each counter.
-func (in *inspection) addDrained(counters map[string]*drained, device int, left []amount.Amount) bool {
+func (in *inspection) addDrained(counters map[string]*drained, device int, left []quantity.Amount) bool {
 	any := false
 	formats := in.pool.Counters
 	for _, draw := range formats.Draws(device) {
@@ -164,8 +164,8 @@ func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool
 }
 
 // leftAfter returns the remaining amounts of the counters, by pool, after the draws of the chosen devices.
-func (q inquiry) leftAfter(chosen map[place]bool) [][]amount.Amount {
-	left := make([][]amount.Amount, len(q.Pools()))
+func (q inquiry) leftAfter(chosen map[place]bool) [][]quantity.Amount {
+	left := make([][]quantity.Amount, len(q.Pools()))
 	for index, pool := range q.Pools() {
 		if pool.Counters != nil {
 			left[index] = slices.Clone(q.Usage(index).Remaining(pool).Amounts)
@@ -213,4 +213,4 @@ func (have *satisfied) detail(list []drained) string {
 	return text
 }
 
-func isLess(a, b resource.Quantity) bool { return amount.Compare(a, b) < 0 }
+func isLess(a, b resource.Quantity) bool { return quantity.Compare(a, b) < 0 }

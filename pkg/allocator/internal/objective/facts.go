@@ -7,7 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -156,7 +156,7 @@ func (f *Facts) setCapacities(l *inventory.Layout) {
 // sameCapacity compares without calculating, because quantities like 1e999999999 do not allow calculations.
 // Policies that are written differently count as different.
 func sameCapacity(a, b resourceapi.DeviceCapacity) bool {
-	return amount.Of(a.Value) == amount.Of(b.Value) && reflect.DeepEqual(a.RequestPolicy, b.RequestPolicy)
+	return quantity.Of(a.Value) == quantity.Of(b.Value) && reflect.DeepEqual(a.RequestPolicy, b.RequestPolicy)
 }
 
 // Left returns the fraction that is left of a shareable device, from 0 to 1, by its scarcest capacity. taken
@@ -164,14 +164,14 @@ func sameCapacity(a, b resourceapi.DeviceCapacity) bool {
 func Left(device *inventory.Device, used []ledger.Share, taken capacity.Amounts) float64 {
 	left := 1.0
 	for name, published := range device.Capacity {
-		total := amount.Of(published.Value).Float()
+		total := quantity.Of(published.Value).Float()
 		if total <= 0 {
 			continue
 		}
-		consumed := amount.Of(taken[name])
+		consumed := quantity.Of(taken[name])
 		for i := range used {
 			if q, found := used[i].Consumed[name]; found {
-				consumed = consumed.Plus(amount.Of(q))
+				consumed = consumed.Plus(quantity.Of(q))
 			}
 		}
 		left = min(left, 1-consumed.Float()/total)

@@ -1,8 +1,8 @@
 package search
 
 import (
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 )
 
@@ -13,7 +13,7 @@ import (
 type capping struct {
 	cells []cell
 	// least is, by cell and counter of the set, the minimum that any device draws.
-	least []amount.Amount
+	least []quantity.Amount
 	seen  []bool
 }
 
@@ -81,7 +81,7 @@ func (f *flow) takeOut(device int, shareable bitset.Set) (users uint64) {
 
 func (c *capping) grow(width int) {
 	for range width {
-		c.least, c.seen = append(c.least, amount.Amount{}), append(c.seen, false)
+		c.least, c.seen = append(c.least, quantity.Amount{}), append(c.seen, false)
 	}
 }
 
@@ -110,16 +110,16 @@ func (c *capping) count(p *poolState, index, first, width, device int) {
 	}
 	for i := range drawn {
 		if !drawn[i] {
-			least[i] = amount.Amount{}
+			least[i] = quantity.Amount{}
 		}
 	}
 	c.cells[index].count++
 }
 
 // most returns the number of devices of a cell that the rest of the counters suffices for, at most limit.
-func (c *capping) most(index int, left []amount.Amount, limit int) int {
+func (c *capping) most(index int, left []quantity.Amount, limit int) int {
 	for i, least := range c.least[index*len(left) : (index+1)*len(left)] {
-		if least != (amount.Amount{}) {
+		if least != (quantity.Amount{}) {
 			limit = left[i].Times(least, limit)
 		}
 	}

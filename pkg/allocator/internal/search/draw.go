@@ -3,7 +3,7 @@ package search
 import (
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Counters (KEP-4815): the ledger has the remaining amounts until the search draws from a pool for the first
@@ -38,7 +38,7 @@ func (p *poolState) rollBack(device int) {
 }
 
 // remaining returns the current remaining amounts of the counters.
-func (p *poolState) remaining() []amount.Amount {
+func (p *poolState) remaining() []quantity.Amount {
 	if p.drawn() {
 		return p.left
 	}

@@ -4,8 +4,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/allocated"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -27,7 +27,7 @@ type poolState struct {
 
 	// left holds the remaining amounts of the counters after the search's first draw: those of the ledger
 	// minus the draws. Its memory is reused.
-	left []amount.Amount
+	left []quantity.Amount
 	// draws counts changes of left; blockedAt is that count when blocked was determined.
 	draws, blockedAt int
 	blocked          bitset.Set

@@ -10,8 +10,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -157,7 +157,7 @@ func sameTolerations(a, b []resourceapi.DeviceToleration) bool {
 }
 
 func sameCapacity(a, b *resourceapi.CapacityRequirements) bool {
-	return a == b || a != nil && b != nil && amount.DeepEqual(a, b)
+	return a == b || a != nil && b != nil && quantity.DeepEqual(a, b)
 }
 
 // Tolerates reports whether none of the taints keeps the request from the device.

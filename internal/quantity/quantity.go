@@ -1,4 +1,4 @@
-package amount
+package quantity
 
 import (
 	"cmp"

@@ -1,9 +1,9 @@
-// Package amount holds numbers for quantities that are often compared and added, namely the counters of a
+// Package quantity holds numbers for quantities that are often compared and added, namely the counters of a
 // pool. An operation takes a few nanoseconds; resource.Quantity, in a map, takes a hundred.
 //
 // The package also compares, reads and refuses quantities from untrusted writers, in a time that does not
 // depend on the number of digits of the value.
-package amount
+package quantity
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package amount_test
+package quantity_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/amount"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // TestComparesLikeQuantity: countable quantities compare as with resource.Quantity.
@@ -25,17 +25,17 @@ func TestComparesLikeQuantity(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	for range 20_000 {
 		a, b := randomQuantity(rng), randomQuantity(rng)
-		require.Equal(t, a.Cmp(b), amount.Compare(a, b), "%s and %s", a.String(), b.String())
-		require.Equal(t, a.Value(), amount.Value(a), a.String())
-		require.Equal(t, a.MilliValue(), amount.MilliValue(a), a.String())
+		require.Equal(t, a.Cmp(b), quantity.Compare(a, b), "%s and %s", a.String(), b.String())
+		require.Equal(t, a.Value(), quantity.Value(a), a.String())
+		require.Equal(t, a.MilliValue(), quantity.MilliValue(a), a.String())
 		x, y := v1.ResourceList{"r": a}, v1.ResourceList{"r": b}
-		require.Equal(t, apiequality.Semantic.DeepEqual(x, y), amount.DeepEqual(x, y))
+		require.Equal(t, apiequality.Semantic.DeepEqual(x, y), quantity.DeepEqual(x, y))
 	}
 	// Not countable, but with few enough digits for resource.Quantity.
 	for _, a := range []string{"1e70", "10e69", "-1e70", "12345678901234567890e80", "1234567890123456789e81", "0", "1", "0e70"} {
 		for _, b := range []string{"1e70", "1.5e70", "-2e71", "12345678901234567890e80", "1234567890123456789e81", "0", "1Gi"} {
 			x, y := resource.MustParse(a), resource.MustParse(b)
-			require.Equal(t, x.Cmp(y), amount.Compare(x, y), "%s and %s", a, b)
+			require.Equal(t, x.Cmp(y), quantity.Compare(x, y), "%s and %s", a, b)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestEndlessInOrder(t *testing.T) {
 		"1001e999999996", "1.5e999999999", "15000000001e999999989", "1e2147483647"}
 	for i, a := range ordered {
 		for j, b := range ordered {
-			require.Equal(t, cmp.Compare(i, j), amount.Compare(resource.MustParse(a), resource.MustParse(b)), "%s and %s", a, b)
+			require.Equal(t, cmp.Compare(i, j), quantity.Compare(resource.MustParse(a), resource.MustParse(b)), "%s and %s", a, b)
 		}
 	}
 }
@@ -55,15 +55,15 @@ func TestEndlessInOrder(t *testing.T) {
 func TestEndlessCompared(t *testing.T) {
 	endless, one := resource.MustParse("1e999999999"), resource.MustParse("1")
 	long := *resource.NewDecimalQuantity(*inf.NewDec(math.MaxInt64, -999_999_999), resource.DecimalExponent)
-	require.Equal(t, 1, amount.Compare(endless, one))
-	require.Equal(t, -1, amount.Compare(one, endless))
-	require.Equal(t, 1, amount.Compare(long, endless))
-	require.True(t, amount.Equal(endless, resource.MustParse("10e999999998")))
-	require.False(t, amount.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": one}))
-	require.True(t, amount.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": endless.DeepCopy()}))
+	require.Equal(t, 1, quantity.Compare(endless, one))
+	require.Equal(t, -1, quantity.Compare(one, endless))
+	require.Equal(t, 1, quantity.Compare(long, endless))
+	require.True(t, quantity.Equal(endless, resource.MustParse("10e999999998")))
+	require.False(t, quantity.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": one}))
+	require.True(t, quantity.DeepEqual(v1.ResourceList{"r": endless}, v1.ResourceList{"r": endless.DeepCopy()}))
 	for _, q := range []resource.Quantity{endless, long, resource.MustParse("-1e999999999"), resource.MustParse("0e999999999")} {
-		require.Zero(t, amount.Value(q))
-		require.Zero(t, amount.MilliValue(q))
+		require.Zero(t, quantity.Value(q))
+		require.Zero(t, quantity.MilliValue(q))
 	}
 	require.Equal(t, "1e999999999", endless.String())
 }
@@ -74,29 +74,29 @@ func TestIsEndless(t *testing.T) {
 		"1e1001": true, "1e-1001": true, "1E+1001": true, "1e99999999999999999999": true, "e12e-5000": true, "1e-999999999": true,
 		strings.Repeat("9", 1001): true, "gpu-7c3e10": false,
 	} {
-		require.Equal(t, want, amount.IsEndless(text), text)
+		require.Equal(t, want, quantity.IsEndless(text), text)
 	}
 }
 
 func TestCheckJSON(t *testing.T) {
 	const pod = `{"metadata":{"name":"1e-999999999","labels":{"cpu":"1e-999999999"}},"spec":{"containers":[{"resources":{%s}}]}}`
 	for resources, want := range map[string]error{
-		`"requests":{"cpu":"1e-999999999"}`:           amount.ErrEndless,
-		`"requests":{"cpu":"1e-999999999","cpu":"1"}`: amount.ErrEndless,
-		`"REQUESTS":{"cpu":" 1e-999999999 "}`:         amount.ErrEndless,
-		`"limits":{"cpu":1e-999999999}`:               amount.ErrEndless,
+		`"requests":{"cpu":"1e-999999999"}`:           quantity.ErrEndless,
+		`"requests":{"cpu":"1e-999999999","cpu":"1"}`: quantity.ErrEndless,
+		`"REQUESTS":{"cpu":" 1e-999999999 "}`:         quantity.ErrEndless,
+		`"limits":{"cpu":1e-999999999}`:               quantity.ErrEndless,
 		`"requests":{"cpu":"1e-9","memory":80}`:       nil,
 		`"claims":[{"name":"1e-999999999"}]`:          nil,
 	} {
-		require.ErrorIs(t, amount.CheckJSON(fmt.Appendf(nil, pod, resources), reflect.TypeFor[v1.Pod](), amount.IsEndless), want, resources)
+		require.ErrorIs(t, quantity.CheckJSON(fmt.Appendf(nil, pod, resources), reflect.TypeFor[v1.Pod](), quantity.IsEndless), want, resources)
 	}
 	const claim = `{"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"m":"%s"}}}}]}}}`
 	ofClaim := reflect.TypeFor[*resourceapi.ResourceClaim]()
-	require.ErrorContains(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e-9999"), ofClaim, amount.TakesLong), `m is "1e-9999"`)
-	require.ErrorIs(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, amount.IsEndless), amount.ErrEndless)
-	require.NoError(t, amount.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, amount.TakesLong))
-	require.Error(t, amount.CheckJSON([]byte(`{"spec":`), reflect.TypeFor[v1.Pod](), amount.IsEndless))
-	require.ErrorContains(t, amount.CheckJSON(bytes.Repeat([]byte("["), 1<<20), ofClaim, amount.IsEndless), "nested")
+	require.ErrorContains(t, quantity.CheckJSON(fmt.Appendf(nil, claim, "1e-9999"), ofClaim, quantity.TakesLong), `m is "1e-9999"`)
+	require.ErrorIs(t, quantity.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, quantity.IsEndless), quantity.ErrEndless)
+	require.NoError(t, quantity.CheckJSON(fmt.Appendf(nil, claim, "1e9999"), ofClaim, quantity.TakesLong))
+	require.Error(t, quantity.CheckJSON([]byte(`{"spec":`), reflect.TypeFor[v1.Pod](), quantity.IsEndless))
+	require.ErrorContains(t, quantity.CheckJSON(bytes.Repeat([]byte("["), 1<<20), ofClaim, quantity.IsEndless), "nested")
 }
 
 // TestTakesLong parses each text that is reported as fast, which would take hours if that were wrong.
@@ -106,7 +106,7 @@ func TestTakesLong(t *testing.T) {
 		"1234567890123456789e999999999": true, "1e-999999999": true, "1e3294967297": true, "1e99999999999999999999": true,
 		strings.Repeat("9", 1001): true, strings.Repeat("g", 1001): true,
 	} {
-		require.Equal(t, want, amount.TakesLong(text), text)
+		require.Equal(t, want, quantity.TakesLong(text), text)
 		if !want {
 			resource.MustParse(text)
 		}
