@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -190,7 +190,7 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 		}
 	}
 	if a.CacheSize == nil {
-		a.CacheSize = resource.NewQuantity(recall.DefaultBound, resource.BinarySI)
+		a.CacheSize = resource.NewQuantity(memo.DefaultBound, resource.BinarySI)
 	}
 	a.GangArgs.setDefaults()
 	if a.Strategy == "" {

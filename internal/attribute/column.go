@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -29,15 +29,15 @@ type Columns struct {
 }
 
 // attributeValues is the kind of the questions for the values of an attribute; their text is its name.
-const attributeValues recall.Kind = "attribute"
+const attributeValues memo.Kind = "attribute"
 
 // ColumnsFor returns the reference to the remembered values of an attribute.
-func ColumnsFor(name *Name) *recall.Reference[*Columns] {
-	return recall.NewReference[*Columns](recall.Question{Kind: attributeValues, Text: name.Full})
+func ColumnsFor(name *Name) *memo.Reference[*Columns] {
+	return memo.NewReference[*Columns](memo.Question{Kind: attributeValues, Text: name.Full})
 }
 
 // ColumnOf returns the values of an attribute in a pool. known must come from ColumnsFor the attribute.
-func ColumnOf(m *recall.Memory, known *recall.Reference[*Columns], pool *inventory.NodePool, name *Name, lists bool) *Column {
+func ColumnOf(m *memo.Memory, known *memo.Reference[*Columns], pool *inventory.NodePool, name *Name, lists bool) *Column {
 	subject := &pool.Content.Subject
 	both, found := known.Get(m, subject)
 	if !found {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -24,7 +24,7 @@ type Numbering struct {
 
 // Start resets the numbering for pools, and reuses the memory of an earlier search. known must come from
 // ColumnsFor the attribute.
-func (n *Numbering) Start(m *recall.Memory, known *recall.Reference[*Columns], name *Name, lists bool, pools []*inventory.NodePool) {
+func (n *Numbering) Start(m *memo.Memory, known *memo.Reference[*Columns], name *Name, lists bool, pools []*inventory.NodePool) {
 	n.columns, n.ids = emptied(n.columns, len(pools)), emptied(n.ids, len(pools))
 	n.Values, n.counts = nil, n.counts[:0]
 	clear(n.numbers)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -14,14 +14,14 @@ const looksShare = 64
 
 // Memory is the shared cache of evaluators, with a common limit in bytes.
 type Memory struct {
-	findings *recall.Memory
+	findings *memo.Memory
 	looks    *selector.Looks
 
 	mutex sync.Mutex
 	bytes int64
 }
 
-func newMemory() *Memory { return &Memory{findings: recall.New(0), looks: selector.NewLooks(0)} }
+func newMemory() *Memory { return &Memory{findings: memo.New(0), looks: selector.NewLooks(0)} }
 
 // NewEvaluator returns an evaluator for expressions of v1 and of the other languages.
 func (m *Memory) NewEvaluator(features cel.Features, others ...selector.Language) *selector.Evaluator {

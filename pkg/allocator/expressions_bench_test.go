@@ -14,7 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	b "github.com/quartermaster-dra/quartermaster/internal/builder"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -67,7 +67,7 @@ type asked func(context.Context, []*v1.Node, *resourceapi.ResourceClaim) int
 func askOurs(published []*resourceapi.ResourceSlice) asked {
 	store, usage := inventory.FromSlices(published, allocator.InventoryOptions(defaultFeatures)), ledger.New()
 	evaluator := selector.NewEvaluator(cel.NewCache(10, cel.Features{}))
-	evaluator.RememberIn(recall.New(recall.DefaultBound - selector.DefaultLooks)) // As in the plugin.
+	evaluator.RememberIn(memo.New(memo.DefaultBound - selector.DefaultLooks)) // As in the plugin.
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))
 	evaluator.RememberPrograms(new(selector.Programs))
 	solver := &allocator.Solver{

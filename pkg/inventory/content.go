@@ -9,8 +9,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
 )
 
 // Content stands for what CEL expressions and constraints can see of a list of devices: the driver
@@ -22,7 +22,7 @@ import (
 type Content struct {
 	// Subject caches what depends on users' requests, by position of the device in the slice or in
 	// the pool. Its size is bounded.
-	recall.Subject
+	memo.Subject
 	// Others caches what else was derived from all devices of a pool. These are few entries.
 	Others Cache
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 )
 
 // TestNothingIsKeptOfProgramsBesidesTheMemory: a tenant uses one regular expression after the other, and each
@@ -26,7 +26,7 @@ func TestNothingIsKeptOfProgramsBesidesTheMemory(t *testing.T) {
 	}
 	const bound = 1 << 20
 	e := NewEvaluator(NewCompiler(cel.Features{}))
-	e.RememberIn(recall.New(bound))
+	e.RememberIn(memo.New(bound))
 	e.RememberPrograms(new(Programs))
 	e.compile("true") // The compiler is made when it is needed first.
 	before := inUse()
@@ -46,7 +46,7 @@ func TestCompiledOnce(t *testing.T) {
 	t.Parallel()
 	language := &counted{}
 	e := NewEvaluator(NewCompiler(cel.Features{}), language)
-	e.RememberIn(recall.New(1 << 20))
+	e.RememberIn(memo.New(1 << 20))
 	e.RememberPrograms(new(Programs))
 	var all sync.WaitGroup
 	for range 16 {

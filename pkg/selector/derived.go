@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -50,12 +50,12 @@ func (e *Evaluator) derivation(ctx context.Context, slice *inventory.Slice, q qu
 	return e.keepDerivation(j), nil
 }
 
-func (q question) derivations(m *recall.Memory) *recall.Sheet[*derivation] {
-	return recall.Find[*derivation](m, q.asDerived())
+func (q question) derivations(m *memo.Memory) *memo.Sheet[*derivation] {
+	return memo.Find[*derivation](m, q.asDerived())
 }
 
 func (e *Evaluator) keepDerivation(j *judgement) *derivation {
-	sheet := recall.Open[*derivation](e.memory, j.asDerived())
+	sheet := memo.Open[*derivation](e.memory, j.asDerived())
 	d := &derivation{attributes: j.attributes, errors: j.errors}
 	for device, err := range d.errors {
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/keymutex"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -20,10 +20,10 @@ import (
 // leaves slow expressions to the background, and returns a Pending until their verdicts are known.
 type Evaluator struct {
 	compiled  Compiler
-	memory    *recall.Memory
+	memory    *memo.Memory
 	languages []Language
-	looks     *Looks          // nil if verdicts are remembered by Content only
-	programs  *recall.Subject // subject of the remembered programs, nil if programs are not remembered
+	looks     *Looks        // nil if verdicts are remembered by Content only
+	programs  *memo.Subject // subject of the remembered programs, nil if programs are not remembered
 	// compiling makes concurrent callers with the same expression compile it once.
 	compiling   keymutex.KeyMutex
 	evaluations atomic.Uint64
@@ -39,21 +39,21 @@ type Evaluator struct {
 // v1. Verdicts are remembered by expression, so all evaluators that see the same pools must support the same
 // CEL features and languages.
 func NewEvaluator(compiled Compiler, others ...Language) *Evaluator {
-	e := &Evaluator{compiled: compiled, memory: recall.Shared, languages: others, matches: matches, derive: deriveAttribute,
+	e := &Evaluator{compiled: compiled, memory: memo.Shared, languages: others, matches: matches, derive: deriveAttribute,
 		compiling: keymutex.NewHashed(0)}
 	e.background = newBackground(e)
 	return e
 }
 
 // RememberIn replaces the evaluator's memory, recall.Shared. The evaluator must not be in use yet.
-func (e *Evaluator) RememberIn(memory *recall.Memory) { e.memory = memory }
+func (e *Evaluator) RememberIn(memory *memo.Memory) { e.memory = memory }
 
 // RememberLooks makes the evaluator evaluate expressions only once for devices that look the same. The
 // evaluator must not be in use yet.
 func (e *Evaluator) RememberLooks(looks *Looks) { e.looks = looks }
 
 // Memory returns the memory for everything that depends on users' requests.
-func (e *Evaluator) Memory() *recall.Memory { return e.memory }
+func (e *Evaluator) Memory() *memo.Memory { return e.memory }
 
 func matches(ctx context.Context, program *cel.CompilationResult, device cel.Device) (bool, error) {
 	result, _, err := program.DeviceMatches(ctx, device)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -109,7 +109,7 @@ func (g Gradual) Complete(ctx context.Context) (*Selection, error) {
 
 // remember stores a selection that was not combined from those of single expressions.
 func (e *Evaluator) remember(pool *inventory.NodePool, s Set, selection *Selection) *Selection {
-	sheet := recall.Open[*Selection](e.memory, s.question())
+	sheet := memo.Open[*Selection](e.memory, s.question())
 	if len(selection.failures) > 0 {
 		own := *selection
 		own.failures = slices.Clone(selection.failures)

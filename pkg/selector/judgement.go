@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -20,13 +20,13 @@ type question struct {
 
 // Kinds of questions in the memory. The text of a question about a set joins all its expressions.
 const (
-	selecting recall.Kind = "select"
-	deriving  recall.Kind = "derive"
+	selecting memo.Kind = "select"
+	deriving  memo.Kind = "derive"
 )
 
 // selections returns the sheet with the remembered selections, or nil if there is none.
-func (q question) selections(m *recall.Memory) *recall.Sheet[*Selection] {
-	return recall.Find[*Selection](m, q.asSelector())
+func (q question) selections(m *memo.Memory) *memo.Sheet[*Selection] {
+	return memo.Find[*Selection](m, q.asSelector())
 }
 
 // held is a sheet of any type.
@@ -36,19 +36,19 @@ type held interface {
 }
 
 // sheet returns the sheet for the answers, and creates it if there is none.
-func (q question) sheet(m *recall.Memory) held {
+func (q question) sheet(m *memo.Memory) held {
 	if q.derives {
-		return recall.Open[*derivation](m, q.asDerived())
+		return memo.Open[*derivation](m, q.asDerived())
 	}
-	return recall.Open[*Selection](m, q.asSelector())
+	return memo.Open[*Selection](m, q.asSelector())
 }
 
-func (q question) asDerived() recall.Question {
-	return recall.Question{Kind: deriving, Text: q.expression}
+func (q question) asDerived() memo.Question {
+	return memo.Question{Kind: deriving, Text: q.expression}
 }
 
-func (q question) asSelector() recall.Question {
-	return recall.Question{Kind: selecting, Text: joined(q.expression)}
+func (q question) asSelector() memo.Question {
+	return memo.Question{Kind: selecting, Text: joined(q.expression)}
 }
 
 // judgement is the progress of a question through the devices of a slice.
@@ -150,7 +150,7 @@ func (e *Evaluator) keep(j *judgement) {
 }
 
 func (e *Evaluator) keepSelection(j *judgement) *Selection {
-	sheet := recall.Open[*Selection](e.memory, j.asSelector())
+	sheet := memo.Open[*Selection](e.memory, j.asSelector())
 	selection := &Selection{Matches: j.matches, Failed: bitset.New(j.devices())}
 	for device, err := range j.errors {
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -27,7 +27,7 @@ func TestVerdictsAreForgottenWhileTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	_, on := pools(t, 30, 8)
 	e := NewEvaluator(cel.NewCache(100, cel.Features{}))
-	e.RememberIn(recall.New(20_000))
+	e.RememberIn(memo.New(20_000))
 	e.matches = func(_ context.Context, program *cel.CompilationResult, device cel.Device) (bool, error) {
 		if len(program.Expression)%2 == 0 {
 			return false, errors.New("fails: " + program.Expression)
@@ -72,7 +72,7 @@ func TestWhatIsForgottenIsFoundInTheEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, on := pools(t, 50, 1)
 				e := newTimed(t, map[string]time.Duration{expression(1): 300 * time.Millisecond})
-				e.RememberIn(recall.New(bound))
+				e.RememberIn(memo.New(bound))
 				others := 100
 				rounds := 0
 				for pending := true; pending; rounds++ {
@@ -253,7 +253,7 @@ func TestErrorsWithATextOfTheirOwn(t *testing.T) {
 	_, on := pools(t, 300, 8)
 	taken := func(text func() string) int {
 		e := NewEvaluator(cel.NewCache(1, cel.Features{}))
-		e.RememberIn(recall.New(1 << 30))
+		e.RememberIn(memo.New(1 << 30))
 		e.matches = func(context.Context, *cel.CompilationResult, cel.Device) (bool, error) {
 			return false, errors.New(text())
 		}
@@ -274,7 +274,7 @@ func TestExpressionsDoNotFillTheMemory(t *testing.T) {
 	const bound = 10 << 20
 	_, on := pools(t, 500, 8)
 	e := NewEvaluator(cel.NewCache(1, cel.Features{}))
-	e.RememberIn(recall.New(bound))
+	e.RememberIn(memo.New(bound))
 	e.matches = func(_ context.Context, program *cel.CompilationResult, device cel.Device) (bool, error) {
 		if number, _ := strconv.Atoi(strings.Fields(program.Expression)[0]); number%2 == 0 {
 			return false, fmt.Errorf("no such key: %s", program.Expression)

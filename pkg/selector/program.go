@@ -7,7 +7,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/internal/boundedcel"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 )
 
 // program is a compiled expression, or the error if it does not compile. It is immutable.
@@ -21,14 +21,14 @@ type program struct {
 
 // Kinds of programs in the memory: selectors and derivations of attributes are compiled differently.
 const (
-	compiledToSelect recall.Kind = "compiled to select"
-	compiledToDerive recall.Kind = "compiled to derive"
+	compiledToSelect memo.Kind = "compiled to select"
+	compiledToDerive memo.Kind = "compiled to derive"
 )
 
 // Programs identifies the compiled expressions, and compile errors, that evaluators keep in their memory.
 // Evaluators that share Programs must have the same compiler and languages. The memory drops the programs
 // when the Programs value is garbage.
-type Programs struct{ subject recall.Subject }
+type Programs struct{ subject memo.Subject }
 
 // RememberPrograms makes the evaluator remember compiled expressions. Otherwise only the compiler of NewEvaluator
 // may keep them; a cel.Cache bounds their number, not their size. The evaluator must not be in use yet.
@@ -46,12 +46,12 @@ func (e *Evaluator) compileDerived(expression string) *program {
 	})
 }
 
-func (e *Evaluator) program(kind recall.Kind, expression string, compile func(string) program) *program {
+func (e *Evaluator) program(kind memo.Kind, expression string, compile func(string) program) *program {
 	if e.programs == nil {
 		fresh := compile(expression)
 		return &fresh
 	}
-	remembered := recall.NewReference[*program](recall.Question{Kind: kind, Text: expression})
+	remembered := memo.NewReference[*program](memo.Question{Kind: kind, Text: expression})
 	if known, found := remembered.Get(e.memory, e.programs); found {
 		return known
 	}

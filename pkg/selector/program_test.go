@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 )
 
 // counted counts how often expressions are compiled. All are in this language and broken.
@@ -25,7 +25,7 @@ func TestBrokenExpressionsAreCompiledOnce(t *testing.T) {
 	t.Parallel()
 	language := &counted{}
 	e := NewEvaluator(cel.NewCache(1, cel.Features{}), language)
-	e.RememberIn(recall.New(1 << 20))
+	e.RememberIn(memo.New(1 << 20))
 	e.RememberPrograms(new(Programs))
 	_, on := pools(t, 20, 2)
 	set := aSet("nonsense")
@@ -41,7 +41,7 @@ func TestBrokenExpressionsAreCompiledOnce(t *testing.T) {
 // TestEvaluatorsHaveTheirOwnPrograms: an evaluator may support a language that another does not.
 func TestEvaluatorsHaveTheirOwnPrograms(t *testing.T) {
 	t.Parallel()
-	memory := recall.New(1 << 20)
+	memory := memo.New(1 << 20)
 	v1, broken := NewEvaluator(cel.NewCache(1, cel.Features{})), NewEvaluator(cel.NewCache(1, cel.Features{}), &counted{})
 	for range 2 {
 		for _, e := range []*Evaluator{v1, broken} {
@@ -58,7 +58,7 @@ func TestEvaluatorsHaveTheirOwnPrograms(t *testing.T) {
 func TestAnExpressionSelectsOrDerives(t *testing.T) {
 	t.Parallel()
 	e := NewEvaluator(cel.NewCache(10, cel.Features{}))
-	e.RememberIn(recall.New(1 << 20))
+	e.RememberIn(memo.New(1 << 20))
 	e.RememberPrograms(new(Programs))
 	const expression = `"text"`
 	require.ErrorContains(t, e.compile(expression).err, "must evaluate to bool or the unknown type")
@@ -86,7 +86,7 @@ func TestProgramsTakeWhatIsCounted(t *testing.T) { //nolint:paralleltest // It m
 	}
 	for kind, write := range kinds {
 		for _, length := range []int{0, 60} {
-			memory := recall.New(1 << 30)
+			memory := memo.New(1 << 30)
 			e := NewEvaluator(cel.NewCache(1, cel.Features{}))
 			e.RememberIn(memory)
 			e.RememberPrograms(new(Programs))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/claimname"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -26,7 +26,7 @@ type Set struct {
 	// text is equal for sets of the same expressions only.
 	text string
 	// known refers to the set's remembered selections; it is nil before Recur.
-	known *recall.Reference[*Selection]
+	known *memo.Reference[*Selection]
 }
 
 // NewSet returns the set of the selectors. All of them must be CEL selectors.
@@ -37,16 +37,16 @@ func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, re
 }
 
 // Recur prepares the set for repeated selections. The set must not be in use yet.
-func (s *Set) Recur() { s.known = recall.NewReference[*Selection](s.question()) }
+func (s *Set) Recur() { s.known = memo.NewReference[*Selection](s.question()) }
 
-func (s *Set) question() recall.Question { return recall.Question{Kind: selecting, Text: s.text} }
+func (s *Set) question() memo.Question { return memo.Question{Kind: selecting, Text: s.text} }
 
 // selections returns a reference to the set's remembered selections.
-func (s *Set) selections() *recall.Reference[*Selection] {
+func (s *Set) selections() *memo.Reference[*Selection] {
 	if s.known != nil {
 		return s.known
 	}
-	return recall.NewReference[*Selection](s.question())
+	return memo.NewReference[*Selection](s.question())
 }
 
 // join returns one text for the set's expressions.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -22,7 +22,7 @@ func newEvaluator(features structured.Features, languages []selector.Language) *
 	evaluator := selector.NewEvaluator(selector.NewCompiler(cel.Features{
 		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
 	}), append(languages[:len(languages):len(languages)], apiversions.NewLanguage())...)
-	evaluator.RememberIn(recall.New(rememberedBytes))
+	evaluator.RememberIn(memo.New(rememberedBytes))
 	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))
 	return evaluator

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -31,7 +31,7 @@ type groupLevel struct {
 
 // Site is the place of the search: the pools of a node, and the free parts of their devices.
 type Site struct {
-	Memory *recall.Memory
+	Memory *memo.Memory
 	Lists  bool // whether lists of values are supported
 	Pools  []*inventory.NodePool
 	// First is, by pool, the index of its first device in State.Devices and Whole. Whole marks devices

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -70,7 +70,7 @@ var DefaultCloseness = []resourceapi.FullyQualifiedName{"resource.kubernetes.io/
 type Level struct {
 	Name attribute.Name
 	// Known must come from attribute.ColumnsFor the name.
-	Known *recall.Reference[*attribute.Columns]
+	Known *memo.Reference[*attribute.Columns]
 }
 
 // start resolves the fields.

@@ -6,7 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/internal/recall"
+	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
@@ -23,9 +23,9 @@ type scopedConstraint struct {
 	api      *resourceapi.DeviceConstraint
 	claim    *task.Claim
 	name     attribute.Name
-	known    *recall.Reference[*attribute.Columns] // ColumnsFor the name
-	lists    bool                                  // whether lists of values are supported
-	upstream bool                                  // see addDistinct
+	known    *memo.Reference[*attribute.Columns] // ColumnsFor the name
+	lists    bool                                // whether lists of values are supported
+	upstream bool                                // see addDistinct
 	distinct bool
 
 	numbering attribute.Numbering

@@ -1,4 +1,4 @@
-package recall
+package memo
 
 import "sync/atomic"
 

@@ -1,4 +1,4 @@
-package recall
+package memo
 
 import (
 	"container/heap"
