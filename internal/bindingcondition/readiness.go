@@ -10,7 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Reasons why an allocation cannot be used. The texts are those of the in-tree plugin, for tools and users that look
@@ -122,7 +122,7 @@ func failure(claim *resourceapi.ResourceClaim, devices []readiness) error {
 		if len(device.failures) > 0 {
 			first := device.failures[0]
 			return fmt.Errorf("%w: claim %s: the driver says of device %s that %s is true: %s (%s)",
-				ErrFailed, claimname.Of(claim), device.name(), first.Type, first.Message, first.Reason)
+				ErrFailed, dra.Of(claim), device.name(), first.Type, first.Message, first.Reason)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func failure(claim *resourceapi.ResourceClaim, devices []readiness) error {
 
 // timedOut returns the error for a claim that took too long.
 func timedOut(claim *resourceapi.ResourceClaim, devices []readiness, timeout time.Duration) error {
-	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)", ErrTimeout, claimname.Of(claim), describePending(devices), timeout)
+	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)", ErrTimeout, dra.Of(claim), describePending(devices), timeout)
 }
 
 // describePending lists the missing conditions: "device a lacks x and y; device b lacks z".

@@ -6,7 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
@@ -22,5 +22,5 @@ func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !hub.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
-	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, claimname.Of(claim))
+	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, dra.Of(claim))
 }

@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Resolver finds the requests of claims that do not contain them, because class and parameters do (v1alpha2). See
@@ -69,7 +69,7 @@ func (m *Mode) SuitableNodes(claim *resourceapi.ResourceClaim) (*nodeaffinity.No
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(terms)
 	if err != nil {
-		return nil, fmt.Errorf("claim %s: the suitableNodes of its class cannot be parsed: %w", claimname.Of(claim), err)
+		return nil, fmt.Errorf("claim %s: the suitableNodes of its class cannot be parsed: %w", dra.Of(claim), err)
 	}
 	return nodes, nil
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -42,7 +42,7 @@ func Check(claim *resourceapi.ResourceClaim, pools ledger.Pools) error {
 		if device := pool.Device(result.Device); device != nil && len(device.NodeAllocatableResources) > 0 {
 			return fmt.Errorf("claim %s: device %s/%s stands for or needs resources of the node (%s) which this scheduler cannot account for; "+
 				"the pod needs a scheduler with the in-tree plugin or another device",
-				claimname.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
+				dra.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
 		}
 	}
 	return nil

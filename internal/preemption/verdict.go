@@ -12,7 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -58,7 +58,7 @@ const (
 func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClaim) {
 	key := task.AppendKey(binary.AppendVarint(nil, int64(s.priority)))
 	for _, claim := range claims {
-		key = append(append(key, '/'), claimname.Of(claim)...)
+		key = append(append(key, '/'), dra.Of(claim)...)
 		for i := range claim.Spec.Devices.Requests {
 			key = appendNames(key, &claim.Spec.Devices.Requests[i])
 		}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Claim is a claim of a pod.
@@ -65,7 +65,7 @@ func (c *Claim) share(planned *resourceapi.AllocationResult) error {
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(planned.NodeSelector)
 	if err != nil {
-		return fmt.Errorf("claim %s: the node selector of what is planned for it cannot be parsed: %w", claimname.Of(c.Object), err)
+		return fmt.Errorf("claim %s: the node selector of what is planned for it cannot be parsed: %w", dra.Of(c.Object), err)
 	}
 	c.Nodes = nodes
 	return nil

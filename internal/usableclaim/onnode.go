@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // NotOn returns the allocated claims that cannot be used on a node, and the reason why the pod
@@ -17,7 +17,7 @@ func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
 			continue
 		}
 		if !claim.IsAllocated() {
-			reason = fmt.Errorf(notOnNode+"claim %s is being allocated on other nodes for the pod's group", claimname.Of(claim.Object))
+			reason = fmt.Errorf(notOnNode+"claim %s is being allocated on other nodes for the pod's group", dra.Of(claim.Object))
 			continue
 		}
 		allocated = append(allocated, claim)
@@ -26,7 +26,7 @@ func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
 		case claim.Broken != nil:
 			reason = fmt.Errorf(notOnNode+"%w", claim.Broken)
 		default:
-			reason = fmt.Errorf(notOnNode+"claim %s is allocated on other nodes", claimname.Of(claim.Object))
+			reason = fmt.Errorf(notOnNode+"claim %s is allocated on other nodes", dra.Of(claim.Object))
 		}
 	}
 	return allocated, reason
@@ -37,7 +37,7 @@ func NotOn(node *v1.Node, claims []*Claim) (allocated []*Claim, reason error) {
 func Unsuitable(node *v1.Node, claims []*Claim) error {
 	for _, claim := range claims {
 		if claim.Decided() == nil && !claim.admits(node) {
-			return fmt.Errorf("claim %s: the node is not among the suitableNodes of its class", claimname.Of(claim.Object))
+			return fmt.Errorf("claim %s: the node is not among the suitableNodes of its class", dra.Of(claim.Object))
 		}
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -53,7 +53,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 	}
 	if !resourceclaim.IsReservedForPod(pod, claim, r.OfGroups) && len(claim.Status.ReservedFor) >= r.ConsumerLimit(claim) {
 		return nil, fmt.Errorf(usedByTooMany+"claim %s is reserved for %d pods (the limit); waiting for one of them to end",
-			claimname.Of(claim), len(claim.Status.ReservedFor))
+			dra.Of(claim), len(claim.Status.ReservedFor))
 	}
 	if r.RefuseOfNode {
 		if err := nodeallocatable.Check(claim, r.Pools); err != nil {
@@ -66,7 +66,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
 		if err != nil {
-			return nil, fmt.Errorf("claim %s: the node selector of its allocation cannot be parsed: %w", claimname.Of(claim), err)
+			return nil, fmt.Errorf("claim %s: the node selector of its allocation cannot be parsed: %w", dra.Of(claim), err)
 		}
 		result.Nodes = nodes
 	}
@@ -78,7 +78,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 func (r *Rules) checkOpen(claim *Claim) error {
 	planned, usable := r.Planned(claim.Object.UID)
 	if planned != nil && !usable {
-		return fmt.Errorf("claim %s is being allocated for another pod; waiting for that to be done", claimname.Of(claim.Object))
+		return fmt.Errorf("claim %s is being allocated for another pod; waiting for that to be done", dra.Of(claim.Object))
 	}
 	if err := claim.share(planned); err != nil {
 		return err

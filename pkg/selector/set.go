@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -131,7 +131,7 @@ func (s *Set) Same(other *Set) bool { return s.text == other.text }
 
 // asker names the claim and the request that have the expressions.
 func (s *Set) asker() string {
-	return fmt.Sprintf("claim %s request %s", claimname.Of(s.claim), s.request)
+	return fmt.Sprintf("claim %s request %s", dra.Of(s.claim), s.request)
 }
 
 // origin names the claim, the request and the selector of an expression.

@@ -11,9 +11,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
@@ -66,7 +66,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if podClaim.Broken != nil {
 			return unlessBroken(podClaim), podstatus.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
 		}
-		return nil, podstatus.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", claimname.Of(podClaim.Object))
+		return nil, podstatus.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", dra.Of(podClaim.Object))
 	}
 	if status := c.legacy.Free(); status != nil {
 		return nil, status

@@ -6,7 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
@@ -29,7 +29,7 @@ func (q inquiry) combined() finding {
 				return found
 			}
 			return finding{text: fmt.Sprintf("claim %s: there are devices for it alone but not together with those for %s",
-				claimname.Of(c.API), claimNames(q.Asked().Claims()[:i]))}
+				dra.Of(c.API), claimNames(q.Asked().Claims()[:i]))}
 		case no:
 			if found := q.combinedIn(c); found.text != "" {
 				return found
@@ -58,7 +58,7 @@ func (q inquiry) combinedIn(c *task.Claim) finding {
 	case together == yes && len(c.Constraints) > 0:
 		return finding{
 			text: fmt.Sprintf("claim %s: there are enough free devices but none that together satisfy %s",
-				claimname.Of(c.API), describe(c.Constraints)),
+				dra.Of(c.API), describe(c.Constraints)),
 			detail: func() string { return "without constraints they could be had together" },
 		}
 	case together == no && each == yes:
@@ -66,7 +66,7 @@ func (q inquiry) combinedIn(c *task.Claim) finding {
 			return found
 		}
 		return finding{text: fmt.Sprintf("claim %s: there are devices for each of its requests alone but not for all of them together",
-			claimname.Of(c.API))}
+			dra.Of(c.API))}
 	}
 	return finding{}
 }
@@ -105,7 +105,7 @@ func (q inquiry) limited(c *task.Claim, index int) finding {
 		text += " or their compatibility groups do not go together"
 	}
 	return finding{
-		text: fmt.Sprintf("claim %s request %s: %s", claimname.Of(c.API), c.Slots[index].Name, text),
+		text: fmt.Sprintf("claim %s request %s: %s", dra.Of(c.API), c.Slots[index].Name, text),
 		detail: func() string {
 			only := *c
 			only.Slots = c.Slots[index : index+1]

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
@@ -82,7 +82,7 @@ func (q inquiry) firstShortage() finding {
 			if found.text == "" {
 				continue
 			}
-			text := fmt.Sprintf("claim %s request %s: %s", claimname.Of(c.API), c.Slots[i].Name, found.text)
+			text := fmt.Sprintf("claim %s request %s: %s", dra.Of(c.API), c.Slots[i].Name, found.text)
 			if found.lasting {
 				return finding{text: text, lasting: true, fails: found.fails}
 			}
@@ -116,7 +116,7 @@ func (q inquiry) names() string { return claimNames(q.Asked().Claims()) }
 func claimNames(claims []*task.Claim) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {
-		names[i] = claimname.Of(c.API)
+		names[i] = dra.Of(c.API)
 	}
 	if len(names) == 1 {
 		return "claim " + names[0]

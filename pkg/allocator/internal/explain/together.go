@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
@@ -162,7 +162,7 @@ func (a *agreement) who() string {
 	}
 	switch {
 	case len(claims) == 1:
-		return fmt.Sprintf("claim %s %s", claimname.Of(claims[0].API), a.requests())
+		return fmt.Sprintf("claim %s %s", dra.Of(claims[0].API), a.requests())
 	case len(claims) == len(a.claims) && len(claims) > words.NamedAtMost:
 		return "the pod's claims"
 	}

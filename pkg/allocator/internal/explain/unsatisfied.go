@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
@@ -30,7 +30,7 @@ func (a *agreement) unsatisfied() finding {
 	default:
 		could = fmt.Sprintf("at most %d could be had", possible.devices)
 	}
-	found.text = fmt.Sprintf("claim %s %s: %s; %s", claimname.Of(a.claims[0].API), a.requests(), a.ask(), could)
+	found.text = fmt.Sprintf("claim %s %s: %s; %s", dra.Of(a.claims[0].API), a.requests(), a.ask(), could)
 	if n := a.lists(); n > 0 {
 		found.text += "; " + report.HaveLists(n, a.constraint.name.ID)
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -160,7 +160,7 @@ func (s *Search) candidateError(r *task.Request, at location) error {
 }
 
 func (s *Search) capacityError(r *task.Request, pool *inventory.NodePool, device int, err error) error {
-	return newDeviceError(fmt.Sprintf("claim %s request %s", claimname.Of(r.Claim.API), r.Reference()), pool, device, err)
+	return newDeviceError(fmt.Sprintf("claim %s request %s", dra.Of(r.Claim.API), r.Reference()), pool, device, err)
 }
 
 // unsupported returns the devices that need a feature that is off, here or on the node; nil if there are none.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -37,7 +37,7 @@ func (s *Search) valuesFor(r *task.Request, c *scopedConstraint, at location) (o
 
 // derivationError adds the claim, request and attribute to an error of Derive.
 func (s *Search) derivationError(r *task.Request, c *scopedConstraint, at location, err error) error {
-	origin := fmt.Sprintf("claim %s request %s derived attribute %s", claimname.Of(r.Claim.API), r.Reference(), c.name.Full)
+	origin := fmt.Sprintf("claim %s request %s derived attribute %s", dra.Of(r.Claim.API), r.Reference(), c.name.Full)
 	switch {
 	case errors.Is(err, selector.ErrPending):
 		// Without the device, because equal nodes should have equal reasons.

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reach"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -23,7 +23,7 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		}
 		nodeSelector, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream)
 		if err != nil {
-			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
+			return nil, fmt.Errorf("claim %s: %w", dra.Of(c.API), err)
 		}
 		results[i].Devices.Results = devices
 		results[i].Devices.Config = c.Config(func(slot int) *task.Request { return s.selected(c, slot) })
@@ -39,7 +39,7 @@ func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
 			continue
 		}
 		if _, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream); err != nil {
-			return nil, fmt.Errorf("claim %s: %w", claimname.Of(c.API), err)
+			return nil, fmt.Errorf("claim %s: %w", dra.Of(c.API), err)
 		}
 	}
 	return nil, nil

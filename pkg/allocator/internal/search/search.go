@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/deadend"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
@@ -241,7 +241,7 @@ func (s *Search) allDevices(r *task.Request, slot, index int) (bool, error) {
 	case placed == constraintViolated:
 		return false, fmt.Errorf("claim %s request %s: asks for all devices but device %s/%s does not satisfy a "+
 			"constraint of the claim together with the others; no node can change that",
-			claimname.Of(r.Claim.API), r.Reference(), s.view.Pools[at.pool].ID, s.device(at).Name)
+			dra.Of(r.Claim.API), r.Reference(), s.view.Pools[at.pool].ID, s.device(at).Name)
 	}
 	found, err := s.allDevices(r, slot, index+1)
 	if !found {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
@@ -71,7 +71,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		}
 		if least > c.Most-total {
 			return fmt.Errorf("claim %s request %s: asks for %s but a claim can have at most %d and "+
-				"its other requests ask for %d; split the claim", claimname.Of(c.API), slot.Name, words.Plural(least, "device", "devices"),
+				"its other requests ask for %d; split the claim", dra.Of(c.API), slot.Name, words.Plural(least, "device", "devices"),
 				c.Most, total)
 		}
 		total += max(least, 0)
@@ -99,7 +99,7 @@ func (s *Search) findCandidates(r *task.Request) error {
 			if r.All() && s.mayMatchIn(r, pool) {
 				// Without the pool's name, which usually differs between nodes.
 				err := fmt.Errorf("claim %s request %s: asks for all devices but a resource pool of driver %s is %s (%s)",
-					claimname.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
+					dra.Of(r.Claim.API), r.Reference(), pool.ID.Driver, pool.State, pool.Reason)
 				if err := s.refuse(r, err); err != nil {
 					return err
 				}

@@ -5,7 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Claim is a ResourceClaim of a task.
@@ -38,7 +38,7 @@ func (c *Claim) ConstraintErr() error {
 	for i, constraint := range c.Constraints {
 		if constraint.MatchAttribute == nil && constraint.DistinctAttribute == nil {
 			return fmt.Errorf("claim %s constraint %d: is neither matchAttribute nor distinctAttribute; "+
-				"it may use an API that this scheduler does not know", claimname.Of(c.API), i)
+				"it may use an API that this scheduler does not know", dra.Of(c.API), i)
 		}
 	}
 	return nil

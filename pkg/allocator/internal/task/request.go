@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -79,7 +79,7 @@ func (t *Task) newRequest(c *Claim, s spec, storage []Request) {
 	r.TakesNothing = r.Admin && !t.settings.AsUpstream
 	t.requests = append(t.requests, r)
 	if err := t.resolve(r); err != nil {
-		r.Err = fmt.Errorf("claim %s request %s: %w", claimname.Of(c.API), r.Reference(), err)
+		r.Err = fmt.Errorf("claim %s request %s: %w", dra.Of(c.API), r.Reference(), err)
 	}
 	t.setKind(r)
 	t.all, t.admin = t.all || r.All(), t.admin || r.Admin

@@ -10,7 +10,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimname"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -133,10 +133,10 @@ func (t *Task) newSlot(c *Claim, id int, api *resourceapi.DeviceRequest, storage
 		t.newRequest(c, exactSpec(api), storage)
 	case len(api.FirstAvailable) == 0:
 		result.Err = fmt.Errorf("claim %s request %s: neither exactly nor firstAvailable is set; "+
-			"the request may use an API that this scheduler does not know", claimname.Of(c.API), api.Name)
+			"the request may use an API that this scheduler does not know", dra.Of(c.API), api.Name)
 	case !t.settings.Features.PrioritizedList:
 		result.Err = fmt.Errorf("claim %s request %s: has alternatives (firstAvailable) "+
-			"but the feature DRAPrioritizedList is off", claimname.Of(c.API), api.Name)
+			"but the feature DRAPrioritizedList is off", dra.Of(c.API), api.Name)
 	default:
 		for i := range api.FirstAvailable {
 			t.newRequest(c, alternativeSpec(api, i), storage)

@@ -1,5 +1,5 @@
-// Package claimname names claims in messages for the users of pods.
-package claimname
+// Package dra names claims in messages for the users of pods.
+package dra
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
