@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
@@ -210,7 +210,7 @@ func (w *wait) refresh(i int) error {
 
 // isOlder reports whether a state is known to be older than another one.
 func isOlder(state, other *resourceapi.ResourceClaim) bool {
-	return state != nil && objectversion.Newer(other.ResourceVersion, state.ResourceVersion)
+	return state != nil && informer.Newer(other.ResourceVersion, state.ResourceVersion)
 }
 
 // podIsGone returns an error if the pod is deleted or being deleted.

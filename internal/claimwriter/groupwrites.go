@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // maxGroupWrites limits the claims for which a Writer remembers its latest write. For others it
@@ -43,7 +43,7 @@ func (g groupWrites) cover(claim *resourceapi.ResourceClaim, consumer resourceap
 		return false
 	}
 	write := known.(groupWrite)
-	return write.group == consumer.UID && objectversion.AtLeast(claim.ResourceVersion, write.version)
+	return write.group == consumer.UID && informer.AtLeast(claim.ResourceVersion, write.version)
 }
 
 func (g groupWrites) forget(claim types.UID) { g.claims.Remove(claim) }

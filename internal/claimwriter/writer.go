@@ -13,7 +13,7 @@ import (
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // FieldManager is the field manager of all writes (metadata.managedFields). All processes of this
@@ -173,7 +173,7 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 // if it is certainly as new as the caller's copy. Pods that share a claim and are bound at the same
 // time all have the same copy, and each write makes it stale for the others.
 func newer(own, left *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
-	if left != nil && objectversion.AtLeast(left.ResourceVersion, own.ResourceVersion) {
+	if left != nil && informer.AtLeast(left.ResourceVersion, own.ResourceVersion) {
 		return left
 	}
 	return own

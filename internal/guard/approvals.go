@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // Seen ends the approval of a claim if the ledger knows a newer version of it, or knows that it is gone. Call it with
@@ -109,8 +109,8 @@ func (b *Book) exists(r *Request) bool {
 // isOver reports whether an approved write was stored or cannot be stored any more.
 func (b *Book) isOver(approval *Approval) bool {
 	state := b.ledger.State(approval.Claim.UID)
-	return state.Gone || objectversion.Newer(state.Version, approval.Version) ||
-		approval.fenced != "" && objectversion.AtLeast(state.Version, approval.fenced)
+	return state.Gone || informer.Newer(state.Version, approval.Version) ||
+		approval.fenced != "" && informer.AtLeast(state.Version, approval.fenced)
 }
 
 // begin records the approval of a request.

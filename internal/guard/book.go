@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -213,7 +213,7 @@ func (r *Request) unasked() (answer Answer, done bool) {
 // known answers a request from the ledger's state of its claim.
 func (b *Book) known(r *Request, held ledger.ClaimState) (answer Answer, done bool) {
 	switch {
-	case held.Gone || objectversion.Newer(held.Version, r.Version):
+	case held.Gone || informer.Newer(held.Version, r.Version):
 		// The server has decided on an old version, and refuses the write when it stores it. There is no need to
 		// deny: the server itself repeats some writes on the current version.
 		return Answer{known: held.Version}, true
@@ -241,11 +241,11 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 		if !r.DryRun {
 			approval.asked++
 		}
-		if !r.DryRun && objectversion.Newer(r.Version, approval.Version) {
+		if !r.DryRun && informer.Newer(r.Version, approval.Version) {
 			approval.Version, approval.fenced, approval.stored = r.Version, "", false
 		}
 		return Answer{}, true
-	case objectversion.Newer(r.Version, approval.Version):
+	case informer.Newer(r.Version, approval.Version):
 		return Answer{Kind: AwaitClaim, Reason: fmt.Sprintf(
 			"claim %s has changed since version %s, for which another allocation was approved; waiting for the watch of claims",
 			r.Claim, approval.Version)}, true

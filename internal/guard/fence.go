@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -57,7 +57,7 @@ func (f *Fencer) fence(ctx context.Context, ref ledger.ClaimRef, version string)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("rule out a late write to claim %s: read it: %w", ref, err)
-	case claim == nil || objectversion.Newer(claim.ResourceVersion, version):
+	case claim == nil || informer.Newer(claim.ResourceVersion, version):
 		return claim, nil
 	}
 	// Use a label if the annotations are full or a policy forbids this one.
@@ -131,7 +131,7 @@ func (f *Fencer) patch(ctx context.Context, claim *resourceapi.ResourceClaim, fi
 	if err != nil {
 		return nil, err
 	}
-	if !objectversion.Newer(fenced.ResourceVersion, claim.ResourceVersion) {
+	if !informer.Newer(fenced.ResourceVersion, claim.ResourceVersion) {
 		return nil, fmt.Errorf("patch of %s: %w", field, errNoEffect)
 	}
 	return fenced, nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // patience limits the time that a request waits for facts that are unknown so far and usually arrive within
@@ -92,7 +91,7 @@ func (g *Guard) reviewKnown(ctx context.Context, tenure Tenure, r *Request) Answ
 	case stored.err != nil:
 		return Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s was to be allocated at version %s, but has version %s as far as is known here; try again: %v",
 			r.Claim, r.Version, answer.known, stored.err)}
-	case objectversion.Newer(answer.known, stored.version):
+	case informer.Newer(answer.known, stored.version):
 		err := fmt.Errorf("claim %s had version %s, and has %s: %w", r.Claim, answer.known, stored.version, informer.ErrWentBack)
 		g.History.Report(err)
 		return Answer{Kind: NotDeciding, Reason: err.Error()}

@@ -12,7 +12,7 @@ import (
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -82,7 +82,7 @@ func (l lookup) judge(ctx context.Context, r *Request) (next *Request, answer An
 		confirmed := *r
 		confirmed.Confirmed, confirmed.Stored, confirmed.Requests = true, true, l.requests
 		return &confirmed, Answer{}, false
-	case objectversion.Newer(l.version, r.Version):
+	case informer.Newer(l.version, r.Version):
 		return r, Answer{}, true // As in Book: the server refuses writes based on an old version.
 	default:
 		return r, Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s with UID %s has version %s on the API server; nothing can be stored on version %s, which it never had",

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -70,7 +70,7 @@ func (t *Takeover) Gone(claim types.UID) { delete(t.awaited, claim) }
 func (t *Takeover) Missing(of *ledger.Ledger) []types.UID {
 	var missing []types.UID
 	for claim, version := range t.awaited {
-		if objectversion.AtLeast(of.State(claim).Version, version) {
+		if informer.AtLeast(of.State(claim).Version, version) {
 			delete(t.awaited, claim)
 		} else {
 			missing = append(missing, claim)

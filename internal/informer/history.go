@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // ErrWentBack means that resourceVersions went back, which happens only when etcd was restored from a backup. The
@@ -89,11 +87,11 @@ func (h *History) Look(ctx context.Context) error {
 	case errors.Is(h.failed, ErrWentBack): // Report was called meanwhile.
 	case err != nil:
 		h.failed = err
-	case objectversion.Newer(h.newest, version):
+	case Newer(h.newest, version):
 		h.failed = fmt.Errorf("the version of the store was %s, and is %s: %w", h.newest, version, ErrWentBack)
 	default:
 		h.failed = nil
-		if objectversion.AtLeast(version, version) { // Other versions cannot be compared.
+		if AtLeast(version, version) { // Other versions cannot be compared.
 			h.newest = version
 		}
 	}

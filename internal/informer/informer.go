@@ -1,5 +1,3 @@
-// Package informer helps components to follow an informer: an event only names the changed object, and its state is
-// read from the informer's store.
 package informer
 
 import "k8s.io/client-go/tools/cache"

@@ -11,7 +11,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
 )
 
 // Claims finds the claims of pods. It is safe for concurrent use once IndexPods has been called.
@@ -119,7 +118,7 @@ func (c *Claims) Claim(namespace, name string) *resourceapi.ResourceClaim {
 	if stored == nil || stored == tracked {
 		return tracked
 	}
-	if objectversion.Newer(stored.ResourceVersion, tracked.ResourceVersion) {
+	if informer.Newer(stored.ResourceVersion, tracked.ResourceVersion) {
 		return stored
 	}
 	return tracked

@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/informer/trim"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
-	"github.com/quartermaster-dra/quartermaster/internal/slim"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
@@ -36,7 +36,7 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 	if election := c.LeaderElection; election != nil {
 		election.Lock = leadership.Of(ctx).Follow(election.Lock, election.LeaseDuration)
 	}
-	if err := slim.Informers(c.InformerFactory); err != nil {
+	if err := trim.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err
 	}
 	c.InformerFactory = informer.SurvivingRules(c.InformerFactory)

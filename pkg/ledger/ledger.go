@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -186,7 +186,7 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 // newer reports whether the claim's state is newer than the recorded one. Versions
 // that cannot be compared count as newer: the last writer then wins.
 func newer(claim *resourceapi.ResourceClaim, r *record) bool {
-	return r == nil || !objectversion.AtLeast(r.version, claim.ResourceVersion)
+	return r == nil || !informer.AtLeast(r.version, claim.ResourceVersion)
 }
 
 // forget removes the committed allocation of a deleted claim, unless it is kept. The entry stays

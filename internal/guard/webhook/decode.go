@@ -11,7 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -57,7 +57,7 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	if err := errors.Join(errBefore, errAfter); err != nil {
 		return nil, nil, err
 	}
-	if before.UID == "" || !objectversion.AtLeast(before.ResourceVersion, before.ResourceVersion) || before.Name == "" || before.Namespace == "" {
+	if before.UID == "" || !informer.AtLeast(before.ResourceVersion, before.ResourceVersion) || before.Name == "" || before.Namespace == "" {
 		return nil, nil, errors.New("the claim as it was has no UID, no resourceVersion that is a number, no name or no namespace; no API server shows one like that")
 	}
 	if err := checkSize(asked.Resource.Version, after); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/objectversion"
+	objectversion "github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // API is the part of the server's API that the package uses.

@@ -1,7 +1,7 @@
-// Package slim reduces the memory of the scheduler's informers. It drops fields that no component reads
+// Package trim reduces the memory of the scheduler's informers. It drops fields that no component reads
 // (metadata.managedFields; package claimlog learns by a separate watch which scheduler wrote an allocation). It keeps
 // equal parts of several objects once: names, values of attributes, capacities of devices, specs of claims from one
 // template, node selectors of allocations. It builds the index of slices only when it is first used.
 //
 // So objects share parts. Like all objects of informers, they are read-only.
-package slim
+package trim

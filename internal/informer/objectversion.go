@@ -1,5 +1,4 @@
-// Package objectversion orders the states of an object by their resourceVersions (KEP-5504).
-package objectversion
+package informer
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 

@@ -1,4 +1,4 @@
-package objectversion
+package informer
 
 import (
 	"testing"
