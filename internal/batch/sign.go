@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // A Signer signs pods with the content of their claims.
@@ -56,7 +56,7 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 		}
 		spec, err := claim.Spec.Marshal()
 		if err != nil {
-			return nil, podstatus.Failed(fmt.Errorf("sign claim %s: %w", klog.KObj(claim), err))
+			return nil, kube.Failed(fmt.Errorf("sign claim %s: %w", klog.KObj(claim), err))
 		}
 		fmt.Fprintf(content, "%d:", len(spec))
 		content.Write(spec)
@@ -66,5 +66,5 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 
 // notSigned returns the status of a pod that cannot be batched.
 func notSigned(format string, args ...any) *fwk.Status {
-	return podstatus.New(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
+	return kube.New(fwk.Unschedulable, "the pod is not batched: "+fmt.Sprintf(format, args...))
 }

@@ -10,8 +10,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate. Check may be called
@@ -52,7 +52,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 		return claims, nil, nil
 	}
 	if err := m.negotiator.CheckSync(); err != nil {
-		return nil, nil, podstatus.Failed(err)
+		return nil, nil, kube.Failed(err)
 	}
 	attempt.classic.Context = m.negotiator.Context(pod)
 	return others, attempt, nil
@@ -86,7 +86,7 @@ func (m *Mode) FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string
 
 // unschedulable returns the status of a pod that cannot be scheduled until an event changes that.
 func unschedulable(reason error) *fwk.Status {
-	return podstatus.Of(fwk.UnschedulableAndUnresolvable, reason)
+	return kube.Of(fwk.UnschedulableAndUnresolvable, reason)
 }
 
 // Check says why the claims cannot be used on a node, nil if they can.
@@ -122,7 +122,7 @@ func (a *Attempt) Negotiate(node string, structured bool) *fwk.Status {
 		return nil
 	}
 	a.mode.negotiator.Ask(a.pod, spec)
-	return podstatus.New(fwk.Pending, a.classic.Waiting(spec))
+	return kube.New(fwk.Pending, a.classic.Waiting(spec))
 }
 
 // Reserve makes sure that the claims that controllers have allocated are reserved for the pod.
@@ -181,7 +181,7 @@ func (a *Attempt) Free() *fwk.Status {
 		return nil
 	}
 	a.mode.negotiator.Free(a.pod, claim)
-	return podstatus.Newf(fwk.Success, "the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object))
+	return kube.Newf(fwk.Success, "the driver of claim %s is asked to deallocate it", klog.KObj(claim.Object))
 }
 
 // isForAnother reports whether a claim is allocated for the selected node of another pod. Among pods with the same

@@ -5,12 +5,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // problem is an error whose text is made when it is read. The scheduling queue asks why pods wait
 // far more often than it shows the reason.
-type problem = podstatus.Lazy
+type problem = kube.Lazy
 
 // NotMade is the error for a pod whose claim has not been made from its template yet. All other
 // errors concern claims that users must be told about.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // PreemptForGroup implements PodGroupPostFilter for a PodGroup of the API. Upstream does not know the gangs of
@@ -24,7 +24,7 @@ import (
 func (p *Preemption) PreemptForGroup(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	needed, err := p.neededFrom(util.PodGroupPriority(info.GetPodGroup()))
 	if err != nil {
-		return nil, podstatus.Failed(fmt.Errorf("look for gangs whose pods are not to be evicted: %w", err))
+		return nil, kube.Failed(fmt.Errorf("look for gangs whose pods are not to be evicted: %w", err))
 	}
 	p.guarded.needed = needed
 	defer func() { p.guarded.needed = nil }()

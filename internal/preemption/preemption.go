@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Devices finds the pods that hold devices which another pod needs.
@@ -157,7 +157,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	possible []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
 	elsewhere, err := p.elsewhere(ctx, cs, preemptor, node, possible, pdbs)
 	if err != nil {
-		return nil, 0, podstatus.Failed(err)
+		return nil, 0, kube.Failed(err)
 	}
 	victims, violating, status := p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, preemptor, node, append(slices.Clip(possible), elsewhere...), pdbs)
 	if status.IsSuccess() {
@@ -183,7 +183,7 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 	all := p.gangs.Together(victims)
 	for _, pod := range all {
 		if corev1helpers.PodPriority(pod) >= preemption.GetPodPriority(preemptor, nil, nil) {
-			return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
+			return nil, kube.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
 		}
 	}
 	return all, nil

@@ -13,7 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -87,7 +87,7 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 	}
 	for _, v := range known.([]*verdict) {
 		if v.question == s.question && v.isAbout(site) && s.stillHeld(v, site) {
-			return podstatus.New(fwk.Unschedulable, v.reason)
+			return kube.New(fwk.Unschedulable, v.reason)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
 		if fits, _ := wouldFit(s.WithoutEnding); fits {
-			return podstatus.New(fwk.UnschedulableAndUnresolvable, reason+"; waiting for claims of pods that have ended to be deallocated"), true
+			return kube.New(fwk.UnschedulableAndUnresolvable, reason+"; waiting for claims of pods that have ended to be deallocated"), true
 		}
 	}
 	if tally.Below > 0 {
@@ -135,10 +135,10 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 			if certain && sure {
 				s.remember(site, reason)
 			}
-			return podstatus.New(fwk.Unschedulable, reason), false
+			return kube.New(fwk.Unschedulable, reason), false
 		}
 	}
-	return podstatus.New(fwk.UnschedulableAndUnresolvable, reason), false
+	return kube.New(fwk.UnschedulableAndUnresolvable, reason), false
 }
 
 // remember caches a verdict, unless it depends on a pool that is not cached.

@@ -12,19 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatusesAreMadeInOnePlace: only internal/podstatus, which keeps commas out, puts reasons into the statuses of plugins.
+// TestStatusesAreMadeInOnePlace: only internal/kube, which keeps commas out, puts reasons into the statuses of plugins.
 func TestStatusesAreMadeInOnePlace(t *testing.T) {
 	t.Parallel()
 	isCode := func(name string) bool { return filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") }
 	for _, folder := range []string{"pkg", "internal", "cmd"} {
 		for path, source := range filesOf(t, filepath.Join(root, folder), isCode) {
-			if strings.Contains(filepath.ToSlash(path), "internal/podstatus/") {
+			if strings.Contains(filepath.ToSlash(path), "internal/kube/") {
 				continue
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
 			require.NoError(t, err)
 			for _, call := range reasonsGiven(file) {
-				assert.Fail(t, "a reason that may have commas", "%s: %s is for internal/podstatus only", path, call)
+				assert.Fail(t, "a reason that may have commas", "%s: %s is for internal/kube only", path, call)
 			}
 		}
 	}

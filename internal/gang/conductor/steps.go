@@ -10,7 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Permit makes a pod wait until all pods of its gang are reserved. The last one lets the others go.
@@ -22,11 +22,11 @@ func (c *Conductor) Permit(cs fwk.CycleState, pod *v1.Pod, plugin string) (*fwk.
 	}
 	all, others, err := c.roster.Reserve(seat)
 	if err != nil {
-		return podstatus.Of(fwk.Unschedulable, err), 0
+		return kube.Of(fwk.Unschedulable, err), 0
 	}
 	if !all {
 		c.activate(others)
-		return podstatus.Newf(fwk.Wait, "waiting for the other pods of group %s to be reserved", seat.Gang), c.timeoutOf(seat)
+		return kube.Newf(fwk.Wait, "waiting for the other pods of group %s to be reserved", seat.Gang), c.timeoutOf(seat)
 	}
 	c.allow(others, plugin)
 	return nil, 0
@@ -165,7 +165,7 @@ func (c *Conductor) reject(ended []*roster.Seat, why string) {
 		left = append(left, seat)
 		if handle := c.handle(seat.Pod); handle != nil {
 			if waits := handle.GetWaitingPod(seat.Pod.UID); waits != nil {
-				waits.Reject(pluginName, podstatus.Text(why))
+				waits.Reject(pluginName, kube.Text(why))
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
@@ -23,7 +23,7 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 	if object := group.GetPodGroup(); object != nil {
 		var err error
 		if wish, err = domain.Of(object.Annotations); err != nil {
-			return nil, podstatus.Of(fwk.UnschedulableAndUnresolvable, err)
+			return nil, kube.Of(fwk.UnschedulableAndUnresolvable, err)
 		}
 	}
 	result, status := pl.upstream.GeneratePlacements(ctx, state, group, parent)
@@ -52,11 +52,11 @@ func (pl *Plugin) GeneratePlacements(ctx context.Context, state fwk.PodGroupCycl
 func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placement) *fwk.Status {
 	running, err := pl.runningDomains(a.wish.Key, a.group)
 	if err != nil {
-		return podstatus.Failed(err)
+		return kube.Failed(err)
 	}
 	if a.wish.Required {
 		if problem := running.problem(a.wish.Key); problem != "" {
-			return podstatus.New(fwk.UnschedulableAndUnresolvable, problem)
+			return kube.New(fwk.UnschedulableAndUnresolvable, problem)
 		}
 	}
 	a.running = running
@@ -64,7 +64,7 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 		pl.divideOne(ctx, a, parent)
 	}
 	if len(a.listed) == 0 && len(parents) > 0 {
-		return podstatus.New(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
+		return kube.New(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
 	}
 	return nil
 }

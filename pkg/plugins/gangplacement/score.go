@@ -8,7 +8,7 @@ import (
 
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // A rating compares placements field by field; less is better.
@@ -40,11 +40,11 @@ func (r rating) pack() int64 {
 func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleState, group fwk.PodGroupInfo, assigned *fwk.PodGroupAssignments) (int64, *fwk.Status) {
 	a, err := attemptIn(state.GetPodGroupSchedulingCycle())
 	if err != nil {
-		return 0, podstatus.Failed(err)
+		return 0, kube.Failed(err)
 	}
 	c := a.choices[assigned.Placement]
 	if c == nil {
-		return 0, podstatus.Failed(errors.New("plugin " + Name + " scores placements that it has not made; enable it at placementGenerate as well (instead of other plugins)"))
+		return 0, kube.Failed(errors.New("plugin " + Name + " scores placements that it has not made; enable it at placementGenerate as well (instead of other plugins)"))
 	}
 	r := rating{missing: max(0, len(group.GetUnscheduledPods())-len(assigned.ProposedAssignments)), domains: a.used(c, assigned)}
 	if c.last {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
@@ -125,7 +125,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemp
 	}
 	status := pl.filterTask(ctx, c, w, variant.Task, known, nodeInfo.Node())
 	if status.IsRejected() {
-		return podstatus.New(status.Code(), variant.InPodsWords(status.Message()))
+		return kube.New(status.Code(), variant.InPodsWords(status.Message()))
 	}
 	return status
 }

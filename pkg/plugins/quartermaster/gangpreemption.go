@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -61,7 +61,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.seats))
 	if node != "" {
 		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}
-		status = podstatus.Recoded(fwk.Success, status)
+		status = kube.Recoded(fwk.Success, status)
 	}
 	return result, status
 }

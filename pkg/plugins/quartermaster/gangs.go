@@ -22,8 +22,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/leftover"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -230,7 +230,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	case err != nil:
 		return failed(err)
 	case removed:
-		return podstatus.New(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
+		return kube.New(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
 	}
 	return nil
 }

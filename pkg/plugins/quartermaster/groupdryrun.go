@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
@@ -30,7 +30,7 @@ func (pl *Quartermaster) reserveWhatIf(ctx context.Context, c *cycle, w *preempt
 	site.Usage = w.Usage(pl.standing(c))
 	plan := preemption.Plan(pl.dryRunContext(ctx, c), c.task, c.open(), site)
 	if plan == nil {
-		return podstatus.New(fwk.Unschedulable, "no devices without pods of lower priority on node "+nodeName)
+		return kube.New(fwk.Unschedulable, "no devices without pods of lower priority on node "+nodeName)
 	}
 	c.dryRun.Reserve(c.uid, plan)
 	return nil
@@ -49,10 +49,10 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if pl.awaitReleaseForGroup(state, info) {
-		return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	if waiting := pl.planner.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
-		return waiting, podstatus.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
+		return waiting, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
 	run, err := preemption.NewGroupRun[*cycle](pl.handle, pl.holders)
 	if err != nil {
@@ -66,7 +66,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	}
 	if status.Code() == fwk.Unschedulable {
 		// DefaultPreemption, which would run next, would find no more candidates.
-		return result, podstatus.Recoded(fwk.UnschedulableAndUnresolvable, status)
+		return result, kube.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
 }

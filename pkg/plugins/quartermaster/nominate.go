@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -27,20 +27,20 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	if awaits := c.awaitsRelease.Load(); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
 		pl.awaitRelease(c, pod)
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
-		return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
 	switch {
 	case status.IsSuccess() && len(victims) > 0:
 		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
-			podstatus.Append(status, "it is to get "+pl.state.nominations.Of(pod.UID).Gets())
+			kube.Append(status, "it is to get "+pl.state.nominations.Of(pod.UID).Gets())
 		}
 	case result != nil: // No node fits, so the pod is not nominated.
 		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
 	}
 	if status.Code() == fwk.Unschedulable {
 		// DefaultPreemption, which would run next, can find only candidates that were already considered.
-		return result, podstatus.Recoded(fwk.UnschedulableAndUnresolvable, status)
+		return result, kube.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // PostFilter runs when no node fits. If a claim is the reason, because it is allocated where the pod cannot run or its
@@ -44,29 +44,29 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		// Only an attempt on all nodes shows whether other nodes fit. Plugins that reject these must be among the
 		// plugins that rejected the pod, or their events would not wake it.
 		pl.lookEverywhere(ctx, c, pod)
-		return nil, podstatus.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
+		return nil, kube.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
 	case c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
 		pl.lookEverywhere(ctx, c, pod)
-		return nil, podstatus.New(fwk.Success, "devices became free meanwhile; looking again")
+		return nil, kube.New(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
 		if podClaim.Origin != commitrunner.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
-			return unlessBroken(podClaim), podstatus.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
+			return unlessBroken(podClaim), kube.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
 		freed, err := pl.free(ctx, podClaim, pod, claimwriter.OfPod(pod))
 		if err != nil {
 			return nil, failed(err)
 		}
 		if !freed {
-			return nil, podstatus.New(fwk.Success, "the pod has been bound by an earlier attempt")
+			return nil, kube.New(fwk.Success, "the pod has been bound by an earlier attempt")
 		}
 		if podClaim.Broken != nil {
-			return unlessBroken(podClaim), podstatus.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
+			return unlessBroken(podClaim), kube.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
 		}
-		return nil, podstatus.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", dra.Of(podClaim.Object))
+		return nil, kube.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", dra.Of(podClaim.Object))
 	}
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
@@ -76,10 +76,10 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, failed(err)
 	}
 	if removed {
-		return nil, podstatus.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
+		return nil, kube.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
 	}
 	if pl.takeover.Keeps(pod) {
-		return nil, podstatus.New(fwk.Success, pl.takeover.Message("a claim"))
+		return nil, kube.New(fwk.Success, pl.takeover.Message("a claim"))
 	}
 	return pl.preempt(ctx, cs, c, pod, statuses)
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 )
 
 // PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter it deallocates unused claims
@@ -52,11 +52,11 @@ func (pl *Quartermaster) PodGroupPostFilter(ctx context.Context, state fwk.PodGr
 	}
 	if len(freed) == 0 {
 		if slices.ContainsFunc(info.GetUnscheduledPods(), pl.takeover.Keeps) {
-			return nil, podstatus.New(fwk.UnschedulableAndUnresolvable, "what another process reserved for the group is left alone for now: it may have sent bindings")
+			return nil, kube.New(fwk.UnschedulableAndUnresolvable, "what another process reserved for the group is left alone for now: it may have sent bindings")
 		}
 		return pl.preemptForGroup(ctx, state, info, schedule)
 	}
-	return nil, podstatus.Newf(fwk.UnschedulableAndUnresolvable, "released to find devices elsewhere: claims %s", strings.Join(freed, " "))
+	return nil, kube.Newf(fwk.UnschedulableAndUnresolvable, "released to find devices elsewhere: claims %s", strings.Join(freed, " "))
 }
 
 // isTopologyAware reports whether nodes are chosen for the group as a whole: the reason why its pods do not fit on some

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
-	"github.com/quartermaster-dra/quartermaster/internal/podstatus"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -17,12 +17,12 @@ func (pl *Quartermaster) PreFilterExtensions() fwk.PreFilterExtensions { return 
 
 // RemovePod implements fwk.PreFilterExtensions: what if a pod were gone?
 func (pl *Quartermaster) RemovePod(_ context.Context, cs fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	return podstatus.Failed(preemption.RemovePod(cs, removed.GetPod()))
+	return kube.Failed(preemption.RemovePod(cs, removed.GetPod()))
 }
 
 // AddPod implements fwk.PreFilterExtensions: what if a pod were there (again)?
 func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	return podstatus.Failed(preemption.AddPod(cs, added.GetPod()))
+	return kube.Failed(preemption.AddPod(cs, added.GetPod()))
 }
 
 // filterWhatIf implements filterUnallocated in the world of a dry run. It changes nothing.
@@ -35,7 +35,7 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
 	case !outcome.Fits():
 		defer outcome.Release()
-		return podstatus.New(fwk.Unschedulable, nodereason.Brief(outcome))
+		return kube.New(fwk.Unschedulable, nodereason.Brief(outcome))
 	}
 	return nil
 }

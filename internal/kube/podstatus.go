@@ -1,7 +1,7 @@
-// Package podstatus makes the statuses of this project's plugins. Their reasons have no commas: kube-scheduler joins
+// Package kube makes the statuses of this project's plugins. Their reasons have no commas: kube-scheduler joins
 // the reasons of nodes by commas, and a comma in users' expressions or names would look like the start of the next
 // reason.
-package podstatus
+package kube
 
 import (
 	"fmt"
