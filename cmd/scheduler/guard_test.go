@@ -11,10 +11,10 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // The guard is told of everything, also when the informers run already, and only of what can be looked

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func TestAuthor(t *testing.T) {

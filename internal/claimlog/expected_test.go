@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestExpected compares with all that was announced being looked at, after each event.

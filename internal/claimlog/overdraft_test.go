@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 var poolA = inventory.PoolID{Driver: b.Driver, Name: "a"}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // partitioned is a pool whose devices draw on one counter set with 40Gi of memory: "big"

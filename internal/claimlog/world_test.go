@@ -14,9 +14,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // start is the time at which all tests begin.

@@ -16,8 +16,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func onNode(pod *v1.Pod) { pod.Spec.NodeName = "n1" }

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // inCluster runs a test, in a bubble of testing/synctest, with a state whose informers have

@@ -22,7 +22,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
@@ -30,6 +29,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // world is a Runner with a server that has one claim, "c", and a pod that wants it.

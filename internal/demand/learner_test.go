@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func gpus(count int) []placement.Ask { return []placement.Ask{{Kind: "gpu", Count: count}} }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/devicefacts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func factsOf(o whatif.Objects) *devicefacts.Facts {

@@ -6,7 +6,7 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // BenchmarkScrape reads the metrics of 10,000 nodes with 8 devices each and 20,000 claims with one device each: first

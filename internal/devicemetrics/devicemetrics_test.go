@@ -12,10 +12,10 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // driver is that of all slices for which no other is named.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestGolden compares what commands print, which has to be readable at 80 columns.

@@ -13,8 +13,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // rack has four nodes with four GPUs each in two NUMA nodes, some of them in use, and waiting pods.

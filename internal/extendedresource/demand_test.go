@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestNodesOfOneKindShareATask: what the search has to know about the pod is worked out

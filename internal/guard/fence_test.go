@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func TestFenceWritesOnlyToWhatHasNotChanged(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // claimReader is an API server that serves concurrent reads of claims.

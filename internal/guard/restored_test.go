@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // A request based on an old version is allowed, because the server refuses the write. After a restore of etcd from a

@@ -23,9 +23,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // claimServer stores claims as API servers do: each write gives a claim a newer version, and one that

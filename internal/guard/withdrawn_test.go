@@ -3,7 +3,7 @@ package guard
 import (
 	"testing"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestWithdrawnInUse: what a device in use drew counts also when it is not published any more (kubernetes #140802). If it

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/leftover"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestBoundPodsKeepTheirClaims: a pod whose binding has lost its answer may be bound although the informer does not show it.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // byController is a claim that a controller has to allocate.

@@ -14,13 +14,13 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // classes is a DeviceClassLister.

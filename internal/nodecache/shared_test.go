@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // shareSeats has a pool that all nodes reach.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestBeside: what counts are pods on nodes with devices, and of these only those that could be elsewhere.

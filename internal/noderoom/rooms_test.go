@@ -10,8 +10,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func list(cpu, memory string) v1.ResourceList {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func named(name string, edits ...func(*v1.Pod)) *v1.Pod {

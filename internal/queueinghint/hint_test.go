@@ -9,9 +9,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestEvents: with a feature, the queue hears of more.

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestCount: each pod that waits counts once, and none that is bound or gone.

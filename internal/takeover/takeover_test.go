@@ -11,8 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // inPause runs a test with a pause that begins now, and what was tried again after it.

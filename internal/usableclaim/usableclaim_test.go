@@ -12,9 +12,9 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func open() *resourceapi.ResourceClaim {

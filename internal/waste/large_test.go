@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // large has 1,000 nodes with 8 GPUs each, and a pod for each of 7 GPUs there: nowhere two are free.

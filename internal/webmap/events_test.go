@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // follow reads server-sent events.

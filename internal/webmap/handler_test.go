@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const token = "00112233445566778899aabbccddeeff"

@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // list is an attribute value that is a list.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestErrorsOfDevices: an error names the device and its slice. Its text without the device is equal for all

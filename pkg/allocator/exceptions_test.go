@@ -11,8 +11,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // exceptions are all cases in which this allocator deliberately differs from upstream 1.37.2. Each has a test below

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestExplanationInFull compares whole texts.

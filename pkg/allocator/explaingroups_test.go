@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // twoSets is a cluster with two devices of 40Gi in each of two counter sets of 60Gi. The first held devices are held.

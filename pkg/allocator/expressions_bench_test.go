@@ -13,12 +13,12 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // BenchmarkDistinctExpressions uses a different expression for each pod. Half of them fail on all devices,

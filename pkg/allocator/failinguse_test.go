@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestSelectorFailsOnDevicesInUse: the reason names a failing selector, and one device, even if all devices are in use.

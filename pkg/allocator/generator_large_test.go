@@ -5,7 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // largeNodes is how many nodes a large scenario has pools for.

@@ -3,7 +3,7 @@ package allocator_test
 import (
 	"fmt"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // knapsack makes a cluster in which a number of devices is available together only if their weights add up to

@@ -11,8 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // A caller replaces the attributes of a device twice between two snapshots; the memory of

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // wants makes claim train/gpus with one request for a number of devices.

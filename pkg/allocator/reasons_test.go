@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestReasonsOfManyNodesAreFew looks for devices on a thousand nodes with a random number of held devices each.

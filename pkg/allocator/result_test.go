@@ -10,8 +10,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestWholeResult writes down one result with everything in it.

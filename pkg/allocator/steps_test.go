@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // leastShare is the guaranteed number of steps of a search.

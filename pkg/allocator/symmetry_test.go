@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // symmetric makes a node with GPUs of one kind, each with the same partitions of different sizes. The claim

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // inThousands is a pool of 4096 devices, as of a fabric, of which no two are alike.

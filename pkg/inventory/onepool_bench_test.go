@@ -7,8 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 var onePool = inventory.PoolID{Driver: b.Driver, Name: "one"}

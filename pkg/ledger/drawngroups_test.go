@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // inGroups is a device that draws 10 of memory, with compatibility groups.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // review puts the allocation of a claim by another scheduler in flight.

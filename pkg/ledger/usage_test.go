@@ -8,9 +8,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func nodePool(slices ...*resourceapi.ResourceSlice) *inventory.NodePool {

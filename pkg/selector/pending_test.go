@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // endless is longer than any test.

@@ -8,9 +8,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // selectOn evaluates a set on a node's only pool and returns the names of the devices.

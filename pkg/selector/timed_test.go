@@ -14,8 +14,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // In these tests the test determines how long an expression takes, by its own clock.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const benchNodes = 5000

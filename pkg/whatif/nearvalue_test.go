@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // The value of an attribute is only named if that many devices of it are missing.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // A claim that would be made from a template takes the place of no other claim: the API server generates names.

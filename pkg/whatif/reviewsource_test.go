@@ -17,8 +17,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 var opaqueData = runtime.RawExtension{Raw: []byte(`{"password": "very secret"}`)}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const (

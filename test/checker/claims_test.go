@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // oneClaim returns a cluster with sixty devices and one claim. The devices have

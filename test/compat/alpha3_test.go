@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

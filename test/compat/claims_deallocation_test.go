@@ -7,8 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

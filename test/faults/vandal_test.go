@@ -17,8 +17,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

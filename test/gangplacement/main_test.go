@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )

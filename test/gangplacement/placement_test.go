@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestTightestClique: a gang is placed in the clique in which it leaves the fewest devices, so that the gang that

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestGangPreemptsInOneClique: pods of lower priority have to go, all of them in the clique that the gang gets.

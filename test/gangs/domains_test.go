@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // wanting gives a PodGroup an annotation.

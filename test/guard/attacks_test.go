@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // attacker reaches the guard's port.

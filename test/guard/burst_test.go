@@ -13,8 +13,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

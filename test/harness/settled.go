@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
-
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 )
 
 // CheckSettled waits until the checker has nothing to complain about in this

@@ -12,7 +12,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applyresource "k8s.io/client-go/applyconfigurations/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // replacedLease is what kube-scheduler and what takes its place compete for.

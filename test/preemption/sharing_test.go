@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

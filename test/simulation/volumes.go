@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // volumes is the theme of histories in which pods have volumes that are made where the pod is to run, and the name of their class.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/webmap"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const gpus = 8

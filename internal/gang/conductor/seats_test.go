@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestSeatEndsAfterTheNextOneBegan: the seats of a plan that is given up end one by one, and the gang may have been planned

@@ -11,11 +11,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const gpu = "example.com/gpu"

@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const clique = "gpu.example.com/clique" // of builder.Driver

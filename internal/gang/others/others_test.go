@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // fakeFramework takes a number of pods on each node, and gives the configured answers for pods by name.

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // bigCluster has nodes with 8 GPUs, in racks of 50. On some nodes all GPUs are taken; those come first in each rack.

@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // Edits of pods.

@@ -14,8 +14,8 @@ import (
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // tries is a search that tries all assignments. It runs kube-scheduler's plugins for each pod from scratch, with the

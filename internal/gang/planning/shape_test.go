@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestShape: fields that differ between pods of a controller do not matter, fields that plugins read do.

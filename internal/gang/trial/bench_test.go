@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // BenchmarkGang measures the search and the plan for a gang of 1,000 pods that are alike, on 5,000 nodes with 8 devices

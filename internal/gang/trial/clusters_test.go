@@ -12,13 +12,13 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // isModel is the attribute by which requests choose devices.

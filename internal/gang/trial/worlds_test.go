@@ -8,8 +8,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gang"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // world is a small cluster in numbers; the API objects and the exhaustive search are both made from it.

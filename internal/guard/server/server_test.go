@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // lock is a Lease that everybody gets who asks for it.

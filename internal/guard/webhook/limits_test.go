@@ -14,8 +14,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // of returns length spaces. A strings.Reader on them makes the client send a Content-Length.

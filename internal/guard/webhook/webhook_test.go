@@ -25,7 +25,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
@@ -34,6 +33,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // decider decides with a Book, for which there is one node with devices gpu-0 and gpu-1.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // zone is the node label that claims and classes select by.

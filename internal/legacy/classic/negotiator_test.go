@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 type spec = apiversions.PodSchedulingContextSpec

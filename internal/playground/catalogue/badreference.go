@@ -3,9 +3,9 @@ package catalogue
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // badReferenceScenarios show references to missing objects.

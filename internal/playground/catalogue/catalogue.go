@@ -7,9 +7,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // Short names for values that nearly every scenario uses.

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // preemptionScenarios show victims of preemption. Only their own pods have a priority, and only their own nodes have

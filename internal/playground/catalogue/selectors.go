@@ -4,9 +4,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // selectorScenarios show the selection of devices by CEL expressions.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // wholeGangScenarios show PodGroups of scheduler-plugins. They need no feature gate, but the CustomResourceDefinition and

@@ -3,7 +3,7 @@ package fleet
 import (
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const (

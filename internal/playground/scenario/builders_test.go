@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // testDialect names claims and requests, and has a text for one cause.

@@ -11,8 +11,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func TestObjectsGoWhereTheirKindSays(t *testing.T) {

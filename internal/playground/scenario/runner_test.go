@@ -14,8 +14,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // world is a Source that tests change while a runner looks at it.

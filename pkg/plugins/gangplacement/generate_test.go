@@ -11,11 +11,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // inZone makes the group require one zone, with a constraint of the API.

@@ -26,11 +26,11 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestMain turns on what kube-scheduler's snapshot needs to know of groups.

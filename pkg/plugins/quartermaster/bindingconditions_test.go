@@ -19,7 +19,7 @@ import (
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestBrokenAllocation: an allocated device does not get ready. The claim is deallocated if no other pod uses it, and

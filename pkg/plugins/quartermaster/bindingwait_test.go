@@ -10,8 +10,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestBindingWaitsForConditions: the whole story of a device that gets ready.

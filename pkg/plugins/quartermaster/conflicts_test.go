@@ -10,9 +10,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // boundConflict makes two claims of bound pods hold the same device, c first.

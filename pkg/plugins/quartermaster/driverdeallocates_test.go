@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // full runs an attempt in which other plugins reject all nodes. It returns the message of PostFilter.

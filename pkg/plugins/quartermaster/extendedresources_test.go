@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 func TestFilterExtendedResources(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // sleep tries pods that the current plugin rejects, and waits until their pauses are over.

@@ -17,8 +17,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // gang is a PodGroup in a scheduler that schedules it as a whole. Its methods are the

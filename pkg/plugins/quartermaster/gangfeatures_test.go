@@ -10,7 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestGangWithExtendedResources: the claims that the scheduler makes for extended resources

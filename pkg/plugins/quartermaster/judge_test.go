@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestConflictOverADeviceThatIsNotKnownYet: another instance knows more of the pool than this one, and was first. It is

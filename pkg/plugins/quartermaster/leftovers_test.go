@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestExtendedClaimAfterRestart: the process dies before one of the writes, and the next

@@ -10,8 +10,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // nameFor is the name of the claim for the pod's extended resources.

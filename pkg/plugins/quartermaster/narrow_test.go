@@ -17,8 +17,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // evictor stands for preemption: a PostFilter plugin that would evict pods whenever it is called.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // partitions are the two slices of a pool whose devices cannot all be used at once.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // roomyNodes have two GPUs each and room for many pods; on one of them, a GPU is in use.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // assumedOn is a pod as the scheduler assumes it to be on a node.

@@ -14,8 +14,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // preemptionCase is a full cluster to which a pod comes.

@@ -22,7 +22,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // gatedPods are the pods that the scheduling queue asks about, with what becomes of them.

@@ -11,9 +11,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	b "github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // parameters are classes and parameters of v1alpha2 that come one by one.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // server is an API server behind a fake clientset. To what the clientset does by

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // createSent stores a claim that the plugin makes.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // sliceCase is a slice event and a pod that waits for claim c.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // realTakeoverPause is the default of takeoverPause.

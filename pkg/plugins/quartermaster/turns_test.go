@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 const turnText = "tried in turn with pods of other namespaces"

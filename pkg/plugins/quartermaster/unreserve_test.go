@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 var errLost = errors.New("connection lost")

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // In these tests no attempt may wait for an evaluation, so all expressions are evaluated in the background.

@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/builder"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // waits returns how many pods wait, by cause.
