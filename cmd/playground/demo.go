@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/playground"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 type demoFlags struct {
@@ -25,7 +25,7 @@ func newDemoCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run all scenarios against a new cluster and check what happens",
-		Long: `Runs every scenario of internal/playground/catalogue at the same time on a new
+		Long: `Runs every scenario of test/playground/catalogue at the same time on a new
 simulated cluster, prints what became of each pod, and checks it against the
 API server. The exit status is 0 only if everything is as expected.
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground"
+	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 // verboseLevel is klog's -v of all components with --verbose: high enough to follow each scheduling attempt.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground"
+	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 func main() {

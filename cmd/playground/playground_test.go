@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
 func TestChosenScenarios(t *testing.T) {

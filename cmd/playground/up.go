@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground"
+	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 type upFlags struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // stockHasRun is true once a non-participating scheduler has run.

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // gates are those that the schedulers of these tests need to see all that there is too little of.
@@ -126,14 +126,14 @@ func (b *board) startOursForParts(name string, o harness.SchedulerOptions) *harn
 func (b *board) startStockForParts(name string) {
 	b.T.Helper()
 	b.profiles = append(b.profiles, name)
-	b.stopAtEnd(b.startUnchanged(name, "clientConnection: {qps: 500, burst: 500}\nprofiles: [{schedulerName: "+name+"}]\n", schedulerproc.Options{
+	b.stopAtEnd(b.startUnchanged(name, "clientConnection: {qps: 500, burst: 500}\nprofiles: [{schedulerName: "+name+"}]\n", scheduler.Options{
 		LeaderElection: new(bool), FeatureGates: gates,
 	}))
 }
 
 // startUnchanged starts a kube-scheduler with a configuration under the identity of stock
 // schedulers.
-func (b *board) startUnchanged(name, config string, o schedulerproc.Options) *schedulerproc.Process {
+func (b *board) startUnchanged(name, config string, o scheduler.Options) *scheduler.Process {
 	b.T.Helper()
 	var err error
 	o.Kubeconfig, err = cluster.StockKubeconfig(b.T.Context())

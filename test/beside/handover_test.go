@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -38,14 +38,14 @@ func TestHandover(t *testing.T) {
 	b := newHandover(t)
 	stock := b.startStockForLease()
 	ours := b.startReplicas()
-	leading, waiting, interrupted := []*schedulerproc.Process{stock}, ours, 0
+	leading, waiting, interrupted := []*scheduler.Process{stock}, ours, 0
 	b.createHandoverPods(0)
 	for handover := range handovers {
 		b.bindAtLeast(handover*handoverPods + handoverPods/2)
 		b.createHandoverPods(handover + 1)
-		end := (*schedulerproc.Process).Stop
+		end := (*scheduler.Process).Stop
 		if handover >= handovers/2 {
-			end = (*schedulerproc.Process).Kill
+			end = (*scheduler.Process).Kill
 		}
 		atOnce(t, leading, end)
 		bound, all := b.Bound(), (handover+2)*handoverPods
@@ -56,7 +56,7 @@ func TestHandover(t *testing.T) {
 		// The others lead now, and these wait for their turn.
 		leading, waiting = waiting, leading
 		b.bindAtLeast(min(bound+1, all))
-		atOnce(t, waiting, func(p *schedulerproc.Process) error { return p.Restart(t.Context()) })
+		atOnce(t, waiting, func(p *scheduler.Process) error { return p.Restart(t.Context()) })
 	}
 	require.Positive(t, interrupted, "the burst was over before each handover")
 	b.Eventually("run all pods", func(context.Context) error {
@@ -75,7 +75,7 @@ func TestHandover(t *testing.T) {
 
 // atOnce does something with processes at the same time: one after the other, the lease would
 // go from replica to replica meanwhile.
-func atOnce(t *testing.T, processes []*schedulerproc.Process, do func(*schedulerproc.Process) error) {
+func atOnce(t *testing.T, processes []*scheduler.Process, do func(*scheduler.Process) error) {
 	t.Helper()
 	errs := make([]error, len(processes))
 	var doing sync.WaitGroup
@@ -118,18 +118,18 @@ func newHandover(t *testing.T) *board {
 }
 
 // startStockForLease starts a kube-scheduler as a cluster has it, and waits until it is ready.
-func (b *board) startStockForLease() *schedulerproc.Process {
+func (b *board) startStockForLease() *scheduler.Process {
 	b.T.Helper()
 	process := b.startUnchanged("stock", fmt.Sprintf("clientConnection: {qps: %d, burst: %d}\n", handoverQPS, handoverQPS),
-		schedulerproc.Options{ExtraArgs: harness.ShortLeaseFlags})
+		scheduler.Options{ExtraArgs: harness.ShortLeaseFlags})
 	b.stopAtEnd(process)
 	return process
 }
 
 // startReplicas starts both replicas of manifests/replace-default.
-func (b *board) startReplicas() []*schedulerproc.Process {
+func (b *board) startReplicas() []*scheduler.Process {
 	b.T.Helper()
-	var replicas []*schedulerproc.Process
+	var replicas []*scheduler.Process
 	for _, name := range []string{"a", "b"} {
 		replica := b.StartScheduler(harness.SchedulerOptions{
 			Overlay: manifests.ReplaceDefault, Name: b.Name + "-" + name, LeaderElection: true, QPS: handoverQPS, ExtraArgs: harness.ShortLeaseFlags,

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // kubeconfigOf is a kubeconfig with a token of a ServiceAccount that is installed.
@@ -38,7 +38,7 @@ func (c *controlPlane) kubeconfigOf(t *testing.T, namespace, account string) str
 // run runs the program of a Deployment that is installed, as its pods would be: under its account, with its arguments and
 // its configuration, as far as these are in the cluster. What a kubelet would see to is left out: it needs no --config of a file in
 // the image.
-func (c *controlPlane) run(t *testing.T, namespace, name string, more ...string) *schedulerproc.Process {
+func (c *controlPlane) run(t *testing.T, namespace, name string, more ...string) *scheduler.Process {
 	t.Helper()
 	deployment, err := c.client.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func (c *controlPlane) run(t *testing.T, namespace, name string, more ...string)
 	program, err := binary(strings.TrimPrefix(spec.Containers[0].Command[0], "/"))
 	require.NoError(t, err)
 	kubeconfig := c.kubeconfigOf(t, namespace, spec.ServiceAccountName)
-	options := schedulerproc.Options{Binary: program, Kubeconfig: kubeconfig, Flags: true, LogFile: filepath.Join(t.TempDir(), name+".log")}
+	options := scheduler.Options{Binary: program, Kubeconfig: kubeconfig, Flags: true, LogFile: filepath.Join(t.TempDir(), name+".log")}
 	for _, argument := range spec.Containers[0].Command[1:] {
 		if !strings.HasPrefix(argument, "--config=") {
 			options.ExtraArgs = append(options.ExtraArgs, argument)
@@ -62,14 +62,14 @@ func (c *controlPlane) run(t *testing.T, namespace, name string, more ...string)
 	options.ExtraArgs = append(options.ExtraArgs, more...)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	process, err := schedulerproc.Start(ctx, options)
+	process, err := scheduler.Start(ctx, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, process.Stop()) })
 	return process
 }
 
 // requireStopped ends a process. Whatever it asked for it was allowed.
-func requireStopped(t *testing.T, process *schedulerproc.Process) {
+func requireStopped(t *testing.T, process *scheduler.Process) {
 	t.Helper()
 	require.NoError(t, process.Stop())
 	refused, err := process.LogLines("forbidden")

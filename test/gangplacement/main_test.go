@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
 // gates are those that are on in the API server and in all schedulers.

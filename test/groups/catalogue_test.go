@@ -3,8 +3,8 @@ package groups
 import (
 	"testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
 // scenarios are those of the demo that are about groups.

@@ -13,10 +13,10 @@ import (
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
 // gates are those that are on in the API server and in all schedulers: GenericWorkload and

@@ -20,14 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // attacker reaches the guard's port.
 type attacker struct {
 	*tenant
-	process *schedulerproc.Process
+	process *scheduler.Process
 	client  *http.Client
 	// url is where API servers ask, which an attacker does not know.
 	url string

@@ -13,9 +13,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -61,7 +61,7 @@ func (b *burst) startOurs(profile string) {
 	b.profiles = append(b.profiles, profile)
 }
 
-func (b *burst) stopAtEnd(process *schedulerproc.Process) {
+func (b *burst) stopAtEnd(process *scheduler.Process) {
 	b.T.Cleanup(func() {
 		require.NoError(b.T, process.Err(), "the scheduler ended although nobody asked it to")
 		require.NoError(b.T, process.Stop())

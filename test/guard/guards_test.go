@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // guards are processes of which one decides.
 type guards struct {
 	t         *testing.T
-	processes []*schedulerproc.Process
+	processes []*scheduler.Process
 }
 
 // installGuards has API servers ask guards until the test ends. There are none yet.
@@ -40,7 +40,7 @@ func installGuards(t *testing.T, policy admissionregistrationv1.FailurePolicyTyp
 }
 
 // start starts one more.
-func (g *guards) start(args ...string) *schedulerproc.Process {
+func (g *guards) start(args ...string) *scheduler.Process {
 	g.t.Helper()
 	process, err := cluster.StartGuard(g.t.Context(), fmt.Sprintf("%s-guard-%d", g.t.Name(), len(g.processes)), append(slices.Clone(harness.ShortGuardLease), args...)...)
 	require.NoError(g.t, err)
@@ -49,7 +49,7 @@ func (g *guards) start(args ...string) *schedulerproc.Process {
 }
 
 // decider waits until one of the processes, but for those left out, decides and API servers ask it.
-func (g *guards) decider(without ...*schedulerproc.Process) *schedulerproc.Process {
+func (g *guards) decider(without ...*scheduler.Process) *scheduler.Process {
 	g.t.Helper()
 	found, err := g.find(without...)
 	require.NoError(g.t, err)
@@ -57,7 +57,7 @@ func (g *guards) decider(without ...*schedulerproc.Process) *schedulerproc.Proce
 }
 
 // find is decider for any goroutine.
-func (g *guards) find(without ...*schedulerproc.Process) (found *schedulerproc.Process, err error) {
+func (g *guards) find(without ...*scheduler.Process) (found *scheduler.Process, err error) {
 	err = harness.Poll(g.t.Context(), harness.Patience, func(ctx context.Context) error {
 		var errs []error
 		for _, process := range g.processes {

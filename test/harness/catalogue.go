@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 // Catalogue runs scenarios of the demo's catalogue for the pods of one scheduler. The zero

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 // startTimeout is generous: the machine may be busy.

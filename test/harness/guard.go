@@ -16,9 +16,9 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // guardName is that of the guard's namespace, ServiceAccount and Lease.
@@ -52,12 +52,12 @@ func (c *Cluster) installGuard(ctx context.Context, overlay string, policy admis
 // StartGuard runs bin/guard with the identity of the manifests, and returns when it has started; it
 // need not decide yet, unless it is the first one of the cluster: that has to wait for the duration of a
 // Lease, which is nobody's business here. name is that of its log. ctx bounds only the start.
-func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*schedulerproc.Process, error) {
+func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*scheduler.Process, error) {
 	return c.StartGuardOf(ctx, "guard", name, args...)
 }
 
 // StartGuardOf is StartGuard with another executable in bin.
-func (c *Cluster) StartGuardOf(ctx context.Context, executable, name string, args ...string) (*schedulerproc.Process, error) {
+func (c *Cluster) StartGuardOf(ctx context.Context, executable, name string, args ...string) (*scheduler.Process, error) {
 	binary, err := controlplane.FindBinary(executable)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (c *Cluster) StartGuardOf(ctx context.Context, executable, name string, arg
 	}
 	_, err = c.Client.CoordinationV1().Leases(guardName).Get(ctx, election.LeaseName, metav1.GetOptions{})
 	first := apierrors.IsNotFound(err)
-	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
+	process, err := scheduler.Start(ctx, scheduler.Options{
 		Binary: binary, Kubeconfig: kubeconfig, Flags: true,
 		LogFile:   filepath.Join(c.Logs, name+".log"),
 		ExtraArgs: append([]string{"--register=url", schedulerVerbosity}, args...),
@@ -94,7 +94,7 @@ func (c *Cluster) awaitGuard(ctx context.Context) error {
 }
 
 // UseGuard has API servers ask a guard until the test ends, and allow nothing without it.
-func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *schedulerproc.Process {
+func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *scheduler.Process {
 	t.Helper()
 	require.NoError(t, c.InstallGuard(t.Context(), admissionregistrationv1.Fail))
 	process, err := c.StartGuard(t.Context(), name, args...)

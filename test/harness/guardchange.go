@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // ShortGuardLease are arguments by which a guard is replaced within seconds.
@@ -20,7 +20,7 @@ var ShortGuardLease = []string{"--leader-elect-lease-duration=2s", "--leader-ele
 var asking = http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 // GuardDecides is nil if a guard says that it is the one that decides.
-func GuardDecides(ctx context.Context, guard *schedulerproc.Process) error {
+func GuardDecides(ctx context.Context, guard *scheduler.Process) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+guard.Address()+"/readyz", nil)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func GuardDecides(ctx context.Context, guard *schedulerproc.Process) error {
 }
 
 // GuardIsAsked is nil if API servers ask a guard.
-func (c *Cluster) GuardIsAsked(ctx context.Context, guard *schedulerproc.Process) error {
+func (c *Cluster) GuardIsAsked(ctx context.Context, guard *scheduler.Process) error {
 	config, err := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // metricsReader is the identity of who reads metrics: a service account with the
@@ -77,7 +77,7 @@ func (s *Scheduler) ReadMetrics(ctx context.Context) (Metrics, error) {
 }
 
 // ReadGuardMetrics asks a guard's port, which tells everybody who reaches it.
-func ReadGuardMetrics(ctx context.Context, guard *schedulerproc.Process) (Metrics, error) {
+func ReadGuardMetrics(ctx context.Context, guard *scheduler.Process) (Metrics, error) {
 	return readMetrics(ctx, guard.Address(), "")
 }
 

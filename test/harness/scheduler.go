@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // schedulerVerbosity is klog's -v of the schedulers under test: enough to follow

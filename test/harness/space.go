@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 // adminAccessLabels on a namespace permit admin access (KEP-5018), from 1.34 on and in 1.33.

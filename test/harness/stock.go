@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -26,14 +26,14 @@ const (
 // scheduler, under an identity of its own with the rights that every cluster has for
 // it. name is that of its log. ctx bounds only the start.
 func (c *Cluster) StartStockScheduler(ctx context.Context, name string) (*Scheduler, error) {
-	return c.startStock(ctx, schedulerproc.Options{Config: []byte(stockConfig), LogFile: filepath.Join(c.Logs, name+".log")})
+	return c.startStock(ctx, scheduler.Options{Config: []byte(stockConfig), LogFile: filepath.Join(c.Logs, name+".log")})
 }
 
 // StartStockSchedulerWith is StartStockScheduler with another limit of requests per second,
 // twice as many in a burst, and without leader election.
 func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps int) (*Scheduler, error) {
 	alone := false
-	return c.startStock(ctx, schedulerproc.Options{
+	return c.startStock(ctx, scheduler.Options{
 		Config:         fmt.Appendf([]byte(stockConfig), "clientConnection: {qps: %d, burst: %d}\n", qps, 2*qps),
 		LeaderElection: &alone,
 		LogFile:        filepath.Join(c.Logs, name+".log"),
@@ -43,14 +43,14 @@ func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps 
 // StartStockSchedulerFor is StartStockSchedulerWith for the pods of another scheduler's name.
 func (c *Cluster) StartStockSchedulerFor(ctx context.Context, name, profile string, qps int) (*Scheduler, error) {
 	alone := false
-	return c.startStock(ctx, schedulerproc.Options{
+	return c.startStock(ctx, scheduler.Options{
 		Config:         fmt.Appendf([]byte(stockConfig), "clientConnection: {qps: %d, burst: %d}\nprofiles: [{schedulerName: %s}]\n", qps, 2*qps, profile),
 		LeaderElection: &alone,
 		LogFile:        filepath.Join(c.Logs, name+".log"),
 	})
 }
 
-func (c *Cluster) startStock(ctx context.Context, options schedulerproc.Options) (_ *Scheduler, err error) {
+func (c *Cluster) startStock(ctx context.Context, options scheduler.Options) (_ *Scheduler, err error) {
 	if options.Kubeconfig, err = c.StockKubeconfig(ctx); err != nil {
 		return nil, fmt.Errorf("make the identity of the stock scheduler: %w", err)
 	}

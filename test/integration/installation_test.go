@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // replacedLease is what kube-scheduler and what takes its place compete for.
@@ -96,7 +96,7 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 
 	shipped, err := manifests.SchedulerConfig(manifests.ReplaceDefault)
 	require.NoError(t, err)
-	replacement, err := cluster.StartProcess(t.Context(), "scheduler", schedulerproc.Options{
+	replacement, err := cluster.StartProcess(t.Context(), "scheduler", scheduler.Options{
 		Config:  shipped,
 		LogFile: filepath.Join(cluster.Logs, "replacement.log"),
 	})

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
-	"github.com/quartermaster-dra/quartermaster/internal/playground"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/playground"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 // patience is how long the demo waits for anything, and how long the test does.

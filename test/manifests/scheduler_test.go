@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // pollInterval and pollTimeout bound how tests wait for the cluster.
@@ -65,7 +65,7 @@ func TestSchedulerRuns(t *testing.T) {
 // startScheduler runs bin/scheduler as the Deployment does, except that it finds
 // the API server and its identity in a kubeconfig. It returns when the scheduler
 // is ready.
-func startScheduler(t *testing.T, overlay string) *schedulerproc.Process {
+func startScheduler(t *testing.T, overlay string) *scheduler.Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
 	defer cancel()
@@ -75,7 +75,7 @@ func startScheduler(t *testing.T, overlay string) *schedulerproc.Process {
 	require.NoError(t, err)
 	kubeconfig, err := cluster.ServiceAccountKubeconfig(ctx, manifests.Namespace, manifests.Name)
 	require.NoError(t, err)
-	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
+	process, err := scheduler.Start(ctx, scheduler.Options{
 		Binary:     binary,
 		Kubeconfig: kubeconfig,
 		Config:     config,

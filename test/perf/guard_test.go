@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
 	"github.com/quartermaster-dra/quartermaster/internal/guard/options"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -39,7 +39,7 @@ func startGuard(tCtx ktesting.TContext, logFile string) error {
 	if _, err := tCtx.Client().CoreV1().Namespaces().Create(tCtx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	process, err := schedulerproc.Start(tCtx, schedulerproc.Options{
+	process, err := scheduler.Start(tCtx, scheduler.Options{
 		Binary: *guardFlag, Kubeconfig: kubeconfig, Flags: true, LogFile: logFile,
 		ExtraArgs: []string{"--register=url", "--failure-policy=Fail"},
 	})

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 	"github.com/quartermaster-dra/quartermaster/test/placement/trace"
+	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // TestRestoredFromABackup: etcd goes back to a copy of its files. A scheduler and a guard that were running do not go on

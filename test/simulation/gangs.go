@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
 // Themes of the two kinds of gangs: PodGroups of Kubernetes and those of scheduler-plugins.

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/fleet"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // startTimeout is generous: the machine may be busy.
@@ -67,7 +67,7 @@ func (c *ownCluster) startDefaultScheduler(ctx context.Context, t *testing.T, lo
 	t.Helper()
 	binary, err := controlplane.FindBinary("kube-scheduler")
 	require.NoError(t, err)
-	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
+	process, err := scheduler.Start(ctx, scheduler.Options{
 		Binary: binary, Kubeconfig: c.controlPlane.AdminKubeconfig(), LogFile: filepath.Join(logs, "kube-scheduler.log"),
 		Config: []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"),
 	})

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // schedulerLabels select the pods of the Deployment.
@@ -26,13 +26,13 @@ type node struct {
 	cluster *ownCluster
 	// folder is for images and logs.
 	folder  string
-	running map[types.UID]*schedulerproc.Process
+	running map[types.UID]*scheduler.Process
 }
 
 // startNode runs pods of the scheduler until the end of the test.
 func (c *ownCluster) startNode(t *testing.T, folder string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	n := &node{cluster: c, folder: folder, running: map[types.UID]*schedulerproc.Process{}}
+	n := &node{cluster: c, folder: folder, running: map[types.UID]*scheduler.Process{}}
 	ended := make(chan error, 1)
 	go func() { ended <- n.run(ctx) }()
 	t.Cleanup(func() {
@@ -94,7 +94,7 @@ func (n *node) step(ctx context.Context) error {
 }
 
 // start runs the one container of a pod.
-func (n *node) start(ctx context.Context, pod *corev1.Pod) (*schedulerproc.Process, error) {
+func (n *node) start(ctx context.Context, pod *corev1.Pod) (*scheduler.Process, error) {
 	if len(pod.Spec.Containers) != 1 {
 		return nil, fmt.Errorf("it has %d containers, and this node can run one", len(pod.Spec.Containers))
 	}
@@ -115,7 +115,7 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) (*schedulerproc.Proce
 	if err != nil {
 		return nil, err
 	}
-	return schedulerproc.Start(ctx, schedulerproc.Options{
+	return scheduler.Start(ctx, scheduler.Options{
 		Binary: program, Kubeconfig: identity, Config: config, LogFile: filepath.Join(n.folder, pod.Name+".log"),
 		// In a pod these are found without being told.
 		ExtraArgs: append(others, "--authentication-kubeconfig="+identity, "--authorization-kubeconfig="+identity),

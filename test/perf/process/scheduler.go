@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // subject is a scheduler to measure.
@@ -49,7 +49,7 @@ func asItComes(config map[string]any) {
 	delete(config, "clientConnection")
 }
 
-func start(ctx context.Context, kubeconfig string, s subject, o options) (*schedulerproc.Process, error) {
+func start(ctx context.Context, kubeconfig string, s subject, o options) (*scheduler.Process, error) {
 	binary, err := controlplane.FindBinary(s.binary)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func start(ctx context.Context, kubeconfig string, s subject, o options) (*sched
 	if err := os.RemoveAll(log); err != nil {
 		return nil, err
 	}
-	return schedulerproc.Start(ctx, schedulerproc.Options{
+	return scheduler.Start(ctx, scheduler.Options{
 		Binary: binary, Kubeconfig: kubeconfig, Config: encoded, LeaderElection: ptr.To(false), LogFile: log,
 		ExtraArgs: []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/pprof/*"},

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
 	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -31,7 +31,7 @@ type session struct {
 	client  kubernetes.Interface
 	options options
 	subject subject
-	process *schedulerproc.Process
+	process *scheduler.Process
 	// pod is what all measured pods look like.
 	pod *v1.Pod
 	// started is the CPU time until the process was ready.

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/schedulerproc"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // schedulers start a scheduler that reads claims through a forgetful proxy, for the pods of a space.
@@ -172,7 +172,7 @@ func startStock(s *harness.Space, forget func(object)) {
 	text, err := yaml.Marshal(config)
 	require.NoError(s.T, err)
 	alone := false
-	process, err := s.Cluster.StartProcess(s.T.Context(), "kube-scheduler", schedulerproc.Options{
+	process, err := s.Cluster.StartProcess(s.T.Context(), "kube-scheduler", scheduler.Options{
 		Config: text, Kubeconfig: kubeconfig, LeaderElection: &alone, LogFile: fmt.Sprintf("%s/scheduler-%s.log", s.Cluster.Logs, s.Name),
 	})
 	require.NoError(s.T, err)

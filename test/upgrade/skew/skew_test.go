@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/playground/catalogue"
-	"github.com/quartermaster-dra/quartermaster/internal/playground/scenario"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
+	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
 // older is the minor release before that of our libraries.

@@ -1,9 +1,0 @@
-package schedulerproc
-
-import "syscall"
-
-// childAttributes puts the child into a separate process group, so that a Ctrl-C in the terminal reaches only the
-// parent, which stops its children in order, and makes the kernel end the child if the parent dies without doing so.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-}
