@@ -94,5 +94,5 @@ func (o *Outcome) Explain() *Explanation {
 	if o.search == nil {
 		return nil
 	}
-	return explain.Explanation(o.search)
+	return explain.Explain(o.search)
 }

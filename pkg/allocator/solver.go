@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -28,7 +28,7 @@ var Supported = structured.Features{
 // DefaultStepBudget is the default limit of a search, in steps. A step is an attempt to use a device; a check
 // whether there can be a solution at all counts as ten. The budget limits the time that one odd claim can
 // cost on one node to tens of milliseconds.
-const DefaultStepBudget = budget.Default
+const DefaultStepBudget = search.Default
 
 // A Solver finds devices. It is safe for concurrent use.
 type Solver struct {

@@ -4,9 +4,8 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
 // agreement counts the devices that requests can have together at most, if only one constraint and the causes
@@ -75,18 +74,18 @@ func (n *survey) coveredSlot(c *task.Claim, slot *task.Slot, covers func(*task.R
 }
 
 // none ignores no cause, so that devices must be available.
-func none(report.Cause) bool { return false }
+func none(Cause) bool { return false }
 
 // reachable ignores all causes but one.
-func reachable(c report.Cause) bool { return c != report.Unreachable }
+func reachable(c Cause) bool { return c != Unreachable }
 
 // devices returns the number of devices that are available or have an ignored cause.
-func (a *agreement) devices(ignored func(report.Cause) bool) int {
+func (a *agreement) devices(ignored func(Cause) bool) int {
 	return a.count(ignored).greatest(a).devices
 }
 
 // count counts, by value, the devices that are available or have an ignored cause.
-func (a *agreement) count(ignored func(report.Cause) bool) *valueCounts {
+func (a *agreement) count(ignored func(Cause) bool) *valueCounts {
 	counts := &valueCounts{byValue: make(map[attribute.Value]*agreeing), slots: len(a.covered)}
 	if len(a.covered) == 0 {
 		return counts
@@ -112,14 +111,14 @@ func (a *agreement) count(ignored func(report.Cause) bool) *valueCounts {
 }
 
 // offered returns the values of a device for any of the alternatives.
-func (a *agreement) offered(alternatives [][]inspection, pool, device int, ignored func(report.Cause) bool) []attribute.Value {
+func (a *agreement) offered(alternatives [][]inspection, pool, device int, ignored func(Cause) bool) []attribute.Value {
 	var list []attribute.Value
 	for _, inspections := range alternatives {
 		in := &inspections[pool]
 		if !in.selection.Matches.Has(device) {
 			continue
 		}
-		if cause := in.cause(device); cause != report.Available && !ignored(cause) {
+		if cause := in.cause(device); cause != Available && !ignored(cause) {
 			continue
 		}
 		list = union(list, a.seen(in, device))
@@ -148,7 +147,7 @@ func union(a, b []attribute.Value) []attribute.Value {
 	return a
 }
 
-func (a *agreement) requests() string { return words.Requests(a.names()) }
+func (a *agreement) requests() string { return search.Requests(a.names()) }
 
 func (a *agreement) names() []string {
 	var names []string

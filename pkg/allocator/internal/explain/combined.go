@@ -7,8 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
 // combined returns the problem that devices, requests or claims have in combination, where counting does not find it.
@@ -88,7 +88,7 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 	}
 	return finding{
 		text: fmt.Sprintf("%s: there are devices for each of %s alone but the counters that they share do not suffice for all (%s)",
-			claimNames(claims), of, words.Join(counterNames(counters))),
+			claimNames(claims), of, search.Join(counterNames(counters))),
 		detail: func() string { return have.detail(counters) },
 	}
 }
@@ -98,7 +98,7 @@ func (q inquiry) drainedCounters(claims []*task.Claim) finding {
 func (q inquiry) limited(c *task.Claim, index int) finding {
 	counters, compatibility := q.sharedCounters(&c.Slots[index])
 	text := "enough devices match and are free but too little is left of the counters that they share"
-	if len(counters) > 0 && len(counters) <= words.NamedAtMost {
+	if len(counters) > 0 && len(counters) <= search.NamedAtMost {
 		text += " (" + strings.Join(counters, "; ") + ")"
 	}
 	if compatibility {

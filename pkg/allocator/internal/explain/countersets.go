@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -16,7 +15,7 @@ type counterSets struct{ list []*counterSetUse }
 
 // counterSetUse is a counter set under construction.
 type counterSetUse struct {
-	report.CounterSet
+	CounterSet
 	drawers map[ledger.ClaimRef]map[string]bool
 }
 
@@ -24,7 +23,7 @@ type counterSetUse struct {
 func (c *counterSets) add(in *inspection, short *shortfall, drawing []string) {
 	set, counter, _ := strings.Cut(short.name, "/")
 	use := c.of(in.pool.ID.String(), set)
-	use.addCounter(report.DrainedCounter{Name: counter, Needed: short.needed, Left: short.left})
+	use.addCounter(DrainedCounter{Name: counter, Needed: short.needed, Left: short.left})
 	for _, device := range drawing {
 		for _, claim := range in.users(device) {
 			if use.drawers[claim] == nil {
@@ -41,13 +40,13 @@ func (c *counterSets) of(pool, set string) *counterSetUse {
 			return use
 		}
 	}
-	use := &counterSetUse{report.CounterSet{Pool: pool, Set: set}, make(map[ledger.ClaimRef]map[string]bool)}
+	use := &counterSetUse{CounterSet{Pool: pool, Set: set}, make(map[ledger.ClaimRef]map[string]bool)}
 	c.list = append(c.list, use)
 	return use
 }
 
 // addCounter records a counter, with the least amount needed.
-func (u *counterSetUse) addCounter(counter report.DrainedCounter) {
+func (u *counterSetUse) addCounter(counter DrainedCounter) {
 	for i := range u.Counters {
 		if known := &u.Counters[i]; known.Name == counter.Name {
 			if isLess(counter.Needed, known.Needed) {
@@ -59,26 +58,26 @@ func (u *counterSetUse) addCounter(counter report.DrainedCounter) {
 	u.Counters = append(u.Counters, counter)
 }
 
-func (c *counterSets) sorted() []report.CounterSet {
-	var list []report.CounterSet
+func (c *counterSets) sorted() []CounterSet {
+	var list []CounterSet
 	for _, use := range c.list {
 		for claim, devices := range use.drawers {
-			use.Claims = append(use.Claims, report.Drawer{Claim: claim, Devices: slices.Sorted(maps.Keys(devices))})
+			use.Claims = append(use.Claims, Drawer{Claim: claim, Devices: slices.Sorted(maps.Keys(devices))})
 		}
-		slices.SortFunc(use.Claims, func(a, b report.Drawer) int { return compareClaims(a.Claim, b.Claim) })
-		slices.SortFunc(use.Counters, func(a, b report.DrainedCounter) int {
+		slices.SortFunc(use.Claims, func(a, b Drawer) int { return compareClaims(a.Claim, b.Claim) })
+		slices.SortFunc(use.Counters, func(a, b DrainedCounter) int {
 			return cmp.Or(cmp.Compare(part(&a), part(&b)), cmp.Compare(a.Name, b.Name))
 		})
 		list = append(list, use.CounterSet)
 	}
-	slices.SortFunc(list, func(a, b report.CounterSet) int {
+	slices.SortFunc(list, func(a, b CounterSet) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Set, b.Set))
 	})
 	return list
 }
 
 // part returns the fraction that is left of the needed amount.
-func part(c *report.DrainedCounter) float64 {
+func part(c *DrainedCounter) float64 {
 	if needed := quantity.Float(c.Needed); needed > 0 {
 		return quantity.Float(c.Left) / needed
 	}

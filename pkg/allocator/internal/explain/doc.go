@@ -1,4 +1,4 @@
-// Package explain finds out why a search found nothing. It reads the search only through Facts, and the
+// Package explain finds out why a search found nothing, and says it as data and as text. It reads the search only through Facts, and the
 // search does not depend on it.
 //
 //	Facts    the data of a search                                   (facts.go)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -127,7 +126,7 @@ func drawsOn(consumptions []resourceapi.DeviceCounterConsumption, counter string
 }
 
 // contention sums the draws of available devices by counter, as driver/pool/set/counter.
-type contention map[string]*report.Contention
+type contention map[string]*Contention
 
 func (c *contention) add(in *inspection, device int) {
 	if in.drawsNothing(device) {
@@ -142,7 +141,7 @@ func (c *contention) add(in *inspection, device int) {
 			counter := in.pool.ID.String() + "/" + counters.Sets[draw.Set] + "/" + counters.Names[number]
 			known := (*c)[counter]
 			if known == nil {
-				known = &report.Contention{Counter: counter, Left: in.left(number)}
+				known = &Contention{Counter: counter, Left: in.left(number)}
 				(*c)[counter] = known
 			}
 			known.Devices++
@@ -152,14 +151,14 @@ func (c *contention) add(in *inspection, device int) {
 }
 
 // sorted returns the counters with too little left, most devices first.
-func (c *contention) sorted() []report.Contention {
-	var list []report.Contention
+func (c *contention) sorted() []Contention {
+	var list []Contention
 	for _, one := range *c {
 		if quantity.Compare(one.Needed, one.Left) > 0 {
 			list = append(list, *one)
 		}
 	}
-	slices.SortFunc(list, func(a, b report.Contention) int {
+	slices.SortFunc(list, func(a, b Contention) int {
 		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Counter, b.Counter))
 	})
 	return list
@@ -172,7 +171,7 @@ func (q inquiry) sharedCounters(slot *task.Slot) (counters []string, compatibili
 	for _, r := range slot.Alternatives {
 		for _, in := range q.inspect(r) {
 			for device := range in.selection.Matches.All() {
-				if in.cause(device) != report.Available {
+				if in.cause(device) != Available {
 					continue
 				}
 				for _, consumption := range in.pool.Devices[device].ConsumesCounters {

@@ -6,15 +6,14 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Explanation returns all reasons why a search found nothing. It costs more than most searches.
-func Explanation(facts Facts) *report.Explanation {
+// Explain returns all reasons why a search found nothing. It costs more than most searches.
+func Explain(facts Facts) *Explanation {
 	q := inquiry{facts}
-	e := &report.Explanation{Node: q.Node().Name, Steps: q.Steps(), GaveUp: q.GaveUp(), LeftOut: q.explainPools()}
+	e := &Explanation{Node: q.Node().Name, Steps: q.Steps(), GaveUp: q.GaveUp(), LeftOut: q.explainPools()}
 	if q.GaveUp() {
 		e.Reason = q.gaveUp()
 	} else {
@@ -44,8 +43,8 @@ func (q inquiry) together(found, alone finding) string {
 	return strings.Join(parts, "; ")
 }
 
-func (q inquiry) explainClaim(c *task.Claim) report.Claim {
-	e := report.Claim{Claim: klog.KObj(c.API).String()}
+func (q inquiry) explainClaim(c *task.Claim) Claim {
+	e := Claim{Claim: klog.KObj(c.API).String()}
 	for _, slot := range c.Slots {
 		for _, r := range slot.Alternatives {
 			e.Requests = append(e.Requests, q.explainRequest(r))
@@ -58,20 +57,20 @@ func (q inquiry) explainClaim(c *task.Claim) report.Claim {
 	return e
 }
 
-func (q inquiry) explainPools() []report.Pool {
-	var list []report.Pool
+func (q inquiry) explainPools() []Pool {
+	var list []Pool
 	for _, pool := range q.Pools() {
 		if pool.State != inventory.Complete && q.mayUse(pool) {
-			list = append(list, report.Pool{ID: pool.ID, State: pool.State, Reason: pool.Reason})
+			list = append(list, Pool{ID: pool.ID, State: pool.State, Reason: pool.Reason})
 		}
 	}
-	slices.SortFunc(list, func(a, b report.Pool) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(list, func(a, b Pool) int { return a.ID.Compare(b.ID) })
 	return list
 }
 
-func (a *agreement) explain() report.Constraint {
-	usable, possible := a.count(none).greatest(a), a.count(report.EndsByItself).greatest(a)
-	e := report.Constraint{
+func (a *agreement) explain() Constraint {
+	usable, possible := a.count(none).greatest(a), a.count(EndsByItself).greatest(a)
+	e := Constraint{
 		Kind: "matchAttribute", Attribute: a.constraint.name.Full, Requests: a.names(), Wanted: a.wanted,
 		Value: usable.value.String(), Best: usable.devices, Possible: possible.devices, PossibleValue: possible.value.String(),
 		Enough: a.enough(&usable), PossiblyEnough: a.enough(&possible), Lacking: a.lacking(), Lists: a.lists(),

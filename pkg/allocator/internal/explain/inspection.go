@@ -15,7 +15,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -37,10 +36,10 @@ type inspection struct {
 	// constraints are those that cover the request.
 	constraints []constraint
 	// known caches the cause for each judged device; it is notJudged for others.
-	known []report.Cause
+	known []Cause
 }
 
-const notJudged report.Cause = -1
+const notJudged Cause = -1
 
 // inspect returns the inspections of the pools that can be allocated from.
 func (q inquiry) inspect(r *task.Request) []inspection {
@@ -80,13 +79,13 @@ func (in *inspection) failure(device int) *selector.Error {
 // ignores reports whether allocation mode All ignores the device.
 func (in *inspection) ignores(device int) bool {
 	return in.request.All() && (!in.pool.Reachable.Has(device) || bitset.Has(in.hidden, device) ||
-		in.capacity(device) == report.TooSmall)
+		in.capacity(device) == TooSmall)
 }
 
 // cause returns the cause that keeps the request from a matching device.
-func (in *inspection) cause(device int) report.Cause {
+func (in *inspection) cause(device int) Cause {
 	if in.known == nil {
-		in.known = slices.Repeat([]report.Cause{notJudged}, len(in.pool.Devices))
+		in.known = slices.Repeat([]Cause{notJudged}, len(in.pool.Devices))
 	}
 	if in.known[device] == notJudged {
 		in.known[device] = in.judge(device)
@@ -95,56 +94,56 @@ func (in *inspection) cause(device int) report.Cause {
 }
 
 // judge checks the causes in their order.
-func (in *inspection) judge(device int) report.Cause {
+func (in *inspection) judge(device int) Cause {
 	switch {
 	case !in.pool.Reachable.Has(device):
-		return report.Unreachable
+		return Unreachable
 	case bitset.Has(in.unsupported, device), bitset.Has(in.hidden, device):
-		return report.Unsupported
+		return Unsupported
 	case in.q.Asked().Settings().RefuseOfNode && in.pool.OfNode.Has(device):
-		return report.OfNode
+		return OfNode
 	}
 	capacity := in.capacity(device)
 	switch {
-	case capacity == report.TooSmall:
-		return report.TooSmall
+	case capacity == TooSmall:
+		return TooSmall
 	case in.missingAttribute(device) != "":
-		return report.AttributeMissing
+		return AttributeMissing
 	case in.q.Asked().Settings().Features.DeviceTaints && !in.request.Tolerates(in.pool.Devices[device].Taints):
-		return report.Tainted
+		return Tainted
 	case !in.request.Admin && bitset.Has(in.occupied, device):
-		return report.Held
+		return Held
 	case in.request.TakesNothing:
-	case capacity == report.Full:
-		return report.Full
+	case capacity == Full:
+		return Full
 	case in.drawsNothing(device):
 	case in.overdrawn() || len(in.shortCounters(device)) > 0:
-		return report.CounterShort
+		return CounterShort
 	case len(in.unknown()) > 0:
-		return report.CounterUnknown
+		return CounterUnknown
 	case !in.joins(device):
-		return report.Incompatible
+		return Incompatible
 	}
 	if !in.request.All() && !in.usable.Has(device) {
-		return report.Held // Not held any more, but held when the search looked at the device.
+		return Held // Not held any more, but held when the search looked at the device.
 	}
-	return report.Available
+	return Available
 }
 
 // capacity returns TooSmall, Full or Available.
-func (in *inspection) capacity(position int) report.Cause {
+func (in *inspection) capacity(position int) Cause {
 	if in.q.TakesWhole(in.request, in.index, position) {
-		return report.Available
+		return Available
 	}
 	device := &in.pool.Devices[position]
 	needed, err := in.q.Asked().Settings().Capacities().Consume(in.request.Capacity, device.Capacity)
 	switch {
 	case err != nil, needed.Refused, !needed.Amounts.Fit(device):
-		return report.TooSmall
+		return TooSmall
 	case !needed.Amounts.Fit(device, capacity.Used(in.usage, device)):
-		return report.Full
+		return Full
 	}
-	return report.Available
+	return Available
 }
 
 // shortCapacities returns the capacities with too little left on a device.

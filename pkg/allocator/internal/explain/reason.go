@@ -5,18 +5,17 @@ import (
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // Reason returns a one-line reason why a search found nothing, with the claim, the request and the cause, and
 // the classification of the cause.
-func Reason(facts Facts) (string, report.Blame) {
+func Reason(facts Facts) (string, Blame) {
 	q := inquiry{facts}
 	if q.GaveUp() {
-		return q.gaveUp(), report.BlameSearch
+		return q.gaveUp(), BlameSearch
 	}
 	why, trouble := q.why(), q.poolTrouble()
 	return why.text + trouble, blame(why, trouble)
@@ -24,18 +23,18 @@ func Reason(facts Facts) (string, report.Blame) {
 
 // blame classifies a finding. Pools that are left out are to blame only if it would not help that other
 // claims release their devices.
-func blame(why finding, poolTrouble string) report.Blame {
+func blame(why finding, poolTrouble string) Blame {
 	switch {
 	case why.fails:
-		return report.BlameSelectors
+		return BlameSelectors
 	case why.combined:
-		return report.BlameCombination
+		return BlameCombination
 	case !why.lasting:
-		return report.BlameClaims
+		return BlameClaims
 	case poolTrouble != "":
-		return report.BlamePools
+		return BlamePools
 	}
-	return report.BlameDevices
+	return BlameDevices
 }
 
 // finding describes a problem. The zero value means that there is none.
@@ -98,7 +97,7 @@ func (q inquiry) firstShortage() finding {
 // contains the budget, not the progress of the search, which differs between nodes.
 func (q inquiry) gaveUp() string {
 	budget, common := q.Budget()
-	used := "after " + words.Plural(budget, "step", "steps")
+	used := "after " + search.Plural(budget, "step", "steps")
 	if common {
 		used = "because the searches on all nodes together have used up their steps"
 	}
@@ -121,7 +120,7 @@ func claimNames(claims []*task.Claim) string {
 	if len(names) == 1 {
 		return "claim " + names[0]
 	}
-	return "claims " + words.Join(names)
+	return "claims " + search.Join(names)
 }
 
 // poolTrouble describes the pools that were left out of the search, "" if there are none.

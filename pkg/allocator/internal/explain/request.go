@@ -9,19 +9,18 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // explainRequest inspects all devices for a request.
-func (q inquiry) explainRequest(r *task.Request) report.Request {
-	e := report.Request{
+func (q inquiry) explainRequest(r *task.Request) Request {
+	e := Request{
 		Request: r.Reference(), Class: r.ClassName, All: r.All(), Admin: r.Admin,
 		Wanted: q.Wanted(r), Shortage: q.shortage(r).text,
 	}
-	var obstacles [report.CauseCount]obstacleBuilder
+	var obstacles [CauseCount]obstacleBuilder
 	var failing failures
 	var contended contention
 	pools := q.inspect(r)
@@ -36,16 +35,16 @@ func (q inquiry) explainRequest(r *task.Request) report.Request {
 			e.Matching++
 			cause := in.cause(device)
 			obstacles[cause].add(in, device, cause)
-			if cause == report.Available {
+			if cause == Available {
 				contended.add(in, device)
 			}
 		}
 	}
 	e.Contended = contended.sorted()
-	e.Available, e.Failing = obstacles[report.Available].devices, failing.sorted()
-	for cause := report.Available + 1; int(cause) < report.CauseCount; cause++ {
+	e.Available, e.Failing = obstacles[Available].devices, failing.sorted()
+	for cause := Available + 1; int(cause) < CauseCount; cause++ {
 		if b := &obstacles[cause]; b.devices > 0 {
-			e.Obstacles = append(e.Obstacles, report.Obstacle{
+			e.Obstacles = append(e.Obstacles, Obstacle{
 				Cause: cause, Devices: b.devices, Details: b.details.sorted(), Claims: b.holders(), CounterSets: b.sets.sorted(),
 			})
 		}
@@ -54,7 +53,7 @@ func (q inquiry) explainRequest(r *task.Request) report.Request {
 }
 
 // failures counts the ways in which selectors fail, by their text.
-type failures map[string]*report.Failure
+type failures map[string]*Failure
 
 // add counts a device.
 func (f *failures) add(err *selector.Error) {
@@ -63,13 +62,13 @@ func (f *failures) add(err *selector.Error) {
 	}
 	text := err.WithoutDevice()
 	if (*f)[text] == nil {
-		(*f)[text] = &report.Failure{Text: text, Device: err.Device, Slice: err.Slice}
+		(*f)[text] = &Failure{Text: text, Device: err.Device, Slice: err.Slice}
 	}
 	(*f)[text].Devices++
 }
 
-func (f *failures) sorted() []report.Failure {
-	return mostFirst(*f, func(f *report.Failure) int { return f.Devices })
+func (f *failures) sorted() []Failure {
+	return mostFirst(*f, func(f *Failure) int { return f.Devices })
 }
 
 // mostFirst returns the counted values, most devices first, then by text.
@@ -92,35 +91,35 @@ type obstacleBuilder struct {
 	sets   counterSets
 }
 
-func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
+func (b *obstacleBuilder) add(in *inspection, device int, cause Cause) {
 	b.devices++
 	published := &in.pool.Devices[device]
 	name := in.pool.ID.String() + "/" + published.Name
 	switch cause {
-	case report.Unsupported:
+	case Unsupported:
 		for _, gate := range in.features(device) {
 			b.details.add(gate, nil)
 		}
-	case report.OfNode:
+	case OfNode:
 		for _, resource := range in.ofNode(device) {
 			b.details.add(resource, nil)
 		}
-	case report.TooSmall:
+	case TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
 			b.details.add(unfit.name+": "+unfit.text, nil)
 		}
-	case report.AttributeMissing:
+	case AttributeMissing:
 		b.details.add(in.missingAttribute(device), nil)
-	case report.Tainted:
+	case Tainted:
 		for _, taint := range in.taints(device) {
 			b.details.add(taintText(taint), nil)
 		}
-	case report.Full:
+	case Full:
 		for _, short := range in.shortCapacities(published) {
 			b.details.add(short.name, short.of(name))
 		}
 		b.addUsers(in, published.Name)
-	case report.CounterShort:
+	case CounterShort:
 		for _, short := range in.shortCounters(device) {
 			b.details.add(in.pool.ID.String()+"/"+short.name, short.of(name))
 			drawing := in.drawing(short.name)
@@ -129,12 +128,12 @@ func (b *obstacleBuilder) add(in *inspection, device int, cause report.Cause) {
 				b.addUsers(in, other)
 			}
 		}
-	case report.CounterUnknown:
+	case CounterUnknown:
 		for _, other := range in.unknown() {
 			b.details.add(in.pool.ID.String()+"/"+other, nil)
 			b.addUsers(in, other)
 		}
-	case report.Held:
+	case Held:
 		b.addUsers(in, published.Name)
 	}
 }
@@ -153,12 +152,12 @@ func (b *obstacleBuilder) addUsers(in *inspection, device string) {
 }
 
 // holders returns the claims, most devices first.
-func (b *obstacleBuilder) holders() []report.Holder {
-	var list []report.Holder
+func (b *obstacleBuilder) holders() []Holder {
+	var list []Holder
 	for claim, devices := range b.claims {
-		list = append(list, report.Holder{Claim: claim, Devices: len(devices)})
+		list = append(list, Holder{Claim: claim, Devices: len(devices)})
 	}
-	slices.SortFunc(list, func(a, b report.Holder) int {
+	slices.SortFunc(list, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Devices, a.Devices), compareClaims(a.Claim, b.Claim))
 	})
 	return list
@@ -173,16 +172,16 @@ func taintText(taint resourceapi.DeviceTaint) string {
 }
 
 // details collects details by name.
-type details map[string]*report.Detail
+type details map[string]*Detail
 
 // add counts a device. It keeps the least shortfall, the first of equal ones.
-func (d *details) add(name string, short *report.Shortfall) {
+func (d *details) add(name string, short *Shortfall) {
 	if *d == nil {
 		*d = make(details)
 	}
 	known := (*d)[name]
 	if known == nil {
-		known = &report.Detail{Name: name}
+		known = &Detail{Name: name}
 		(*d)[name] = known
 	}
 	known.Devices++
@@ -191,11 +190,11 @@ func (d *details) add(name string, short *report.Shortfall) {
 	}
 }
 
-func (d *details) sorted() []report.Detail {
-	return mostFirst(*d, func(d *report.Detail) int { return d.Devices })
+func (d *details) sorted() []Detail {
+	return mostFirst(*d, func(d *Detail) int { return d.Devices })
 }
 
 // of returns the shortfall as that of a device.
-func (s *shortfall) of(device string) *report.Shortfall {
-	return &report.Shortfall{Device: device, Needed: s.needed, Left: s.left, By: s.by()}
+func (s *shortfall) of(device string) *Shortfall {
+	return &Shortfall{Device: device, Needed: s.needed, Left: s.left, By: s.by()}
 }

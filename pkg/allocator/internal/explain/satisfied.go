@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
 // satisfied holds claims and requests that have a solution together, one such solution, and the first request
@@ -50,7 +49,7 @@ func (q inquiry) satisfy(claims []*task.Claim) *satisfied {
 		case no:
 			found.next = &last.Slots[i]
 			if i > 0 {
-				found.names = append(found.names, words.Requests(slotNames(last.Slots[:i])))
+				found.names = append(found.names, search.Requests(slotNames(last.Slots[:i])))
 			}
 			q.satisfySome(found, before, cut)
 			return found
@@ -99,7 +98,7 @@ func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 	for _, r := range have.next.Alternatives {
 		for _, in := range q.inspect(r) {
 			for device := range in.selection.Matches.All() {
-				if chosen[place{in.index, device}] || in.cause(device) != report.Available {
+				if chosen[place{in.index, device}] || in.cause(device) != Available {
 					continue
 				}
 				if !in.addDrained(counters, device, left[in.index]) {
@@ -199,14 +198,14 @@ func (have *satisfied) detail(list []drained) string {
 	var with, parts []string
 	with = append(with, have.names...)
 	if have.had > 0 {
-		with = append(with, words.Plural(have.had, "device", "devices")+" of its own")
+		with = append(with, search.Plural(have.had, "device", "devices")+" of its own")
 	}
 	for i := range list {
-		if list[i].devices == list[0].devices && len(parts) < words.NamedAtMost {
+		if list[i].devices == list[0].devices && len(parts) < search.NamedAtMost {
 			parts = append(parts, fmt.Sprintf("%s (%s asked and at most %s left)", list[i].name, list[i].needed.String(), list[i].left.String()))
 		}
 	}
-	text := fmt.Sprintf("request %s is short of %s", have.next.Name, words.Join(parts))
+	text := fmt.Sprintf("request %s is short of %s", have.next.Name, search.Join(parts))
 	if len(with) > 0 {
 		text = "with " + strings.Join(with, " and ") + " allocated " + text
 	}

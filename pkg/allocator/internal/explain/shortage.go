@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
 // shortage describes why there are too few devices for a request. The zero value means that there are enough.
@@ -39,7 +38,7 @@ func (q inquiry) slotShortage(slot *task.Slot) shortage {
 	}
 	all.text = "no alternative fits"
 	for _, text := range texts {
-		all.text += fmt.Sprintf(" [%s: %s]", words.Join(names[text]), text)
+		all.text += fmt.Sprintf(" [%s: %s]", search.Join(names[text]), text)
 	}
 	return all
 }
@@ -84,7 +83,7 @@ func (t *tally) noMatch(r *task.Request) string {
 	return "no device matches class " + r.ClassName
 }
 
-func (t *tally) matches() string { return words.Plural(t.match, "device matches", "devices match") }
+func (t *tally) matches() string { return search.Plural(t.match, "device matches", "devices match") }
 
 // numbers describes the numbers of matching and requested devices and, with rest, the number of free devices
 // and the causes against the others.
@@ -112,18 +111,18 @@ func (t *tally) failureText(others string) string {
 func (t *tally) words() string {
 	var parts []string
 	for _, cause := range t.causes() {
-		parts = append(parts, fmt.Sprintf("%d %s", t.counts[cause], report.Predicate(cause, t.counts[cause], t.told(cause))))
+		parts = append(parts, fmt.Sprintf("%d %s", t.counts[cause], Predicate(cause, t.counts[cause], t.told(cause))))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // rest joins some of the causes without numbers. It is for several requests, where a device counts once for each.
-func (t *tally) rest(told func(report.Cause) bool) string {
+func (t *tally) rest(told func(Cause) bool) string {
 	const several = 2
 	var parts []string
 	for _, cause := range t.causes() {
 		if told(cause) {
-			parts = append(parts, report.Predicate(cause, several, t.told(cause)))
+			parts = append(parts, Predicate(cause, several, t.told(cause)))
 		}
 	}
 	return strings.Join(parts, " or ")

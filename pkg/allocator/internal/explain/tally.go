@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -17,10 +16,10 @@ type tally struct {
 	ofClass   int // match at least the class
 	match     int // match and are reachable
 	elsewhere int // match, but are for other nodes
-	counts    [report.CauseCount]int
+	counts    [CauseCount]int
 	// names holds, by cause, the distinct taints, counters and so on, with the numbers of the device that
 	// lacks the least.
-	names [report.CauseCount]map[string]lack
+	names [CauseCount]map[string]lack
 	// failed is the number of devices on which a selector fails, failure the error for the first of them by name.
 	failed  int
 	failure *selector.Error
@@ -51,7 +50,7 @@ func (t *tally) add(in *inspection, wanted int) {
 	for device := range in.selection.Matches.All() {
 		cause := in.cause(device)
 		switch {
-		case cause == report.Unreachable:
+		case cause == Unreachable:
 			t.elsewhere++
 			continue
 		case wanted > 0 && in.ignores(device):
@@ -66,7 +65,7 @@ func (t *tally) add(in *inspection, wanted int) {
 }
 
 // note records a name, with the least lack.
-func (t *tally) note(cause report.Cause, name string, lacks lack) {
+func (t *tally) note(cause Cause, name string, lacks lack) {
 	if t.names[cause] == nil {
 		t.names[cause] = make(map[string]lack)
 	}
@@ -76,7 +75,7 @@ func (t *tally) note(cause report.Cause, name string, lacks lack) {
 }
 
 // told returns the names behind a cause, with their texts, in order.
-func (t *tally) told(cause report.Cause) []string {
+func (t *tally) told(cause Cause) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(t.names[cause])) {
 		if text := t.names[cause][name].text; text != "" {
@@ -101,7 +100,7 @@ func (t *tally) addFailures(in *inspection) {
 }
 
 // names returns the names behind the cause for a device that are likely the same on other nodes.
-func (in *inspection) names(device int, cause report.Cause) map[string]lack {
+func (in *inspection) names(device int, cause Cause) map[string]lack {
 	names := make(map[string]lack)
 	add := func(list ...string) {
 		for _, name := range list {
@@ -110,43 +109,43 @@ func (in *inspection) names(device int, cause report.Cause) map[string]lack {
 	}
 	published := &in.pool.Devices[device]
 	switch cause {
-	case report.Unsupported:
+	case Unsupported:
 		add(in.features(device)...)
-	case report.OfNode:
+	case OfNode:
 		add(in.ofNode(device)...)
-	case report.TooSmall:
+	case TooSmall:
 		for _, unfit := range in.unfitCapacities(published) {
 			names[unfit.name] = unfit.lack
 		}
-	case report.AttributeMissing:
+	case AttributeMissing:
 		add(in.missingAttribute(device))
-	case report.Tainted:
+	case Tainted:
 		for _, taint := range in.taints(device) {
 			add(taint.Key)
 		}
-	case report.Full:
+	case Full:
 		for _, short := range in.shortCapacities(published) {
 			names[short.name] = short.lack()
 		}
-	case report.CounterShort:
+	case CounterShort:
 		for _, short := range in.shortCounters(device) {
 			if known, found := names[short.counter()]; !found || isLess(short.by(), known.by) {
 				names[short.counter()] = short.lack()
 			}
 		}
-	case report.CounterUnknown:
+	case CounterUnknown:
 		add(in.unknown()...)
 	}
 	return names
 }
 
-func (t *tally) free() int { return t.counts[report.Available] }
+func (t *tally) free() int { return t.counts[Available] }
 
 // lasting returns the number of devices that would be unavailable even if other claims had none.
 func (t *tally) lasting() int {
 	n := 0
 	for _, cause := range t.causes() {
-		if report.Lasts(cause) {
+		if Lasts(cause) {
 			n += t.counts[cause]
 		}
 	}
@@ -154,9 +153,9 @@ func (t *tally) lasting() int {
 }
 
 // causes returns the causes that apply to any device, in their order.
-func (t *tally) causes() []report.Cause {
-	var list []report.Cause
-	for cause := report.Available + 1; int(cause) < report.CauseCount; cause++ {
+func (t *tally) causes() []Cause {
+	var list []Cause
+	for cause := Available + 1; int(cause) < CauseCount; cause++ {
 		if t.counts[cause] > 0 {
 			list = append(list, cause)
 		}

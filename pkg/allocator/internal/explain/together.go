@@ -5,9 +5,8 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 )
 
 // tooFewTogether compares the devices that requests of each claim, and of all claims, want together with
@@ -120,11 +119,11 @@ func (a *agreement) tooFew() finding {
 	}
 	text := fmt.Sprintf("%s; %s", a.subject(), matches(matching))
 	t := a.tally()
-	if possible := a.devices(report.EndsByItself); possible < a.wanted {
-		text += fmt.Sprintf("; at most %d could be had; the rest %s", possible, t.rest(report.Lasts))
+	if possible := a.devices(EndsByItself); possible < a.wanted {
+		text += fmt.Sprintf("; at most %d could be had; the rest %s", possible, t.rest(Lasts))
 		return finding{text: text, lasting: true, detail: detail}
 	}
-	return finding{text: fmt.Sprintf("%s; %d free; the rest %s", text, usable, t.rest(report.EndsByItself)), detail: detail}
+	return finding{text: fmt.Sprintf("%s; %d free; the rest %s", text, usable, t.rest(EndsByItself)), detail: detail}
 }
 
 func matches(n int) string {
@@ -149,7 +148,7 @@ func (a *agreement) tally() tally {
 
 // subject describes the requests and the number of devices that they want together.
 func (a *agreement) subject() string {
-	return fmt.Sprintf("%s want %s%s together", a.who(), words.Plural(a.wanted, "device", "devices"), a.ofClass())
+	return fmt.Sprintf("%s want %s%s together", a.who(), search.Plural(a.wanted, "device", "devices"), a.ofClass())
 }
 
 // who names the requests of one claim, or the claims.
@@ -163,7 +162,7 @@ func (a *agreement) who() string {
 	switch {
 	case len(claims) == 1:
 		return fmt.Sprintf("claim %s %s", dra.Of(claims[0].API), a.requests())
-	case len(claims) == len(a.claims) && len(claims) > words.NamedAtMost:
+	case len(claims) == len(a.claims) && len(claims) > search.NamedAtMost:
 		return "the pod's claims"
 	}
 	return claimNames(claims)

@@ -5,8 +5,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/report"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
 // unsatisfied returns a finding if a constraint excludes a solution.
@@ -15,7 +14,7 @@ func (a *agreement) unsatisfied() finding {
 	if a.enough(&usable) {
 		return finding{}
 	}
-	possible := a.count(report.EndsByItself).greatest(a)
+	possible := a.count(EndsByItself).greatest(a)
 	found := finding{lasting: !a.enough(&possible), detail: func() string { return a.shortOf(&usable) }}
 	var could string
 	switch {
@@ -32,7 +31,7 @@ func (a *agreement) unsatisfied() finding {
 	}
 	found.text = fmt.Sprintf("claim %s %s: %s; %s", dra.Of(a.claims[0].API), a.requests(), a.ask(), could)
 	if n := a.lists(); n > 0 {
-		found.text += "; " + report.HaveLists(n, a.constraint.name.ID)
+		found.text += "; " + HaveLists(n, a.constraint.name.ID)
 	}
 	return found
 }
@@ -45,7 +44,7 @@ func (a *agreement) disjoint(best *agreeing) bool {
 
 // ask describes the devices that the requests want.
 func (a *agreement) ask() string {
-	devices := words.Plural(a.wanted, "device", "devices")
+	devices := search.Plural(a.wanted, "device", "devices")
 	switch {
 	case a.constraint.api.MatchAttribute != nil:
 		return fmt.Sprintf("%s asked that agree on %s (matchAttribute)", devices, a.constraint.name.Full)
@@ -95,14 +94,14 @@ func (a *agreement) matchers() [][]inspection {
 
 // lacking returns, if no value has enough available devices for each request, the values for which each
 // request lacks devices.
-func (a *agreement) lacking() []report.LackingRequest {
+func (a *agreement) lacking() []LackingRequest {
 	counts := a.count(none)
 	if best := counts.greatest(a); len(counts.order) == 0 || !a.disjoint(&best) {
 		return nil
 	}
-	var list []report.LackingRequest
+	var list []LackingRequest
 	for i := range a.covered {
-		lacking := report.LackingRequest{Request: a.covered[i].name}
+		lacking := LackingRequest{Request: a.covered[i].name}
 		for _, v := range counts.order {
 			if v.IsKnown() && counts.byValue[v].bySlot[i] < a.covered[i].wanted {
 				lacking.Values = append(lacking.Values, v.String())

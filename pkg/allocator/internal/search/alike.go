@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -21,7 +20,7 @@ func (i *improvement) alike(a, b location) bool {
 		return true
 	}
 	// Both sets are interchangeable, with all devices cut out of them.
-	sets := partition.Of(s.view.Pools[a.pool])
+	sets := Of(s.view.Pools[a.pool])
 	return len(s.sharing) == 0 && i.room.state.Holders[i.room.unit(a)] == i.room.state.Holders[i.room.unit(b)] && s.sameState(sets, location{a.pool, mine}, location{a.pool, other})
 }
 

@@ -3,7 +3,6 @@ package search
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
 )
 
 // capping limits the number of devices of a counter set that are available at the same time. The counters may
@@ -30,7 +29,7 @@ func (s *Search) addCapped(pool int) {
 	if !p.drawn() {
 		return
 	}
-	sets := partition.Of(p.pool)
+	sets := Of(p.pool)
 	for set := range sets.Users {
 		if sets.Alone[set] {
 			s.addCappedSet(p, set, sets.Users[set])

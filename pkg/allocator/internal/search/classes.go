@@ -6,8 +6,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -44,7 +42,7 @@ type classes struct {
 
 func (c *classes) reset(pools int) {
 	clear(c.numbers)
-	c.of = reuse.Emptied(c.of, pools)
+	c.of = Emptied(c.of, pools)
 }
 
 // deadClasses are the classes that were tried in one place of the search. Devices of one class differ if
@@ -84,7 +82,7 @@ func (s *Search) interchangeable() bool {
 // amounts, but possibly from different counter sets, see drawAlike.
 func (s *Search) classNumber(at location) int {
 	if len(s.classes.of[at.pool]) == 0 {
-		s.classes.of[at.pool] = reuse.Resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
+		s.classes.of[at.pool] = Resized(s.classes.of[at.pool], len(s.view.Pools[at.pool].Devices))
 	}
 	known := &s.classes.of[at.pool][at.device]
 	if *known > 0 {
@@ -132,7 +130,7 @@ func (s *Search) appendSignature(b []byte, at location) []byte {
 	}
 	if pool := s.view.Pools[at.pool]; pool.Counters != nil && pool.Partitions.Has(at.device) {
 		b = binary.AppendVarint(append(b, '#'), int64(at.pool))
-		b = binary.AppendVarint(b, int64(partition.Of(pool).Pattern[at.device]))
+		b = binary.AppendVarint(b, int64(Of(pool).Pattern[at.device]))
 	}
 	return b
 }

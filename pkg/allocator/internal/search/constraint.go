@@ -7,7 +7,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -47,7 +46,7 @@ func (c *scopedConstraint) start(s *Search, claim *task.Claim, api *resourceapi.
 	c.upstream = s.Settings().AsUpstream
 	c.stack, c.ends = c.stack[:0], c.ends[:0]
 	c.numbering.Start(s.Settings().Evaluator.Memory(), c.known, &c.name, c.lists, s.view.Pools)
-	c.used = reuse.Resized(c.used, len(c.numbering.Values))
+	c.used = Resized(c.used, len(c.numbering.Values))
 }
 
 // coversClaimOf reports whether the constraint belongs to the request's claim.

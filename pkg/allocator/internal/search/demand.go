@@ -3,7 +3,6 @@ package search
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -224,7 +223,7 @@ func (s *Search) canDiffer(demands []demand, c *scopedConstraint) bool {
 		}
 	}
 	f.rows, f.supplies, f.surplus = rows, f.supplies[:0], 0
-	f.users = reuse.Resized(f.users, len(c.numbering.Values))
+	f.users = Resized(f.users, len(c.numbering.Values))
 	for pool := range s.pools {
 		s.fillWords(pool, nil, 0)
 		for v := range f.users {

@@ -10,6 +10,8 @@
 //	  checks that enough devices are left                             (feasible.go, demand.go, capped.go)
 //	the best     go on, in another order, as long as it pays          (improve.go, alike.go, solution.go)
 //	  free devices, and their closeness                               (room.go)
+//	whether devices suffice for all requests at once: a maximum flow  (matching.go)
+//	the effort   bounded in steps, of one search and of several         (steps.go)
 //	the result   the allocation for the claims' status                (result.go)
 //	the facts    the data of a search for explanations                (facts.go)
 package search

@@ -8,7 +8,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -70,7 +69,7 @@ func (s *Search) Values(r *task.Request, constraint, pool, device int) (list []a
 func (s *Search) Attempt(steps int, claims ...*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, found, known bool) {
 	small := *s.Settings()
 	small.StepBudget = steps
-	a, err := Solve(budget.WithSteps(context.WithoutCancel(s.ctx), nil), task.Prepare(&small, claims), s.view)
+	a, err := Solve(WithSteps(context.WithoutCancel(s.ctx), nil), task.Prepare(&small, claims), s.view)
 	if err != nil {
 		return nil, false, false
 	}

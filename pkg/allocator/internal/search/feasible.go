@@ -5,8 +5,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/attribute"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/matching"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -61,11 +59,11 @@ func (s *Search) infeasible() bool {
 type flow struct {
 	rows     []row
 	words    []bitset.Set
-	supplies []matching.Supply
+	supplies []Supply
 	needs    []int
 	surplus  int      // number of the supplies that are not available at the same time as the others
 	users    []uint64 // by value
-	matching matching.Matching
+	matching Matching
 	capping  capping
 }
 
@@ -131,7 +129,7 @@ func (s *Search) fillWords(pool int, c *scopedConstraint, v attribute.ValueID) {
 	if c != nil {
 		having = c.numbering.HoldersIn(pool, v)
 	}
-	f.words = reuse.Kept(f.words, len(f.rows))
+	f.words = Kept(f.words, len(f.rows))
 	for i := range f.rows {
 		f.words[i] = s.available(f.words[i], &f.rows[i].demand, pool)
 		switch {
@@ -178,5 +176,5 @@ func (f *flow) addSupply(users uint64, count int) {
 			return
 		}
 	}
-	f.supplies = append(f.supplies, matching.Supply{Users: users, Count: count})
+	f.supplies = append(f.supplies, Supply{Users: users, Count: count})
 }

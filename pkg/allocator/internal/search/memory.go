@@ -4,8 +4,6 @@ import (
 	"sync"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reuse"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -42,16 +40,16 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 	for _, pool := range view.Pools {
 		words += bitset.Words(len(pool.Devices))
 	}
-	s.memory.words = reuse.Resized(s.memory.words, words*setsOf(t, straight))
+	s.memory.words = Resized(s.memory.words, words*setsOf(t, straight))
 	s.memory.bits = s.memory.words
-	s.memory.numbers = reuse.Resized(s.memory.numbers, len(t.Requests())+t.Slots())
+	s.memory.numbers = Resized(s.memory.numbers, len(t.Requests())+t.Slots())
 	s.count, s.chosen = s.memory.numbers[:len(t.Requests())], s.memory.numbers[len(t.Requests()):]
-	s.table = reuse.Resized(s.table, len(t.Kinds())*len(view.Pools))
-	s.pools = reuse.Kept(s.pools, len(view.Pools))
-	s.constraints = reuse.Kept(s.constraints, t.Constraints())
-	s.placed = reuse.Emptied(s.placed, len(t.Claims()))
+	s.table = Resized(s.table, len(t.Kinds())*len(view.Pools))
+	s.pools = Kept(s.pools, len(view.Pools))
+	s.constraints = Kept(s.constraints, t.Constraints())
+	s.placed = Emptied(s.placed, len(t.Claims()))
 	if t.WantsAll() {
-		s.wanted = reuse.Emptied(s.wanted, len(t.Requests()))
+		s.wanted = Emptied(s.wanted, len(t.Requests()))
 	}
 	s.taken.reset(t, view.Pools, &s.memory)
 	return s
@@ -59,7 +57,7 @@ func takeSearch(t *task.Task, view NodeView, straight bool) *Search {
 
 // Release returns the memory of the search for reuse. The search must not be used any more.
 func (s *Search) Release() {
-	s.Task, s.view, s.ctx, s.allowance = nil, NodeView{}, nil, budget.Allowance{}
+	s.Task, s.view, s.ctx, s.allowance = nil, NodeView{}, nil, Allowance{}
 	clear(s.table)
 	for i := range s.pools {
 		s.pools[i].release()

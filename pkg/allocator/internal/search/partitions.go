@@ -1,7 +1,5 @@
 package search
 
-import "github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/partition"
-
 // drawAlike reports whether two devices of one class are interchangeable, given the counter sets that they
 // draw from. tried comes before at; no device before start is tried in their place.
 //
@@ -14,7 +12,7 @@ func (s *Search) drawAlike(tried, at location, start cursor) bool {
 	if !differ {
 		return true
 	}
-	sets := partition.Of(s.view.Pools[at.pool])
+	sets := Of(s.view.Pools[at.pool])
 	first := sets.Users[mine][0]
 	if start.pool == at.pool && first < start.device {
 		return false
@@ -35,7 +33,7 @@ func (s *Search) ownSets(a, b location) (setA, setB int, differ bool) {
 }
 
 // sameState reports whether two counter sets, given as pool and set, are interchangeable.
-func (s *Search) sameState(sets *partition.Partitions, a, b location) bool {
+func (s *Search) sameState(sets *Partitions, a, b location) bool {
 	usersA, usersB := sets.Users[a.device], sets.Users[b.device]
 	p := &s.pools[a.pool]
 	if !sets.Alone[a.device] || !sets.Alone[b.device] || len(usersA) != len(usersB) || !p.sameLeft(a.device, b.device) {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/reach"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -21,7 +20,7 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		for j := range s.placed[i] {
 			s.fillDevice(&devices[j], &s.placed[i][j])
 		}
-		nodeSelector, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream)
+		nodeSelector, err := Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream)
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", dra.Of(c.API), err)
 		}
@@ -38,7 +37,7 @@ func (s *Search) checkResults() ([]resourceapi.AllocationResult, error) {
 		if s.onlyOnThisNode(s.placed[i]) {
 			continue
 		}
-		if _, err := reach.Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream); err != nil {
+		if _, err := Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream); err != nil {
 			return nil, fmt.Errorf("claim %s: %w", dra.Of(c.API), err)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/deadend"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -45,7 +43,7 @@ type Search struct {
 	// pools are the search's states of the view's pools, by position.
 	pools     []poolState
 	steps     int // devices tried
-	allowance budget.Allowance
+	allowance Allowance
 
 	// table holds the candidates of each kind of request in each pool, one row per kind. It is filled only
 	// for pools that can be allocated from.
@@ -83,7 +81,7 @@ type Search struct {
 	gaveUp    bool
 	prospects prospects
 	classes   classes
-	failed    deadend.States
+	failed    States
 
 	// judging is set while solutions are compared. Classes then also distinguish what an objective sees.
 	judging *room

@@ -6,9 +6,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/budget"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -20,9 +18,9 @@ func newSearch(ctx context.Context, t *task.Task, view NodeView, straight bool) 
 	s := takeSearch(t, view, straight)
 	steps := t.Settings().StepBudget
 	if steps == 0 {
-		steps = budget.Default
+		steps = Default
 	}
-	s.ctx, s.allowance = ctx, budget.NewAllowance(ctx, steps)
+	s.ctx, s.allowance = ctx, NewAllowance(ctx, steps)
 	for i, pool := range view.Pools {
 		s.pools[i].start(t, pool, view.Usage, straight)
 		s.sharable = s.sharable || !s.pools[i].shareable.Empty()
@@ -71,7 +69,7 @@ func (s *Search) setUpClaim(c *task.Claim) error {
 		}
 		if least > c.Most-total {
 			return fmt.Errorf("claim %s request %s: asks for %s but a claim can have at most %d and "+
-				"its other requests ask for %d; split the claim", dra.Of(c.API), slot.Name, words.Plural(least, "device", "devices"),
+				"its other requests ask for %d; split the claim", dra.Of(c.API), slot.Name, Plural(least, "device", "devices"),
 				c.Most, total)
 		}
 		total += max(least, 0)

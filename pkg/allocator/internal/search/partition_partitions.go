@@ -1,5 +1,4 @@
-// Package partition describes how partitionable devices draw from counter sets (KEP-4815).
-package partition
+package search
 
 import (
 	"encoding/binary"

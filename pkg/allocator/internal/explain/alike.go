@@ -1,10 +1,10 @@
-package report
+package explain
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
 // Claims, requests and constraints with the same text are named together.
@@ -42,7 +42,7 @@ func (w *textWriter) claims(all []Claim) {
 		if len(same.names) == 1 {
 			w.line(1, "claim %s", same.names[0])
 		} else {
-			w.line(1, "claims %s, each", words.Join(same.names))
+			w.line(1, "claims %s, each", search.Join(same.names))
 		}
 		w.WriteString(same.text)
 	}
@@ -59,19 +59,19 @@ func (w *textWriter) requests(all []Request) {
 		if len(same.names) > 1 {
 			each = ", each"
 		}
-		w.line(2, "%s%s: %s", words.Requests(same.names), each, strings.TrimSuffix(same.text, "\n"))
+		w.line(2, "%s%s: %s", search.Requests(same.names), each, strings.TrimSuffix(same.text, "\n"))
 	}
 }
 
 func (w *textWriter) constraints(all []Constraint) {
-	name := func(c *Constraint) string { return words.Requests(c.Requests) }
+	name := func(c *Constraint) string { return search.Requests(c.Requests) }
 	for _, same := range sameText(all, name, func(c *Constraint) string {
-		return fmt.Sprintf("%s %s\n%s wanted, %s", c.Kind, c.Attribute, words.Plural(c.Wanted, "device", "devices"), c.best())
+		return fmt.Sprintf("%s %s\n%s wanted, %s", c.Kind, c.Attribute, search.Plural(c.Wanted, "device", "devices"), c.best())
 	}) {
 		constraint, text, _ := strings.Cut(same.text, "\n")
 		more := ""
 		if others := len(same.names) - 1; others > 0 {
-			more = "; the same for " + words.Plural(others, "more constraint", "more constraints")
+			more = "; the same for " + search.Plural(others, "more constraint", "more constraints")
 		}
 		w.line(2, "%s of %s: %s%s", constraint, same.names[0], text, more)
 	}

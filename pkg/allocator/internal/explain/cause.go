@@ -1,9 +1,9 @@
-package report
+package explain
 
 import (
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
 // A Cause keeps a request from a device that matches its class and selectors. If several apply, the first in
@@ -80,7 +80,7 @@ func Predicate(c Cause, devices int, names []string) string {
 	if devices == 1 {
 		text = causeWords[c].singular
 	}
-	if len(names) > 0 && len(names) <= words.NamedAtMost {
+	if len(names) > 0 && len(names) <= search.NamedAtMost {
 		text += " (" + strings.Join(names, "; ") + ")"
 	}
 	return text

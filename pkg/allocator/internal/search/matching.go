@@ -1,5 +1,4 @@
-// Package matching determines whether devices suffice for all requests at once.
-package matching
+package search
 
 // A Supply is a number of devices that the same rows can use.
 type Supply struct {

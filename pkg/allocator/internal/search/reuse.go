@@ -1,5 +1,4 @@
-// Package reuse resizes lists in the memory of earlier lists.
-package reuse
+package search
 
 // Kept returns a list of the given length in the same memory, if that is large enough. Elements keep their old values.
 func Kept[T any](list []T, length int) []T {

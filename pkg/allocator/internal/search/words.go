@@ -1,5 +1,4 @@
-// Package words formats names and numbers in texts for people.
-package words
+package search
 
 import (
 	"fmt"

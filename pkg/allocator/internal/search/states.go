@@ -1,5 +1,4 @@
-// Package deadend remembers the states from which a search finds no solution.
-package deadend
+package search
 
 const (
 	// most limits the number of states that a search remembers.

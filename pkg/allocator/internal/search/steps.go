@@ -1,5 +1,4 @@
-// Package budget limits the effort of searches, in steps: of one search, and of several together.
-package budget
+package search
 
 import (
 	"context"

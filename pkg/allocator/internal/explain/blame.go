@@ -1,4 +1,4 @@
-package report
+package explain
 
 // Blame classifies the reason that keeps claims from devices on a node. It is coarse, for metrics.
 type Blame int

@@ -1,6 +1,4 @@
-// Package report represents explanations why claims get no devices on a node, as data and as text. Package
-// explain finds the reasons.
-package report
+package explain
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"

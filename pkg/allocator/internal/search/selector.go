@@ -1,5 +1,4 @@
-// Package reach determines the nodes where devices that were allocated together can be used.
-package reach
+package search
 
 import (
 	"fmt"

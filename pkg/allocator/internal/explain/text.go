@@ -1,11 +1,11 @@
-package report
+package explain
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -28,7 +28,7 @@ func (e *Explanation) String() string {
 		w.line(1, "%s", e.Together)
 	}
 	if e.GaveUp {
-		w.line(1, "%s tried, then the budget was used up", words.Plural(e.Steps-1, "device was", "devices were"))
+		w.line(1, "%s tried, then the budget was used up", search.Plural(e.Steps-1, "device was", "devices were"))
 	}
 	return strings.TrimSuffix(w.String(), "\n")
 }
@@ -44,13 +44,13 @@ func (w *textWriter) line(depth int, format string, args ...any) {
 
 func (w *textWriter) request(r *Request) {
 	w.line(3, "%s published for the node, %d of the class, %d matching, %d available%s",
-		words.Plural(r.Published, "device", "devices"), r.OfClass, r.Matching, r.Available, r.verdict())
+		search.Plural(r.Published, "device", "devices"), r.OfClass, r.Matching, r.Available, r.verdict())
 	for i := range r.Obstacles {
 		w.obstacle(&r.Obstacles[i])
 	}
 	for _, failing := range r.Failing {
 		text, _, _ := strings.Cut(failing.Text, "\n") // The further lines point into the expression.
-		w.line(3, "%s on which a selector fails: %s", words.Plural(failing.Devices, "device", "devices"), text)
+		w.line(3, "%s on which a selector fails: %s", search.Plural(failing.Devices, "device", "devices"), text)
 		w.line(4, "%s%s", selector.Place(failing.Device, failing.Slice), andMore(failing.Devices-1))
 	}
 	if len(r.Contended) > 0 {
@@ -62,7 +62,7 @@ func andMore(devices int) string {
 	if devices == 0 {
 		return ""
 	}
-	return " and " + words.Plural(devices, "more", "more")
+	return " and " + search.Plural(devices, "more", "more")
 }
 
 // verdict says whether there are enough available devices.
@@ -79,7 +79,7 @@ func (r *Request) verdict() string {
 
 // asks describes the devices that the request wants.
 func (r *Request) asks() string {
-	text := words.Plural(r.Wanted, "device", "devices")
+	text := search.Plural(r.Wanted, "device", "devices")
 	if r.All {
 		text = fmt.Sprintf("all devices (%d)", r.Wanted)
 	}
@@ -163,7 +163,7 @@ func (c *Constraint) best() string {
 // lacking describes the requests for which no value has enough devices.
 func (c *Constraint) lacking() string {
 	text := listed(c.Lacking, "more requests", func(l LackingRequest) string {
-		return fmt.Sprintf("too few for %s with %s", l.Request, words.Join(l.Values))
+		return fmt.Sprintf("too few for %s with %s", l.Request, search.Join(l.Values))
 	})
 	text = "no value has enough available for each: " + text
 	if c.PossiblyEnough {

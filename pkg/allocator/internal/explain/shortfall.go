@@ -1,11 +1,11 @@
-package report
+package explain
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/words"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
 )
 
 // shortfalls writes a line for each capacity with too little left.
@@ -37,7 +37,7 @@ func (w *textWriter) counterSets(all []CounterSet) {
 			w.line(4, "%d more", len(lines)-listedAtMost)
 			return
 		}
-		w.line(4, "%s: %s%s", words.Join(lines[i].sets), lines[i].text, drawersText(lines[i].drawers))
+		w.line(4, "%s: %s%s", search.Join(lines[i].sets), lines[i].text, drawersText(lines[i].drawers))
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *CounterSet) text() string {
 		d := &c.Counters[i]
 		parts = append(parts, fmt.Sprintf("%s (%s needed, %s left)", d.Name, d.Needed.String(), d.Left.String()))
 	}
-	return words.Join(parts)
+	return search.Join(parts)
 }
 
 func drawersText(all []Drawer) string {
@@ -94,9 +94,9 @@ func drawersText(all []Drawer) string {
 	}
 	return "; in use by " + listed(all, "more claims", func(d Drawer) string {
 		if !d.named() {
-			return fmt.Sprintf("other claims (%s)", words.Join(d.Devices))
+			return fmt.Sprintf("other claims (%s)", search.Join(d.Devices))
 		}
-		return fmt.Sprintf("%s (%s)", d.Claim, words.Join(d.Devices))
+		return fmt.Sprintf("%s (%s)", d.Claim, search.Join(d.Devices))
 	})
 }
 
@@ -113,14 +113,14 @@ func contended(all []Contention) string {
 				parts = append(parts, all[i].text(counter))
 			}
 		}
-		text, name := words.Join(parts), set[strings.LastIndex(set, "/")+1:]
+		text, name := search.Join(parts), set[strings.LastIndex(set, "/")+1:]
 		if same := slices.IndexFunc(lines, func(l setText) bool { return l.text == text }); same >= 0 {
 			lines[same].sets = append(lines[same].sets, name)
 		} else {
 			lines = append(lines, setText{sets: []string{name}, text: text})
 		}
 	}
-	return listed(lines, "more counter sets", func(l setText) string { return words.Join(l.sets) + ": " + l.text })
+	return listed(lines, "more counter sets", func(l setText) string { return search.Join(l.sets) + ": " + l.text })
 }
 
 // setsOfContention returns the distinct sets, as driver/pool/set.
@@ -141,5 +141,5 @@ func splitCounter(path string) (set, counter string) {
 }
 
 func (c Contention) text(counter string) string {
-	return fmt.Sprintf("%s (%s %s, %s left)", counter, words.Plural(c.Devices, "draws", "draw"), c.Needed.String(), c.Left.String())
+	return fmt.Sprintf("%s (%s %s, %s left)", counter, search.Plural(c.Devices, "draws", "draw"), c.Needed.String(), c.Left.String())
 }
