@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
@@ -60,7 +60,7 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
-	client := apiversions.Connect(ctx, c.Client, untyped)
+	client := api.Connect(ctx, c.Client, untyped)
 	if client == c.Client {
 		return nil
 	}

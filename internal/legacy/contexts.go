@@ -4,13 +4,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
 
 // contextChanged wakes the pods that a change of a context may help: its own pod or, if the context was deleted
 // before that was bound, the pods that left claims to it.
-func (m *Mode) contextChanged(before, after *apiversions.PodSchedulingContext) {
+func (m *Mode) contextChanged(before, after *api.PodSchedulingContext) {
 	if after == nil {
 		m.contextEnded(before)
 		return
@@ -40,7 +40,7 @@ func (m *Mode) contextChanged(before, after *apiversions.PodSchedulingContext) {
 }
 
 // contextEnded wakes pods of the namespace, unless the context's pod was bound, the usual reason for its end.
-func (m *Mode) contextEnded(context *apiversions.PodSchedulingContext) {
+func (m *Mode) contextEnded(context *api.PodSchedulingContext) {
 	pod := m.scheduler.Claims.Pod(context.Namespace, context.Name)
 	if pod != nil && metav1.IsControlledBy(context, pod) && pod.Spec.NodeName != "" {
 		return

@@ -6,8 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // errDeallocationRequested means that an allocated claim cannot have new consumers (v1alpha2 and v1alpha3,
@@ -19,7 +19,7 @@ var errDeallocationRequested = errors.New("deallocation requested")
 // pod wants the claim and no pod uses it. In Kubernetes 1.31, pods would wait for a manual deallocation. It is for
 // claims that the scheduler allocates; an Attempt covers the others.
 func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
-	if !hub.AlphaClaimOf(claim).DeallocationRequested {
+	if !conversion.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
 	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, dra.Of(claim))

@@ -9,10 +9,10 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
@@ -84,7 +84,7 @@ func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {
 		return false
 	}
 	for _, claim := range claims {
-		if claim.Status.Allocation == nil && hub.AlphaClaimOf(claim).Allocator != hub.ByScheduler {
+		if claim.Status.Allocation == nil && conversion.AlphaClaimOf(claim).Allocator != conversion.ByScheduler {
 			return true
 		}
 	}

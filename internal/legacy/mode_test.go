@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // byController is a claim that a controller has to allocate.
 func byController() *resourceapi.ResourceClaim {
 	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Obj()
-	hub.SetAlphaClaim(claim, hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}})
+	conversion.SetAlphaClaim(claim, conversion.AlphaClaim{Allocator: conversion.ByController, Classes: []string{"gpu"}})
 	return claim
 }
 
@@ -57,7 +57,7 @@ func TestDeallocationRequested(t *testing.T) {
 	t.Parallel()
 	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
 	require.NoError(t, DeallocationRequested(claim))
-	hub.SetAlphaClaim(claim, hub.AlphaClaim{DeallocationRequested: true})
+	conversion.SetAlphaClaim(claim, conversion.AlphaClaim{DeallocationRequested: true})
 	require.ErrorIs(t, DeallocationRequested(claim), errDeallocationRequested)
 	require.ErrorContains(t, DeallocationRequested(claim), "claim default/c must not get new consumers")
 }

@@ -22,7 +22,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -119,7 +119,7 @@ func (f *File) add(data []byte) error {
 
 func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 	if version, is := strings.CutPrefix(h.APIVersion, resourceapi.GroupName+"/"); is {
-		object, err := apiversions.Decode(apiversions.Version(version), h.Kind, data)
+		object, err := api.Decode(api.Version(version), h.Kind, data)
 		if err != nil {
 			return true, err
 		}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -42,7 +42,7 @@ func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any)
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && quantity.DeepEqual(&old.Spec, &class.Spec) && hub.SameAlphaClass(old, class) {
+	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && quantity.DeepEqual(&old.Spec, &class.Spec) && conversion.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
 	}
 	if h.Legacy.DependsOnClass(pod, class.Name) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
@@ -133,7 +133,7 @@ func (e *Events) matters(event claimEvent) bool {
 	}
 	before, after := event.before.Status, event.after.Status
 	before.ReservedFor, after.ReservedFor = nil, nil
-	if !hub.SameAlphaClaim(event.before, event.after) ||
+	if !conversion.SameAlphaClaim(event.before, event.after) ||
 		!quantity.DeepEqual(&before, &after) ||
 		!quantity.DeepEqual(&event.before.Spec, &event.after.Spec) ||
 		!apiequality.Semantic.DeepEqual(event.before.OwnerReferences, event.after.OwnerReferences) {

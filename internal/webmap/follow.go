@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -49,7 +49,7 @@ func Follow(ctx context.Context, client kubernetes.Interface, namespace string, 
 			}
 		}
 	}
-	f.resolver = apiversions.ResolverOf(client)
+	f.resolver = api.ResolverOf(client)
 	if f.resolver != nil {
 		f.resolver.OnChange(func(func(*resourceapi.ResourceClaim) bool) { f.wake() })
 	}
@@ -152,7 +152,7 @@ type follower struct {
 	namespace          string
 	everywhere, within informers.SharedInformerFactory
 	sources            []followed
-	resolver           *apiversions.Resolver
+	resolver           *api.Resolver
 	changed            chan struct{}
 
 	mu      sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // Source reads objects from an API server, as far as its permissions allow.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -21,7 +21,7 @@ const rememberedBytes = 64 << 20
 func newEvaluator(features structured.Features, languages []selector.Language) *selector.Evaluator {
 	evaluator := selector.NewEvaluator(selector.NewCompiler(cel.Features{
 		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
-	}), append(languages[:len(languages):len(languages)], apiversions.NewLanguage())...)
+	}), append(languages[:len(languages):len(languages)], api.NewLanguage())...)
 	evaluator.RememberIn(memo.New(rememberedBytes))
 	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))

@@ -5,11 +5,11 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
 // keptAnnotations lists the annotations that matter for devices.
-var keptAnnotations = []string{resourceapi.PodResourceClaimAnnotation, resourceapi.ExtendedResourceClaimAnnotation, hub.Annotation}
+var keptAnnotations = []string{resourceapi.PodResourceClaimAnnotation, resourceapi.ExtendedResourceClaimAnnotation, conversion.Annotation}
 
 // Slim returns copies of the objects as in a dump: without unneeded data, above all data that may
 // be secret. It removes annotations (kubectl leaves whole manifests there) and data for drivers.

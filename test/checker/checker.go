@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
 // Rule names what was violated.
@@ -144,7 +144,7 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
 		// What controllers allocate, and how they protect it, is their business.
-		if hub.AlphaClaimOf(claim).Allocator != hub.ByController {
+		if conversion.AlphaClaimOf(claim).Allocator != conversion.ByController {
 			checkProtection(r, claim)
 			checkRequests(r, claim)
 			checkConstraints(r, s, claim)

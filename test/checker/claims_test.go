@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -60,7 +60,7 @@ func TestProtection(t *testing.T) {
 
 // byController makes the claim one that a controller of its driver allocates.
 func byController(claim *resourceapi.ResourceClaim) {
-	hub.SetAlphaClaim(claim, hub.AlphaClaim{Allocator: hub.ByController})
+	conversion.SetAlphaClaim(claim, conversion.AlphaClaim{Allocator: conversion.ByController})
 }
 
 func TestRequests(t *testing.T) {

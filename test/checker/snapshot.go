@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // snapshot is what the API server had, prepared for look-ups.
@@ -56,7 +56,7 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 		podNamed:   map[types.NamespacedName]*corev1.Pod{},
 		nodeNamed:  map[string]*corev1.Node{},
 	}
-	resolve(s.claims, apiversions.ResolverOf(client))
+	resolve(s.claims, api.ResolverOf(client))
 	for _, claim := range s.claims {
 		s.claimNamed[nameOf(claim)] = claim
 	}
@@ -75,7 +75,7 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 // resolve replaces the spec of claims that do not say themselves what they ask for
 // (v1alpha2). Whether that was already so when they were allocated is not known; tests do
 // not change it afterwards. What cannot be resolved asks for nothing.
-func resolve(claims []*resourceapi.ResourceClaim, resolver *apiversions.Resolver) {
+func resolve(claims []*resourceapi.ResourceClaim, resolver *api.Resolver) {
 	if resolver == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
 // groupLabels name the gang of a pod.
@@ -86,7 +86,7 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 	seen := map[string]bool{}
 	for _, ref := range claimRefs(pod) {
 		claim := s.claimNamed[types.NamespacedName{Namespace: pod.Namespace, Name: ref.claimName}]
-		if ref.pending || claim == nil || claim.DeletionTimestamp != nil || hub.AlphaClaimOf(claim).Allocator == hub.ByController || ref.generated && !belongsTo(claim, pod) ||
+		if ref.pending || claim == nil || claim.DeletionTimestamp != nil || conversion.AlphaClaimOf(claim).Allocator == conversion.ByController || ref.generated && !belongsTo(claim, pod) ||
 			len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !reservedFor(claim, pod) {
 			return nil, false
 		}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -24,7 +24,7 @@ type alpha2 struct{ *harness.Space }
 
 func newAlpha2(t *testing.T, name string, nodes int) alpha2 {
 	t.Helper()
-	if tested.claims != apiversions.V1alpha2 {
+	if tested.claims != api.V1alpha2 {
 		t.Skip("this is about claims of v1alpha2")
 	}
 	return alpha2{newSpace(t, name, nodes)}
@@ -321,7 +321,7 @@ func TestV1alpha2Deallocation(t *testing.T) {
 		put[v1alpha2.ResourceClaim](s, "resourceclaims", claim, fmt.Sprintf(`{"spec": {"resourceClassName": %q}}`, s.Name))
 		s.Protect(claim)
 		s.UpdateClaimStatus(claim, func(c *resourceapi.ResourceClaim) {
-			resolved, err := apiversions.ResolverOf(s.Cluster.Client).Resolve(c)
+			resolved, err := api.ResolverOf(s.Cluster.Client).Resolve(c)
 			require.NoError(t, err)
 			c.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector("kubernetes.io/hostname", s.Node(0))}
 			c.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{

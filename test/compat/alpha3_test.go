@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -59,7 +59,7 @@ func TestSuitableNodesAreForControllers(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, classes.Delete(context.Background(), picky, metav1.DeleteOptions{})) })
 	class, err := cluster.Client.ResourceV1().DeviceClasses().Get(t.Context(), picky, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NotNil(t, hub.AlphaClassOf(class).SuitableNodes, "this has to be a server that keeps the field")
+	require.NotNil(t, conversion.AlphaClassOf(class).SuitableNodes, "this has to be a server that keeps the field")
 
 	s.ClaimAndPod("user", builder.Request("gpu", picky))
 	s.Running("user")
@@ -86,11 +86,11 @@ func TestDeallocationRequested(t *testing.T) {
 	claims := v1alpha3Of(t, "resourceclaims").Namespace(s.Name)
 	_, err := claims.Patch(t.Context(), "old", types.MergePatchType, []byte(`{"status":{"deallocationRequested":true}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	require.True(t, hub.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested, "this has to be a server that keeps the field")
+	require.True(t, conversion.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested, "this has to be a server that keeps the field")
 	s.Create(s.Pod("user", builder.Uses("old")))
 	s.RunningSoon("user")
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("user"), "the first one, as for a claim that was never allocated")
-	require.False(t, hub.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested)
+	require.False(t, conversion.AlphaClaimOf(s.LiveClaim("old")).DeallocationRequested)
 }
 
 // v1alpha3 permits 32 consumers, and the next one hears of that.

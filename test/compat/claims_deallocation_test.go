@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -16,7 +16,7 @@ import (
 // has reserved it, gets no new consumer before it has been allocated anew.
 func TestDeallocationOnRequest(t *testing.T) {
 	t.Parallel()
-	if tested.claims != apiversions.V1alpha2 && tested.claims != apiversions.V1alpha3 {
+	if tested.claims != api.V1alpha2 && tested.claims != api.V1alpha3 {
 		t.Skip("only the alpha versions have status.deallocationRequested")
 	}
 	s := newSpace(t, "requests", 1)
@@ -29,13 +29,13 @@ func TestDeallocationOnRequest(t *testing.T) {
 	allocation.Devices.Results[0].Device = "gpu-1"
 	s.UpdateClaimStatus("shared", func(claim *resourceapi.ResourceClaim) {
 		claim.Status.Allocation = allocation
-		hub.SetAlphaClaim(claim, hub.AlphaClaim{DeallocationRequested: true})
+		conversion.SetAlphaClaim(claim, conversion.AlphaClaim{DeallocationRequested: true})
 	})
-	require.True(t, hub.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
+	require.True(t, conversion.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	s.DeletePod("first") // Its device is the first one that is free.
 	s.EventuallyFree("first")
 	s.Create(s.Pod("second", builder.Uses("shared")))
 	s.RunningSoon("second")
-	require.False(t, hub.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
+	require.False(t, conversion.AlphaClaimOf(s.LiveClaim("shared")).DeallocationRequested)
 	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("second"))
 }

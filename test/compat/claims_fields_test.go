@@ -12,33 +12,33 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
 
 // kinds are the types with which objects of each version are read.
-var kinds = map[apiversions.Version]map[string]any{
-	apiversions.V1alpha2: {
+var kinds = map[api.Version]map[string]any{
+	api.V1alpha2: {
 		"ResourceClaim": v1alpha2.ResourceClaim{}, "ResourceClaimTemplate": v1alpha2.ResourceClaimTemplate{},
 		"ResourceClass": v1alpha2.ResourceClass{}, "ResourceSlice": v1alpha2.ResourceSlice{},
 		"ResourceClassParameters": v1alpha2.ResourceClassParameters{}, "ResourceClaimParameters": v1alpha2.ResourceClaimParameters{},
-		"PodSchedulingContext": apiversions.PodSchedulingContext{},
+		"PodSchedulingContext": api.PodSchedulingContext{},
 	},
-	apiversions.V1alpha3: {
+	api.V1alpha3: {
 		"ResourceClaim": v1alpha3.ResourceClaim{}, "ResourceClaimTemplate": v1alpha3.ResourceClaimTemplate{},
 		"DeviceClass": v1alpha3.DeviceClass{}, "ResourceSlice": v1alpha3.ResourceSlice{},
-		"PodSchedulingContext": apiversions.PodSchedulingContext{},
+		"PodSchedulingContext": api.PodSchedulingContext{},
 	},
-	apiversions.V1beta1: {
+	api.V1beta1: {
 		"ResourceClaim": resourcev1beta1.ResourceClaim{}, "ResourceClaimTemplate": resourcev1beta1.ResourceClaimTemplate{},
 		"DeviceClass": resourcev1beta1.DeviceClass{}, "ResourceSlice": resourcev1beta1.ResourceSlice{},
 	},
-	apiversions.V1beta2: {
+	api.V1beta2: {
 		"ResourceClaim": resourcev1beta2.ResourceClaim{}, "ResourceClaimTemplate": resourcev1beta2.ResourceClaimTemplate{},
 		"DeviceClass": resourcev1beta2.DeviceClass{}, "ResourceSlice": resourcev1beta2.ResourceSlice{},
 	},
-	apiversions.V1: {
+	api.V1: {
 		"ResourceClaim": resourceapi.ResourceClaim{}, "ResourceClaimTemplate": resourceapi.ResourceClaimTemplate{},
 		"DeviceClass": resourceapi.DeviceClass{}, "ResourceSlice": resourceapi.ResourceSlice{},
 	},

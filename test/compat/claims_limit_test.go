@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -16,7 +16,7 @@ import (
 // consumerLimit is how many consumers the release admits to a claim (status.reservedFor).
 func (r release) consumerLimit() int {
 	switch r.claims {
-	case apiversions.V1alpha2, apiversions.V1alpha3:
+	case api.V1alpha2, api.V1alpha3:
 		return 32
 	default:
 		return 256

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -15,7 +15,7 @@ import (
 // notInV1alpha2 skips a test of what v1alpha2 does not have.
 func notInV1alpha2(t *testing.T, what string) {
 	t.Helper()
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		t.Skip("v1alpha2 does not have " + what)
 	}
 }
@@ -82,7 +82,7 @@ func TestUnsatisfiable(t *testing.T) {
 	s := newSpace(t, "reason", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	s.ClaimAndPod("many", s.Want(3))
-	if tested.claims == apiversions.V1alpha2 { // Three requests, there.
+	if tested.claims == api.V1alpha2 { // Three requests, there.
 		s.Waiting("many", "claim "+s.Name+"/many")
 	} else {
 		s.Waiting("many", "claim "+s.Name+"/many request gpu", "2 devices match: 3 asked")

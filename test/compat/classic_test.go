@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -123,7 +123,7 @@ func TestClassicMissingClass(t *testing.T) {
 	d.createClaim("gpu")
 	s.Create(s.Pod("user", builder.Uses("gpu")))
 	kind := "device class "
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		kind = "resource class "
 	}
 	s.Waiting("user", kind+d.class+" does not exist")
@@ -154,7 +154,7 @@ func TestClassicShared(t *testing.T) {
 // What cannot be shared is used by one pod after the other.
 func TestClassicExclusive(t *testing.T) {
 	t.Parallel()
-	if tested.claims != apiversions.V1alpha2 {
+	if tested.claims != api.V1alpha2 {
 		t.Skip("only in v1alpha2 does the driver say whether a claim can be shared")
 	}
 	s := newClassicSpace(t, "c-exclusive", 1)
@@ -171,7 +171,7 @@ func TestClassicExclusive(t *testing.T) {
 // A claim may be allocated before there is a pod.
 func TestClassicImmediate(t *testing.T) {
 	t.Parallel()
-	if tested.claims != apiversions.V1alpha2 {
+	if tested.claims != api.V1alpha2 {
 		t.Skip("only v1alpha2 has claims that are allocated without waiting for pods")
 	}
 	s := newClassicSpace(t, "c-immediate", 2)

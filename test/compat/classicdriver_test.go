@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -148,7 +148,7 @@ func (d *driver) list(ctx context.Context, resource string) ([]unstructured.Unst
 
 // isOurs reports whether this driver allocates a claim.
 func (d *driver) isOurs(claim *unstructured.Unstructured) bool {
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		return text(claim, "spec", "resourceClassName") == d.class
 	}
 	return text(claim, "spec", "controller") == d.name

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -21,7 +21,7 @@ import (
 func TestClassicManyNodes(t *testing.T) {
 	t.Parallel()
 	const (
-		nodes = apiversions.PotentialNodesMaxSize + 32
+		nodes = api.PotentialNodesMaxSize + 32
 		// The scheduler looks at 100 nodes at a time. So there are two lists at most, and for
 		// each the drivers are asked once, and told a node twice.
 		mostWrites = 6
@@ -44,7 +44,7 @@ func TestClassicManyNodes(t *testing.T) {
 	require.LessOrEqual(t, len(asked), mostWrites)
 	for _, potential := range asked {
 		require.GreaterOrEqual(t, len(potential), 30)
-		require.LessOrEqual(t, len(potential), apiversions.PotentialNodesMaxSize)
+		require.LessOrEqual(t, len(potential), api.PotentialNodesMaxSize)
 	}
 }
 

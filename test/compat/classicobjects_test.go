@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -40,7 +40,7 @@ func (d *driver) createClass(suitable map[string]string) {
 	}
 	kind, resource := "DeviceClass", "deviceclasses"
 	content := map[string]any{"spec": fields}
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		kind, resource, content = "ResourceClass", "resourceclasses", fields
 		content["driverName"] = d.name
 	}
@@ -54,7 +54,7 @@ func (d *driver) createClass(suitable map[string]string) {
 
 // claimSpec is that of a claim which this driver has to allocate.
 func (d *driver) claimSpec(mode string) map[string]any {
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		return map[string]any{"resourceClassName": d.class, "allocationMode": mode}
 	}
 	return map[string]any{
@@ -91,7 +91,7 @@ func (d *driver) claim(name string) *unstructured.Unstructured {
 }
 
 // context reads the context of a pod; nil if there is none.
-func (d *driver) context(ctx context.Context, pod string) (*apiversions.PodSchedulingContext, error) {
+func (d *driver) context(ctx context.Context, pod string) (*api.PodSchedulingContext, error) {
 	object, err := d.resource("podschedulingcontexts").Get(ctx, pod, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -99,14 +99,14 @@ func (d *driver) context(ctx context.Context, pod string) (*apiversions.PodSched
 	if err != nil {
 		return nil, err
 	}
-	found := &apiversions.PodSchedulingContext{}
+	found := &api.PodSchedulingContext{}
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
 }
 
 // asked waits until the scheduler has asked about the pod.
-func (d *driver) asked(pod string) *apiversions.PodSchedulingContext {
+func (d *driver) asked(pod string) *api.PodSchedulingContext {
 	d.space.T.Helper()
-	var found *apiversions.PodSchedulingContext
+	var found *api.PodSchedulingContext
 	d.space.Eventually("ask drivers about pod "+pod, func(ctx context.Context) (err error) {
 		if found, err = d.context(ctx, pod); err == nil && found == nil {
 			err = fmt.Errorf("there is no context of pod %s", pod)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -44,7 +44,7 @@ func TestPodsKeepTheirReferences(t *testing.T) {
 		"urgent": {"resourceClaimName": "gpu"},
 	} {
 		want := map[string]any{"name": map[string]string{"victim": "one", "urgent": "gpu"}[pod]}
-		if tested.claims == apiversions.V1alpha2 {
+		if tested.claims == api.V1alpha2 {
 			want["source"] = reference
 		} else {
 			for field, value := range reference {

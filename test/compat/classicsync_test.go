@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -114,7 +114,7 @@ func (d *driver) allocate(ctx context.Context, claim *unstructured.Unstructured,
 		return err
 	}
 	status := map[string]any{}
-	if tested.claims == apiversions.V1alpha2 {
+	if tested.claims == api.V1alpha2 {
 		status["driverName"] = d.name
 		status["allocation"] = map[string]any{
 			"availableOnNodes": selector, "shareable": !d.exclusive,
@@ -167,7 +167,7 @@ func (d *driver) syncContext(ctx context.Context, object *unstructured.Unstructu
 	if len(pending) == 0 {
 		return nil
 	}
-	var known apiversions.PodSchedulingContext
+	var known api.PodSchedulingContext
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &known); err != nil {
 		return err
 	}
@@ -206,12 +206,12 @@ func (d *driver) pending(pod *corev1.Pod, claims []unstructured.Unstructured) ma
 }
 
 // answer says which nodes will not do, if that is news.
-func (d *driver) answer(ctx context.Context, object *unstructured.Unstructured, known *apiversions.PodSchedulingContext, pending map[string]*unstructured.Unstructured, unsuitable []string) error {
+func (d *driver) answer(ctx context.Context, object *unstructured.Unstructured, known *api.PodSchedulingContext, pending map[string]*unstructured.Unstructured, unsuitable []string) error {
 	changed := false
 	for name := range pending {
 		entry := known.OfClaim(name)
 		if entry == nil {
-			known.Status.ResourceClaims = append(known.Status.ResourceClaims, apiversions.ClaimSchedulingStatus{Name: name})
+			known.Status.ResourceClaims = append(known.Status.ResourceClaims, api.ClaimSchedulingStatus{Name: name})
 			entry, changed = known.OfClaim(name), true
 		}
 		if !slices.Equal(entry.UnsuitableNodes, unsuitable) {

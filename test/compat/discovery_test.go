@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -48,10 +48,10 @@ func TestDiscoveryComesLate(t *testing.T) {
 	require.NoError(t, err)
 	untyped, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	connected := apiversions.Connect(t.Context(), client, untyped)
-	served := apiversions.Of(connected)
+	connected := api.Connect(t.Context(), client, untyped)
+	served := api.Of(connected)
 	require.NotNil(t, served, "nothing is known yet")
-	require.Equal(t, apiversions.V1, served.Version("resourceclaims"))
+	require.Equal(t, api.V1, served.Version("resourceclaims"))
 
 	off.Store(false)
 	claim, err := connected.ResourceV1().ResourceClaims(s.Name).Get(t.Context(), "one", metav1.GetOptions{})

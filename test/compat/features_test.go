@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -41,7 +41,7 @@ func TestAlternatives(t *testing.T) {
 // keep the scheduler from starting, which all other tests show.
 func TestTaintRules(t *testing.T) {
 	t.Parallel()
-	if tested.rules == apiversions.None {
+	if tested.rules == api.None {
 		t.Skip("this release has no DeviceTaintRules")
 	}
 	s := newSpace(t, "rules", 1)
@@ -80,7 +80,7 @@ func TestExtendedResource(t *testing.T) {
 	amounts := corev1.ResourceList{implicit: resource.MustParse("1")}
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
 	s.Create(pod)
-	if tested.claims != apiversions.V1 {
+	if tested.claims != api.V1 {
 		s.Waiting("user", "the API server is too old")
 		require.Zero(t, s.Allocated())
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -28,9 +28,9 @@ const (
 // release is what a Kubernetes release has when everything that it knows is turned on.
 type release struct {
 	// claims is the version in which claims are to be used.
-	claims apiversions.Version
+	claims api.Version
 	// rules is the version of DeviceTaintRules, None if there is none.
-	rules apiversions.Version
+	rules api.Version
 	// classic says that controllers of drivers can allocate claims, onlyClassic that nobody
 	// else can.
 	classic, onlyClassic bool
@@ -43,42 +43,42 @@ type release struct {
 
 var releases = map[string]release{
 	"1.29.3": {
-		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true, onlyClassic: true,
+		claims: api.V1alpha2, rules: api.None, classic: true, onlyClassic: true,
 		gates: []string{"DynamicResourceAllocation"},
 		apis:  []string{"resource.k8s.io/v1alpha2"},
 	},
 	"1.30.4": {
-		claims: apiversions.V1alpha2, rules: apiversions.None, classic: true,
+		claims: api.V1alpha2, rules: api.None, classic: true,
 		gates: []string{"DynamicResourceAllocation"},
 		apis:  []string{"resource.k8s.io/v1alpha2"},
 	},
 	"1.31.4": {
-		claims: apiversions.V1alpha3, rules: apiversions.None, classic: true,
+		claims: api.V1alpha3, rules: api.None, classic: true,
 		gates: []string{"DynamicResourceAllocation", "DRAControlPlaneController"},
 		apis:  []string{"resource.k8s.io/v1alpha3"},
 	},
 	"1.32.2": {
-		claims: apiversions.V1beta1, rules: apiversions.None,
+		claims: api.V1beta1, rules: api.None,
 		gates:     []string{"DynamicResourceAllocation"},
 		apis:      []string{"resource.k8s.io/v1beta1"},
 		moreGates: []string{"DRAAdminAccess", "DRAResourceClaimDeviceStatus"},
 	},
 	"1.33.13": {
-		claims: apiversions.V1beta2, rules: apiversions.V1alpha3,
+		claims: api.V1beta2, rules: api.V1alpha3,
 		gates:     []string{"DynamicResourceAllocation"},
 		apis:      []string{"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"},
 		moreGates: []string{"DRAAdminAccess", "DRADeviceTaints", "DRAPartitionableDevices", "DRAPrioritizedList"},
 		moreAPIs:  []string{"resource.k8s.io/v1alpha3"},
 	},
 	"1.34.4": {
-		claims: apiversions.V1, rules: apiversions.V1alpha3,
+		claims: api.V1, rules: api.V1alpha3,
 		moreGates: []string{
 			"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices",
 		},
 		moreAPIs: []string{"resource.k8s.io/v1alpha3"},
 	},
 	"1.35.4": {
-		claims: apiversions.V1, rules: apiversions.V1alpha3,
+		claims: api.V1, rules: api.V1alpha3,
 		moreGates: []string{
 			"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRADeviceTaintRules", "DRADeviceTaints", "DRAExtendedResource",
 			"DRAPartitionableDevices",
@@ -86,11 +86,11 @@ var releases = map[string]release{
 		moreAPIs: []string{"resource.k8s.io/v1alpha3"},
 	},
 	"1.36.3": {
-		claims: apiversions.V1, rules: apiversions.V1beta2,
+		claims: api.V1, rules: api.V1beta2,
 		moreGates: []string{"DRADeviceTaintRules"},
 		moreAPIs:  []string{"resource.k8s.io/v1beta2"},
 	},
-	current: {claims: apiversions.V1, rules: apiversions.V1},
+	current: {claims: api.V1, rules: api.V1},
 }
 
 // options are those of a control plane of the release. In one as it is by default, only
@@ -155,7 +155,7 @@ func TestVersion(t *testing.T) {
 	require.Len(t, lines, 1, "there has to be one line about it")
 	require.Contains(t, lines[0], fmt.Sprintf("resourceclaims %s,", tested.claims))
 	require.Contains(t, lines[0], fmt.Sprintf("devicetaintrules %s,", tested.rules))
-	if tested.claims != apiversions.V1 {
+	if tested.claims != api.V1 {
 		require.Contains(t, lines[0], "the API server has none that is newer")
 	}
 	server, err := cluster.Client.Discovery().ServerVersion()

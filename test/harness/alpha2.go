@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 )
 
 // hasAlpha2 reports whether the server has claims in v1alpha2. Requests of v1 are then
 // written as parameters, as far as that version can say them.
 func (c *Cluster) hasAlpha2() bool {
-	served := apiversions.Of(c.Client)
-	return served != nil && served.Version("resourceclaims") == apiversions.V1alpha2
+	served := api.Of(c.Client)
+	return served != nil && served.Version("resourceclaims") == api.V1alpha2
 }
 
 // RequestName is the name under which reasons have the only request of a claim from One,

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
@@ -123,9 +123,9 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	// The tests are written for v1, whatever the server has.
 	background, cancel := context.WithCancel(context.Background())
 	c.stopDiscovery = cancel
-	c.Client, c.Objects = apiversions.Connect(background, client, untyped), scenario.NewObjects(untyped)
+	c.Client, c.Objects = api.Connect(background, client, untyped), scenario.NewObjects(untyped)
 	overlays := []string{manifests.Secondary}
-	if apiversions.IsAlpha(c.Client) {
+	if api.IsAlpha(c.Client) {
 		overlays = append(overlays, manifests.AlphaAPI)
 	}
 	for _, overlay := range overlays {

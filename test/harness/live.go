@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // serving are the schedulers of ours that have been started and do all that upstream's allocator does. The zero value has none. It is safe for concurrent use.
@@ -55,5 +55,5 @@ func (s *Space) MayWait(why string, pods ...string) {
 // isServed is checker.Options.Served for the pods of the space. Upstream's allocator has never known the alpha versions of
 // the API, so nothing is judged there.
 func (s *Space) isServed(pod *corev1.Pod) bool {
-	return pod.Namespace == s.Name && !apiversions.IsAlpha(s.Cluster.Client) && s.mayWait[pod.Name] == "" && s.Cluster.serving.serves(pod.Spec.SchedulerName)
+	return pod.Namespace == s.Name && !api.IsAlpha(s.Cluster.Client) && s.mayWait[pod.Name] == "" && s.Cluster.serving.serves(pod.Spec.SchedulerName)
 }

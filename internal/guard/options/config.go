@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
@@ -71,7 +71,7 @@ func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface
 	if err != nil {
 		return nil, err
 	}
-	return apiversions.Connect(ctx, client, untyped), nil
+	return api.Connect(ctx, client, untyped), nil
 }
 
 // identity returns a name that is unique to this process.

@@ -21,7 +21,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/certs"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
@@ -151,7 +151,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	connections := webhook.NewConnections(info.Listener, webhook.MaxConnections)
 	info.Listener = connections
 	answering := webhook.NewHandler(deciding, connections)
-	answering.Serves = apiversions.Of(config.Client).MayServeClaims
+	answering.Serves = api.Of(config.Client).MayServeClaims
 	asked, err := onlyClients(config.ClientCAFile, info, answering)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
@@ -48,12 +48,12 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		return nil, nil, fmt.Errorf("asked about %s of %s/%s in group %q; this webhook is for UPDATE of resourceclaims/status in group %s, "+
 			"see that the ValidatingWebhookConfiguration says so", asked.Operation, asked.Resource.Resource, asked.SubResource, asked.Resource.Group, resourceapi.GroupName)
 	}
-	version := apiversions.Version(asked.Resource.Version)
+	version := api.Version(asked.Resource.Version)
 	if err := errors.Join(checkQuantities(version, asked.OldObject.Raw), checkQuantities(version, asked.Object.Raw)); err != nil {
 		return nil, nil, err
 	}
-	before, errBefore := apiversions.DecodeClaim(version, asked.OldObject.Raw)
-	after, errAfter := apiversions.DecodeClaim(version, asked.Object.Raw)
+	before, errBefore := api.DecodeClaim(version, asked.OldObject.Raw)
+	after, errAfter := api.DecodeClaim(version, asked.Object.Raw)
 	if err := errors.Join(errBefore, errAfter); err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		After:   after.Status.Allocation,
 		// A status update does not change the spec.
 		Requests:  before.Spec.Devices.Requests,
-		Unbounded: version == apiversions.V1alpha2,
+		Unbounded: version == api.V1alpha2,
 		DryRun:    asked.DryRun != nil && *asked.DryRun,
 	}, nil
 }
@@ -86,7 +86,7 @@ func checkSize(version string, claim *resourceapi.ResourceClaim) error {
 		return nil
 	}
 	most := resourceapi.AllocationResultsMaxSize
-	if version == string(apiversions.V1alpha2) {
+	if version == string(api.V1alpha2) {
 		most = maxAlpha2Devices
 	}
 	if devices := len(claim.Status.Allocation.Devices.Results); devices > most {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
@@ -30,7 +30,7 @@ type Handler struct {
 
 	// Serves reports whether API servers serve claims in a version; nil means all versions. It must be set before
 	// use.
-	Serves func(apiversions.Version) bool
+	Serves func(api.Version) bool
 }
 
 // NewHandler returns a handler that asks the reviewer for decisions. It tells connections, unless nil, which of them
@@ -66,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	if version := review.Request.Resource.Version; h.Serves != nil && !h.Serves(apiversions.Version(version)) {
+	if version := review.Request.Resource.Version; h.Serves != nil && !h.Serves(api.Version(version)) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("asked about a claim in version %s, which the API server does not serve", version))
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
@@ -19,11 +19,11 @@ var suspicious = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{4}|[0-9.]{1000}`)
 
 // checkQuantities returns an error if a claim of a version has a quantity that takes long to parse. It ignores
 // invalid JSON, which decoding reports.
-func checkQuantities(version apiversions.Version, data []byte) error {
+func checkQuantities(version api.Version, data []byte) error {
 	if !suspicious.Match(data) {
 		return nil
 	}
-	if err := quantity.CheckJSON(data, apiversions.ClaimType(version), quantity.TakesLong); errors.Is(err, quantity.ErrEndless) {
+	if err := quantity.CheckJSON(data, api.ClaimType(version), quantity.TakesLong); errors.Is(err, quantity.ErrEndless) {
 		return err
 	}
 	return nil

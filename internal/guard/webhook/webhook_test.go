@@ -24,13 +24,13 @@ import (
 	conversionv1beta2 "k8s.io/dynamic-resource-allocation/api/v1beta2"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha3"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
@@ -134,7 +134,7 @@ func ask(t *testing.T, server *httptest.Server, asked *admissionv1.AdmissionRevi
 var scheme = runtime.NewScheme()
 
 func init() {
-	for _, add := range []func(*runtime.Scheme) error{conversionv1beta1.AddToScheme, conversionv1beta2.AddToScheme, hub.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{conversionv1beta1.AddToScheme, conversionv1beta2.AddToScheme, conversion.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -324,7 +324,7 @@ func TestWhatIsNoQuestion(t *testing.T) {
 func TestVersionsThatAreNotServed(t *testing.T) {
 	t.Parallel()
 	handler := NewHandler(newDecider(), nil)
-	handler.Serves = func(version apiversions.Version) bool { return version == apiversions.V1 }
+	handler.Serves = func(version api.Version) bool { return version == api.V1 }
 	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	require.True(t, ask(t, server, allocating(t, "x")).Allowed)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // Attempt is one attempt to schedule a pod. Check may be called concurrently, the other methods before or after it.
@@ -21,7 +21,7 @@ type Attempt struct {
 	// Claims are the pod's claims that controllers allocate, in the pod's order.
 	Claims []*Claim
 	// Context is the pod's latest known context, nil if there is none. Read-only.
-	Context *apiversions.PodSchedulingContext
+	Context *api.PodSchedulingContext
 	// Structured is set if the pod has other claims without allocation. Then no node is selected before all
 	// controllers have answered.
 	Structured bool
@@ -75,7 +75,7 @@ func (a *Attempt) Freeable(spokenFor func(*Claim) bool) *Claim {
 
 // Select decides what to tell the controllers, after the scheduler has chosen a node. If all claims are allocated,
 // there is nothing to tell and proceed is true.
-func (a *Attempt) Select(node string) (spec apiversions.PodSchedulingContextSpec, proceed bool) {
+func (a *Attempt) Select(node string) (spec api.PodSchedulingContextSpec, proceed bool) {
 	pending := a.Pending()
 	if a.Context != nil {
 		spec = a.Context.DeepCopy().Spec
@@ -132,23 +132,23 @@ func potentialNodes(asked, feasible []string, node string) []string {
 		return asked
 	}
 	nodes := known.Union(sets.New(feasible...)).UnsortedList()
-	if len(nodes) > apiversions.PotentialNodesMaxSize {
+	if len(nodes) > api.PotentialNodesMaxSize {
 		if known.HasAny(feasible...) {
 			return asked
 		}
 		nodes = slices.Clone(feasible)
 	}
-	if len(nodes) > apiversions.PotentialNodesMaxSize {
+	if len(nodes) > api.PotentialNodesMaxSize {
 		nodes = slices.DeleteFunc(nodes, func(name string) bool { return name == node })
 		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-		nodes = append(nodes[:apiversions.PotentialNodesMaxSize-1], node)
+		nodes = append(nodes[:api.PotentialNodesMaxSize-1], node)
 	}
 	slices.Sort(nodes)
 	return nodes
 }
 
 // Waiting describes what the pod waits for after the decision of Select.
-func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
+func (a *Attempt) Waiting(spec api.PodSchedulingContextSpec) string {
 	var names []string
 	for _, claim := range a.Pending() {
 		names = append(names, claim.nameWithDriver())
@@ -167,7 +167,7 @@ func (a *Attempt) Waiting(spec apiversions.PodSchedulingContextSpec) string {
 // Progress reports whether a change of a pod's context may help the pod, whose pending references are given, and
 // whether the pod should be tried at once. The latter is true if controllers have answered for the first time, or
 // have refused the selected node. While answers are missing, another attempt would not help.
-func Progress(before, after *apiversions.PodSchedulingContext, pending []string) (helps, atOnce bool) {
+func Progress(before, after *api.PodSchedulingContext, pending []string) (helps, atOnce bool) {
 	if len(pending) == 0 || slices.ContainsFunc(pending, func(reference string) bool { return after.OfClaim(reference) == nil }) {
 		return false, false
 	}
@@ -177,13 +177,13 @@ func Progress(before, after *apiversions.PodSchedulingContext, pending []string)
 	if sameStatus(before, after) {
 		return false, false
 	}
-	return true, slices.ContainsFunc(after.Status.ResourceClaims, func(s apiversions.ClaimSchedulingStatus) bool {
+	return true, slices.ContainsFunc(after.Status.ResourceClaims, func(s api.ClaimSchedulingStatus) bool {
 		return after.Spec.SelectedNode != "" && slices.Contains(s.UnsuitableNodes, after.Spec.SelectedNode)
 	})
 }
 
-func sameStatus(a, b *apiversions.PodSchedulingContext) bool {
-	return slices.EqualFunc(a.Status.ResourceClaims, b.Status.ResourceClaims, func(x, y apiversions.ClaimSchedulingStatus) bool {
+func sameStatus(a, b *api.PodSchedulingContext) bool {
+	return slices.EqualFunc(a.Status.ResourceClaims, b.Status.ResourceClaims, func(x, y api.ClaimSchedulingStatus) bool {
 		return x.Name == y.Name && slices.Equal(x.UnsuitableNodes, y.UnsuitableNodes)
 	})
 }

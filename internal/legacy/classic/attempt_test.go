@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
-var ofController = hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}}
+var ofController = conversion.AlphaClaim{Allocator: conversion.ByController, Classes: []string{"gpu"}}
 
 // attempt is one of pod "me", which refers to the claims by their names.
-func attempt(t *testing.T, context *apiversions.PodSchedulingContext, claims ...*resourceapi.ResourceClaim) *Attempt {
+func attempt(t *testing.T, context *api.PodSchedulingContext, claims ...*resourceapi.ResourceClaim) *Attempt {
 	t.Helper()
 	a := &Attempt{Pod: "uid-pod-me", Context: context}
 	for _, object := range claims {
@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 	immediate := ofController
 	immediate.Immediate = true
 	for name, test := range map[string]struct {
-		context  *apiversions.PodSchedulingContext
+		context  *api.PodSchedulingContext
 		claims   []*resourceapi.ResourceClaim
 		a, b     string // reasons on node a and b
 		freeable string
@@ -43,11 +43,11 @@ func TestCheck(t *testing.T) {
 		"class limits nodes":    {claims: []*resourceapi.ResourceClaim{claim("c", with(inA))}, b: "class gpu-in-a is not for this node"},
 		"class, once allocated": {claims: []*resourceapi.ResourceClaim{claim("c", with(inA), allocatedIn(""))}},
 		"driver says no": {
-			context: said(apiversions.PodSchedulingContextSpec{}, not("other", "b"), not("c", "a")),
+			context: said(api.PodSchedulingContextSpec{}, not("other", "b"), not("c", "a")),
 			claims:  []*resourceapi.ResourceClaim{claim("c", with(ofController))}, a: "claim default/c cannot be allocated for this node",
 		},
 		"driver said no, but has allocated": {
-			context: said(apiversions.PodSchedulingContextSpec{}, not("c", "a")),
+			context: said(api.PodSchedulingContextSpec{}, not("c", "a")),
 			claims:  []*resourceapi.ResourceClaim{claim("c", with(ofController), allocatedIn("a"))}, b: "claim default/c is allocated on other nodes", freeable: "c",
 		},
 		"in use by others": {
@@ -85,12 +85,12 @@ func TestCheck(t *testing.T) {
 
 func TestSelect(t *testing.T) {
 	t.Parallel()
-	type spec = apiversions.PodSchedulingContextSpec
+	type spec = api.PodSchedulingContextSpec
 	one := []*resourceapi.ResourceClaim{claim("c", with(ofController))}
 	two := []*resourceapi.ResourceClaim{claim("c", with(ofController)), claim("d", with(ofController))}
 	for name, test := range map[string]struct {
 		claims     []*resourceapi.ResourceClaim
-		context    *apiversions.PodSchedulingContext
+		context    *api.PodSchedulingContext
 		structured bool
 		feasible   []string // nil: only the node was
 		node       string
@@ -151,12 +151,12 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	named := ofController
 	named.Controller = "d.example.com"
-	selected := apiversions.PodSchedulingContextSpec{SelectedNode: "a"}
+	selected := api.PodSchedulingContextSpec{SelectedNode: "a"}
 	one := attempt(t, nil, claim("c", with(named)), claim("done", with(named), allocatedIn("a")))
 	require.Equal(t, "waiting for the driver of claim default/c (d.example.com) to allocate it for the selected node a", one.Waiting(selected))
 	two := attempt(t, nil, claim("c", with(ofController)), claim("d", with(named)))
 	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to allocate them for the selected node a", two.Waiting(selected))
-	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to say which nodes will do", two.Waiting(apiversions.PodSchedulingContextSpec{}))
+	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to say which nodes will do", two.Waiting(api.PodSchedulingContextSpec{}))
 }
 
 // In a large cluster not all nodes can be asked about, and not always the same.
@@ -168,7 +168,7 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	}
 	before := slices.Clone(all)
 	first := potentialNodes(nil, all, "node-500")
-	require.Len(t, first, apiversions.PotentialNodesMaxSize)
+	require.Len(t, first, api.PotentialNodesMaxSize)
 	require.Contains(t, first, "node-500")
 	require.True(t, slices.IsSorted(first))
 	require.Len(t, slices.Compact(slices.Clone(first)), len(first))
@@ -181,7 +181,7 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 	// Otherwise others get their turn.
 	rest := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(first, name) })
 	second := potentialNodes(first, rest, rest[0])
-	require.Len(t, second, apiversions.PotentialNodesMaxSize)
+	require.Len(t, second, api.PotentialNodesMaxSize)
 	for _, name := range second {
 		require.NotContains(t, first, name)
 	}
@@ -193,11 +193,11 @@ func TestPotentialNodesOfLargeClusters(t *testing.T) {
 func TestSelectInLargeClusters(t *testing.T) {
 	t.Parallel()
 	var asked, refused []string
-	for i := range apiversions.PotentialNodesMaxSize {
+	for i := range api.PotentialNodesMaxSize {
 		asked = append(asked, fmt.Sprintf("node-%03d", i))
 	}
 	refused = slices.Delete(slices.Clone(asked), 70, 72)
-	context := said(apiversions.PodSchedulingContextSpec{SelectedNode: "node-007", PotentialNodes: asked}, not("c", refused...))
+	context := said(api.PodSchedulingContextSpec{SelectedNode: "node-007", PotentialNodes: asked}, not("c", refused...))
 	chosen := func(node string) string {
 		a := attempt(t, context, claim("c", with(ofController)))
 		a.SetFeasible([]string{"elsewhere", "node-070", "node-071", "other"})
@@ -211,9 +211,9 @@ func TestSelectInLargeClusters(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	type spec = apiversions.PodSchedulingContextSpec
+	type spec = api.PodSchedulingContextSpec
 	for name, test := range map[string]struct {
-		before, after *apiversions.PodSchedulingContext
+		before, after *api.PodSchedulingContext
 		pending       []string
 		helps, atOnce bool
 	}{

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -25,8 +25,8 @@ func claim(name string, edits ...func(*resourceapi.ResourceClaim)) *resourceapi.
 	return c
 }
 
-func with(fields hub.AlphaClaim) func(*resourceapi.ResourceClaim) {
-	return func(c *resourceapi.ResourceClaim) { hub.SetAlphaClaim(c, fields) }
+func with(fields conversion.AlphaClaim) func(*resourceapi.ResourceClaim) {
+	return func(c *resourceapi.ResourceClaim) { conversion.SetAlphaClaim(c, fields) }
 }
 
 // allocatedIn allocates the claim for the nodes of a zone; "" for all nodes.
@@ -47,7 +47,7 @@ func usedBy(pods ...string) func(*resourceapi.ResourceClaim) {
 	}
 }
 
-type classes map[string]hub.AlphaClass
+type classes map[string]conversion.AlphaClass
 
 func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	fields, found := c[name]
@@ -55,7 +55,7 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "deviceclasses"}, name)
 	}
 	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	hub.SetAlphaClass(class, fields)
+	conversion.SetAlphaClass(class, fields)
 	return class, nil
 }
 
@@ -66,10 +66,10 @@ var twoClasses = classes{
 }
 
 // said is a context in which drivers have named unsuitable nodes for claims.
-func said(spec apiversions.PodSchedulingContextSpec, statuses ...apiversions.ClaimSchedulingStatus) *apiversions.PodSchedulingContext {
-	return &apiversions.PodSchedulingContext{Spec: spec, Status: apiversions.PodSchedulingContextStatus{ResourceClaims: statuses}}
+func said(spec api.PodSchedulingContextSpec, statuses ...api.ClaimSchedulingStatus) *api.PodSchedulingContext {
+	return &api.PodSchedulingContext{Spec: spec, Status: api.PodSchedulingContextStatus{ResourceClaims: statuses}}
 }
 
-func not(claim string, nodes ...string) apiversions.ClaimSchedulingStatus {
-	return apiversions.ClaimSchedulingStatus{Name: claim, UnsuitableNodes: nodes}
+func not(claim string, nodes ...string) api.ClaimSchedulingStatus {
+	return api.ClaimSchedulingStatus{Name: claim, UnsuitableNodes: nodes}
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // ReservedForMaxSize is the limit of consumers of a claim in v1alpha2 and v1alpha3.
@@ -28,16 +28,16 @@ type ClassLister interface {
 // IsClassic reports whether a controller allocates a claim. It returns an error if that is unknown because the
 // claim's class does not exist.
 func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, error) {
-	fields := hub.AlphaClaimOf(claim)
-	if fields.Allocator != hub.ByClass {
-		return fields.Allocator == hub.ByController, nil
+	fields := conversion.AlphaClaimOf(claim)
+	if fields.Allocator != conversion.ByClass {
+		return fields.Allocator == conversion.ByController, nil
 	}
 	for _, name := range fields.Classes {
 		class, err := classOf(claim, name, classes)
 		if err != nil {
 			return false, err
 		}
-		if hub.AlphaClassOf(class).Structured {
+		if conversion.AlphaClassOf(class).Structured {
 			return false, nil
 		}
 	}
@@ -46,8 +46,8 @@ func IsClassic(claim *resourceapi.ResourceClaim, classes ClassLister) (bool, err
 
 // DependsOn reports whether the creation or change of a class matters to a claim without allocation.
 func DependsOn(claim *resourceapi.ResourceClaim, class string) bool {
-	fields := hub.AlphaClaimOf(claim)
-	return claim.Status.Allocation == nil && fields.Allocator != hub.ByScheduler && slices.Contains(fields.Classes, class)
+	fields := conversion.AlphaClaimOf(claim)
+	return claim.Status.Allocation == nil && fields.Allocator != conversion.ByScheduler && slices.Contains(fields.Classes, class)
 }
 
 // Claim is one claim of a pod.
@@ -56,7 +56,7 @@ type Claim struct {
 	Object *resourceapi.ResourceClaim
 	// Reference is the pod's reference to the claim (pod.spec.resourceClaims[].name).
 	Reference string
-	fields    hub.AlphaClaim
+	fields    conversion.AlphaClaim
 	// nodes are selectors that must all match: that of the allocation, or those of the classes.
 	nodes []limit
 }
@@ -70,7 +70,7 @@ type limit struct {
 // NewClaim returns a claim of a pod. The error says why the pod cannot use any node at the moment, and what must
 // happen first.
 func NewClaim(pod types.UID, reference string, claim *resourceapi.ResourceClaim, classes ClassLister) (*Claim, error) {
-	c := &Claim{Object: claim, Reference: reference, fields: hub.AlphaClaimOf(claim)}
+	c := &Claim{Object: claim, Reference: reference, fields: conversion.AlphaClaimOf(claim)}
 	switch {
 	case c.fields.DeallocationRequested:
 		return nil, fmt.Errorf("claim %s is about to be deallocated; waiting for its driver to do that", klog.KObj(claim))
@@ -123,7 +123,7 @@ func (c *Claim) checkClasses(classes ClassLister) error {
 		if err != nil {
 			return err
 		}
-		suitable := hub.AlphaClassOf(class).SuitableNodes
+		suitable := conversion.AlphaClassOf(class).SuitableNodes
 		if suitable == nil {
 			continue
 		}
@@ -144,7 +144,7 @@ func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister)
 		return class, nil
 	}
 	kind := "device class"
-	if hub.AlphaClaimOf(claim).Controller == "" {
+	if conversion.AlphaClaimOf(claim).Controller == "" {
 		kind = "resource class"
 	}
 	if err == nil || apierrors.IsNotFound(err) {
@@ -157,7 +157,7 @@ func classOf(claim *resourceapi.ResourceClaim, name string, classes ClassLister)
 var errElsewhere = errors.New("is allocated on other nodes")
 
 // check returns an error that says why the claim cannot be used on a node.
-func (c *Claim) check(node *v1.Node, known *apiversions.ClaimSchedulingStatus) error {
+func (c *Claim) check(node *v1.Node, known *api.ClaimSchedulingStatus) error {
 	for _, limit := range c.nodes {
 		switch {
 		case limit.nodes.Match(node):

@@ -7,22 +7,22 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
 func TestIsClassic(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fields hub.AlphaClaim
+		fields conversion.AlphaClaim
 		want   bool
 		err    string
 	}{
 		"v1":                     {},
-		"by controller":          {fields: hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"missing"}}, want: true},
-		"class says controller":  {fields: hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"gpu"}}, want: true},
-		"class says structured":  {fields: hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"structured"}}},
-		"class is missing":       {fields: hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"missing"}}, err: "resource class missing does not exist"},
-		"structured has classes": {fields: hub.AlphaClaim{Classes: []string{"gpu"}}},
+		"by controller":          {fields: conversion.AlphaClaim{Allocator: conversion.ByController, Classes: []string{"missing"}}, want: true},
+		"class says controller":  {fields: conversion.AlphaClaim{Allocator: conversion.ByClass, Classes: []string{"gpu"}}, want: true},
+		"class says structured":  {fields: conversion.AlphaClaim{Allocator: conversion.ByClass, Classes: []string{"structured"}}},
+		"class is missing":       {fields: conversion.AlphaClaim{Allocator: conversion.ByClass, Classes: []string{"missing"}}, err: "resource class missing does not exist"},
+		"structured has classes": {fields: conversion.AlphaClaim{Classes: []string{"gpu"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,12 +39,12 @@ func TestIsClassic(t *testing.T) {
 
 func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 	t.Parallel()
-	controller := hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}}
+	controller := conversion.AlphaClaim{Allocator: conversion.ByController, Classes: []string{"gpu"}}
 	many := make([]string, ReservedForMaxSize)
 	for i := range many {
 		many[i] = fmt.Sprintf("other-%d", i)
 	}
-	change := func(edit func(*hub.AlphaClaim)) func(*resourceapi.ResourceClaim) {
+	change := func(edit func(*conversion.AlphaClaim)) func(*resourceapi.ResourceClaim) {
 		fields := controller
 		edit(&fields)
 		return with(fields)
@@ -54,22 +54,22 @@ func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 		want  string // "": no reason
 	}{
 		"waits for its first consumer": {claim: claim("c", with(controller))},
-		"immediate":                    {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Immediate = true })), want: "without waiting for pods"},
-		"immediate and allocated":      {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Immediate = true }), allocatedIn(""))},
+		"immediate":                    {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Immediate = true })), want: "without waiting for pods"},
+		"immediate and allocated":      {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Immediate = true }), allocatedIn(""))},
 		"deallocation requested": {
-			claim: claim("c", change(func(f *hub.AlphaClaim) { f.DeallocationRequested = true }), allocatedIn(""), usedBy("me")),
+			claim: claim("c", change(func(f *conversion.AlphaClaim) { f.DeallocationRequested = true }), allocatedIn(""), usedBy("me")),
 			want:  "about to be deallocated",
 		},
 		"class missing, by controller": {
-			claim: claim("c", change(func(f *hub.AlphaClaim) { f.Controller, f.Classes = "d.example.com", []string{"missing"} })),
+			claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Controller, f.Classes = "d.example.com", []string{"missing"} })),
 			want:  "device class missing does not exist",
 		},
-		"class missing":        {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Classes = []string{"gpu", "missing"} })), want: "resource class missing does not exist"},
-		"allocated, no class":  {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Classes = []string{"missing"} }), allocatedIn(""))},
+		"class missing":        {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Classes = []string{"gpu", "missing"} })), want: "resource class missing does not exist"},
+		"allocated, no class":  {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Classes = []string{"missing"} }), allocatedIn(""))},
 		"shared":               {claim: claim("c", with(controller), allocatedIn(""), usedBy("other"))},
-		"exclusive, unused":    {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""))},
-		"exclusive, used":      {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("other")), want: "in use by other and cannot be shared"},
-		"exclusive, used here": {claim: claim("c", change(func(f *hub.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("me"))},
+		"exclusive, unused":    {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Exclusive = true }), allocatedIn(""))},
+		"exclusive, used":      {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("other")), want: "in use by other and cannot be shared"},
+		"exclusive, used here": {claim: claim("c", change(func(f *conversion.AlphaClaim) { f.Exclusive = true }), allocatedIn(""), usedBy("me"))},
 		"full":                 {claim: claim("c", with(controller), allocatedIn(""), usedBy(many...)), want: "reserved for 32 pods (the limit)"},
 		"full, with this pod":  {claim: claim("c", with(controller), allocatedIn(""), usedBy(append(many[1:], "me")...))},
 	} {
@@ -90,9 +90,9 @@ func TestClaimsThatNoNodeCanHelp(t *testing.T) {
 
 func TestDependsOn(t *testing.T) {
 	t.Parallel()
-	fields := hub.AlphaClaim{Allocator: hub.ByClass, Classes: []string{"gpu", "nic"}}
+	fields := conversion.AlphaClaim{Allocator: conversion.ByClass, Classes: []string{"gpu", "nic"}}
 	require.True(t, DependsOn(claim("c", with(fields)), "nic"))
 	require.False(t, DependsOn(claim("c", with(fields)), "other"))
 	require.False(t, DependsOn(claim("c", with(fields), allocatedIn("")), "nic"))
-	require.False(t, DependsOn(claim("c", with(hub.AlphaClaim{Classes: []string{"nic"}})), "nic"))
+	require.False(t, DependsOn(claim("c", with(conversion.AlphaClaim{Classes: []string{"nic"}})), "nic"))
 }

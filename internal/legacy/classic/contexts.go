@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
 	objectversion "github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 

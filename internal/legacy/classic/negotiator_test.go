@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-type spec = apiversions.PodSchedulingContextSpec
+type spec = api.PodSchedulingContextSpec
 
 // fixture is a negotiator in a bubble of testing/synctest: settle knows when there is
 // nothing left to do.
@@ -45,7 +45,7 @@ func negotiate(t *testing.T, s *classictest.Server, test func(f *fixture)) {
 
 func (f *fixture) start() {
 	negotiator, err := NewNegotiator(f.server, f.claims.Writer, func(pod *v1.Pod) bool { return !f.gone[pod.Name] },
-		func(before, after *apiversions.PodSchedulingContext) {
+		func(before, after *api.PodSchedulingContext) {
 			if after == nil {
 				f.told = append(f.told, before.Name+" ended")
 				return

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // Writer writes the consumers of claims that controllers have allocated, and leaves everything else unchanged. Each
@@ -99,7 +99,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, unbound 
 		}
 		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // Otherwise the server refuses the request.
 		current.fields.DeallocationRequested = true
-		hub.SetAlphaClaim(current.ResourceClaim, current.fields)
+		conversion.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
 	})
 	if errors.Is(err, ErrChanged) {
@@ -126,7 +126,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		case err != nil:
 			return fmt.Errorf("claim %s: asked to %s but it cannot be read: %w", klog.KObj(claim), asked, err)
 		}
-		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: hub.AlphaClaimOf(found)}
+		current := &storedClaim{ResourceClaim: found.DeepCopy(), fields: conversion.AlphaClaimOf(found)}
 		changed, err := change(current)
 		if err != nil {
 			return fmt.Errorf("claim %s: asked to %s: %w", klog.KObj(claim), asked, err)
@@ -148,7 +148,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 // storedClaim is a claim from the server, to be changed.
 type storedClaim struct {
 	*resourceapi.ResourceClaim
-	fields hub.AlphaClaim
+	fields conversion.AlphaClaim
 }
 
 // forNodesOf reports whether both are allocated for the same nodes.

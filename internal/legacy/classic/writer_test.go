@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -66,7 +66,7 @@ func (f *writerFixture) UpdateStatus(_ context.Context, claim *resourceapi.Resou
 func (f *writerFixture) requested() bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return hub.AlphaClaimOf(f.stored).DeallocationRequested
+	return conversion.AlphaClaimOf(f.stored).DeallocationRequested
 }
 
 // requireOnly fails the test if anything but the given change was made to the claim.
@@ -96,9 +96,9 @@ func only(pods ...string) func(*resourceapi.ResourceClaim) {
 }
 
 func deallocationRequested(c *resourceapi.ResourceClaim) {
-	fields := hub.AlphaClaimOf(c)
+	fields := conversion.AlphaClaimOf(c)
 	fields.DeallocationRequested = true
-	hub.SetAlphaClaim(c, fields)
+	conversion.SetAlphaClaim(c, fields)
 }
 
 func TestReserve(t *testing.T) {

@@ -6,18 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
-func alpha(fields hub.AlphaClaim) func(*resourceapi.ResourceClaim) {
-	return func(claim *resourceapi.ResourceClaim) { hub.SetAlphaClaim(claim, fields) }
+func alpha(fields conversion.AlphaClaim) func(*resourceapi.ResourceClaim) {
+	return func(claim *resourceapi.ResourceClaim) { conversion.SetAlphaClaim(claim, fields) }
 }
 
 // TestDeallocationRequested: no new pod may use the claim. It is deallocated once its users are gone, and the next
 // attempt allocates it again.
 func TestDeallocationRequested(t *testing.T) {
 	t.Parallel()
-	requested := alpha(hub.AlphaClaim{DeallocationRequested: true})
+	requested := alpha(conversion.AlphaClaim{DeallocationRequested: true})
 	for name, test := range map[string]struct {
 		claim *resourceapi.ResourceClaim
 		want  string // why the pod has to wait; "" if it need not

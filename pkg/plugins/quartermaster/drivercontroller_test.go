@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
 )
 
 // classicFixture is a fixture on a server of v1alpha3, whose claims may be allocated by
@@ -55,7 +55,7 @@ func (f *classicFixture) allocateOn(claim, node string) {
 // answer writes a controller's answer about a claim that the pod refers to by name.
 func (f *classicFixture) answer(pod, claim string, unsuitable ...string) {
 	statuses := f.contexts.Stored(pod).Status.ResourceClaims
-	f.contexts.Answer(pod, append(statuses, apiversions.ClaimSchedulingStatus{Name: "by-name-" + claim, UnsuitableNodes: unsuitable})...)
+	f.contexts.Answer(pod, append(statuses, api.ClaimSchedulingStatus{Name: "by-name-" + claim, UnsuitableNodes: unsuitable})...)
 	f.settle()
 }
 
@@ -69,19 +69,19 @@ func (f *classicFixture) woken() []string {
 }
 
 // byController is a claim that a controller has to allocate.
-func byController(name string, change ...func(*hub.AlphaClaim)) *resourceapi.ResourceClaim {
+func byController(name string, change ...func(*conversion.AlphaClaim)) *resourceapi.ResourceClaim {
 	claim := gpus(name, 1).Obj()
-	fields := hub.AlphaClaim{Allocator: hub.ByController, Classes: []string{"gpu"}}
+	fields := conversion.AlphaClaim{Allocator: conversion.ByController, Classes: []string{"gpu"}}
 	for _, edit := range change {
 		edit(&fields)
 	}
-	hub.SetAlphaClaim(claim, fields)
+	conversion.SetAlphaClaim(claim, fields)
 	return claim
 }
 
-func immediate(fields *hub.AlphaClaim) { fields.Immediate = true }
+func immediate(fields *conversion.AlphaClaim) { fields.Immediate = true }
 
-func requested(fields *hub.AlphaClaim) { fields.DeallocationRequested = true }
+func requested(fields *conversion.AlphaClaim) { fields.DeallocationRequested = true }
 
 // edgeClaims converts claims as far as these tests need it: deallocationRequested is part of the status.
 type edgeClaims struct {
@@ -91,11 +91,11 @@ type edgeClaims struct {
 
 // UpdateStatus implements classic.ClaimClient.
 func (c edgeClaims) UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error) {
-	fields := hub.AlphaClaimOf(claim)
+	fields := conversion.AlphaClaimOf(claim)
 	updated, err := c.ClaimClient.UpdateStatus(ctx, claim, o)
 	if err != nil || !fields.DeallocationRequested {
 		return updated, err
 	}
-	c.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) { hub.SetAlphaClaim(claim, fields) })
+	c.server.changeClaim(claim.Name, func(claim *resourceapi.ResourceClaim) { conversion.SetAlphaClaim(claim, fields) })
 	return c.server.claim(claim.Name), nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -41,7 +41,7 @@ func TestClassicFreeIsWithdrawn(t *testing.T) {
 		f.contexts.SetDown(false)
 		time.Sleep(time.Minute)
 		f.settle()
-		require.False(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.False(t, conversion.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		require.Equal(t, []string{"pod"}, consumerNames(f.claim("one")))
 	})
 }
@@ -60,9 +60,9 @@ func TestClassicClaimOfTwoPodsOnOneNode(t *testing.T) {
 		f.allocateOn("one", "a")
 
 		require.Empty(t, f.full("second"))
-		require.False(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.False(t, conversion.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		require.Contains(t, f.full("first"), "the driver of claim default/one is asked to deallocate it")
-		require.True(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.True(t, conversion.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 	})
 }
 
@@ -85,7 +85,7 @@ func TestClassicDevicesAreGone(t *testing.T) {
 		require.Equal(t, "Filter", outcome.phase)
 		require.Equal(t, "the driver of claim default/theirs is asked to deallocate it", outcome.text())
 		f.settle()
-		require.True(t, hub.AlphaClaimOf(f.claim("theirs")).DeallocationRequested)
+		require.True(t, conversion.AlphaClaimOf(f.claim("theirs")).DeallocationRequested)
 		require.Empty(t, f.inFlight())
 	})
 }

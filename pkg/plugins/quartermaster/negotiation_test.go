@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/hub"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -24,7 +24,7 @@ func TestClassicNegotiation(t *testing.T) {
 		require.Equal(t, fwk.Pending, first.status.Code())
 		require.Contains(t, first.text(), "waiting for the drivers of claims default/one and default/two to say which nodes will do")
 		f.settle()
-		require.Equal(t, apiversions.PodSchedulingContextSpec{PotentialNodes: []string{"a", "b", "c"}}, f.contexts.Stored("pod").Spec)
+		require.Equal(t, api.PodSchedulingContextSpec{PotentialNodes: []string{"a", "b", "c"}}, f.contexts.Stored("pod").Spec)
 
 		f.answer("pod", "one", "a")
 		require.Empty(t, f.woken(), "the other driver has not said anything")
@@ -110,7 +110,7 @@ func TestClassicBlockedClaim(t *testing.T) {
 		f.woken()
 		f.settle()
 		require.Empty(t, f.contexts.Stored("pod").Spec.SelectedNode, "nobody is to allocate it for that node again")
-		require.True(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.True(t, conversion.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		require.Empty(t, f.claim("one").Status.ReservedFor)
 		require.Contains(t, f.schedule(pod).text(), "claim default/one is about to be deallocated")
 		f.settle()
@@ -118,7 +118,7 @@ func TestClassicBlockedClaim(t *testing.T) {
 
 		f.changeClaim("one", func(claim *resourceapi.ResourceClaim) {
 			claim.Status.Allocation = nil
-			hub.SetAlphaClaim(claim, hub.AlphaClaimOf(byController("one")))
+			conversion.SetAlphaClaim(claim, conversion.AlphaClaimOf(byController("one")))
 		})
 		f.settle()
 		require.Equal(t, []string{"default/pod"}, f.woken())
@@ -142,7 +142,7 @@ func TestClassicClaimsThatWait(t *testing.T) {
 	inClassicCluster(t, plus(gpuNodes(0, "a"), byController("going", requested), newPod("pod", uses("going"))), func(t *testing.T, f *classicFixture) {
 		require.Contains(t, f.schedule(f.pod("pod")).text(), "about to be deallocated")
 		f.changeClaim("going", func(claim *resourceapi.ResourceClaim) {
-			hub.SetAlphaClaim(claim, hub.AlphaClaimOf(byController("going")))
+			conversion.SetAlphaClaim(claim, conversion.AlphaClaimOf(byController("going")))
 		})
 		f.settle()
 		require.Equal(t, []string{"default/pod"}, f.woken())
@@ -174,8 +174,8 @@ func TestClassicBesideStructured(t *testing.T) {
 // A class that limits nodes, or sets the allocator, may appear late.
 func TestClassicClasses(t *testing.T) {
 	t.Parallel()
-	late := func(fields *hub.AlphaClaim) {
-		fields.Allocator, fields.Classes = hub.ByClass, []string{"late"}
+	late := func(fields *conversion.AlphaClaim) {
+		fields.Allocator, fields.Classes = conversion.ByClass, []string{"late"}
 	}
 	inClassicCluster(t, plus(gpuNodes(1, "a", "b"), byController("one", late), newPod("pod", uses("one"))), func(t *testing.T, f *classicFixture) {
 		pod := f.pod("pod")
@@ -185,7 +185,7 @@ func TestClassicClasses(t *testing.T) {
 		require.False(t, f.wakesAfterClass(pod, nil, builder.Class("another")))
 		require.False(t, f.wakesAfterClass(pod, class, class.DeepCopy()))
 		onlyB := class.DeepCopy()
-		hub.SetAlphaClass(onlyB, hub.AlphaClass{SuitableNodes: builder.NodeSelector("kubernetes.io/hostname", "b")})
+		conversion.SetAlphaClass(onlyB, conversion.AlphaClass{SuitableNodes: builder.NodeSelector("kubernetes.io/hostname", "b")})
 		require.True(t, f.wakesAfterClass(pod, class, onlyB))
 		f.create(onlyB)
 		f.settle()
@@ -224,7 +224,7 @@ func TestClassicClaimOfAnotherPod(t *testing.T) {
 			return outcome{status: status}
 		}
 		require.Empty(t, blocked().text())
-		require.False(t, hub.AlphaClaimOf(f.claim("one")).DeallocationRequested)
+		require.False(t, conversion.AlphaClaimOf(f.claim("one")).DeallocationRequested)
 		f.woken()
 
 		f.remove(f.pod("other"))

@@ -1,7 +1,7 @@
 package quartermaster
 
 import (
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 )
@@ -23,6 +23,6 @@ func (pl *Quartermaster) support(mode *legacy.Mode) {
 	pl.legacy = mode
 	if mode.Resolves() {
 		pl.solver.Resolve = mode.Resolve
-		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(arguments.CELFeatures(pl.features), apiversions.NewLanguage())
+		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(arguments.CELFeatures(pl.features), api.NewLanguage())
 	}
 }

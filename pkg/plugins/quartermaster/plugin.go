@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
@@ -158,7 +158,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 			// Only kube-scheduler itself can account for what devices take of their node.
 			RefuseOfNode: features.EnableDRANodeAllocatableResources,
 		},
-		consumerLimit: apiversions.ConsumerLimit(client),
+		consumerLimit: api.ConsumerLimit(client),
 		state:         state,
 		narrowing:     narrowing.New(handle, Name),
 		objectives:    arguments.NewObjectives(args),
@@ -167,17 +167,17 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 			Stored:   state.Claims,
 			Tracked:  manager.ResourceClaims(),
 			OfGroups: features.EnableDRAWorkloadResourceClaims,
-			Absent:   apiversions.NoClaims(client),
+			Absent:   api.NoClaims(client),
 		},
 		nodes:             handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
 		attemptBudget:     attemptBudget,
-		storesExtended:    func() bool { return apiversions.StoresExtendedResources(client) },
+		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
 	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
 		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }),
-		claimwriter.WithStored(state.guard.Stored), claimevents.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, apiversions.ClaimVersion(client)))
+		claimwriter.WithStored(state.guard.Stored), claimevents.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})

@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 

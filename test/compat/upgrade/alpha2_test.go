@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/v1alpha2"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -58,7 +58,7 @@ func testDowngrade(t *testing.T, newer, older string) {
 			require.NoError(t, d.scheduler.Stop())
 		}
 	})
-	before := step{current, controlplane.Options{}, []apiversions.Version{apiversions.V1}}
+	before := step{current, controlplane.Options{}, []api.Version{api.V1}}
 	if newer != current {
 		before, _ = stepOf(t, newer)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -30,7 +30,7 @@ type step struct {
 	name    string
 	options controlplane.Options
 	// claims are the versions of claims that may be in use then, nil for none.
-	claims []apiversions.Version
+	claims []api.Version
 }
 
 func steps(t *testing.T) []step {
@@ -51,7 +51,7 @@ func steps(t *testing.T) []step {
 		}
 		result = append(result, next)
 	}
-	return append(result, step{current, controlplane.Options{}, []apiversions.Version{apiversions.V1}})
+	return append(result, step{current, controlplane.Options{}, []api.Version{api.V1}})
 }
 
 // current is the release that needs no binaries.
@@ -67,16 +67,16 @@ func stepOf(t *testing.T, release string) (_ step, known bool) {
 	case minor < 30:
 		return step{}, false
 	case minor == 30:
-		apis, result.claims = []string{"v1alpha2"}, []apiversions.Version{apiversions.V1alpha2}
+		apis, result.claims = []string{"v1alpha2"}, []api.Version{api.V1alpha2}
 	case minor == 31:
-		apis, result.claims = []string{"v1alpha3"}, []apiversions.Version{apiversions.V1alpha3}
+		apis, result.claims = []string{"v1alpha3"}, []api.Version{api.V1alpha3}
 	case minor == 32:
-		apis, result.claims = []string{"v1beta1"}, []apiversions.Version{apiversions.V1beta1}
+		apis, result.claims = []string{"v1beta1"}, []api.Version{api.V1beta1}
 	case minor == 33:
 		// 1.33 needs v1beta1 itself, so that the scheduler may go on with that.
-		apis, result.claims = []string{"v1beta1", "v1beta2"}, []apiversions.Version{apiversions.V1beta1, apiversions.V1beta2}
+		apis, result.claims = []string{"v1beta1", "v1beta2"}, []api.Version{api.V1beta1, api.V1beta2}
 	default:
-		result.claims = []apiversions.Version{apiversions.V1}
+		result.claims = []api.Version{api.V1}
 		return result, true
 	}
 	result.options.FeatureGates = map[string]bool{"DynamicResourceAllocation": true}
@@ -156,7 +156,7 @@ func testClaims(t *testing.T, cluster *harness.Cluster, scheduler *harness.Sched
 	s.DeletePod("first")
 	s.RunningSoon("second")
 	requireEarlierAllocations(s)
-	if served := apiversions.Of(cluster.Client); served != nil && served.Version("resourceclaims") == apiversions.V1alpha2 {
+	if served := api.Of(cluster.Client); served != nil && served.Version("resourceclaims") == api.V1alpha2 {
 		deleteAlpha2(s, "second")
 		return
 	}
@@ -233,7 +233,7 @@ func requireEarlierAllocations(s *harness.Space) {
 }
 
 // requireVersion checks what the scheduler has said last about versions.
-func requireVersion(t *testing.T, scheduler *harness.Scheduler, claims []apiversions.Version) {
+func requireVersion(t *testing.T, scheduler *harness.Scheduler, claims []api.Version) {
 	t.Helper()
 	log, err := os.ReadFile(scheduler.LogFile())
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func requireVersion(t *testing.T, scheduler *harness.Scheduler, claims []apivers
 		require.Contains(t, last, "runtime-config", "it has to say what to do")
 		return
 	}
-	require.True(t, slices.ContainsFunc(claims, func(version apiversions.Version) bool {
+	require.True(t, slices.ContainsFunc(claims, func(version api.Version) bool {
 		return strings.Contains(last, fmt.Sprintf("resourceclaims %s,", version))
 	}), "one of %v has to be in use", claims)
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/quartermaster-dra/quartermaster/internal/apiversions"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // Server is a fake server and client for the PodSchedulingContexts of one namespace, with resourceVersions, conflicts
@@ -22,7 +22,7 @@ import (
 type Server struct {
 	mutex    sync.Mutex
 	revision int
-	objects  map[string]*apiversions.PodSchedulingContext
+	objects  map[string]*api.PodSchedulingContext
 	watchers []*watch.RaceFreeFakeWatcher
 	silent   bool
 	down     bool
@@ -33,14 +33,14 @@ var contextsResource = schema.GroupResource{Group: "resource.k8s.io", Resource: 
 
 // NewServer returns a server without objects.
 func NewServer() *Server {
-	return &Server{revision: 100, objects: make(map[string]*apiversions.PodSchedulingContext)}
+	return &Server{revision: 100, objects: make(map[string]*api.PodSchedulingContext)}
 }
 
 // Contexts returns the client.
-func (s *Server) Contexts(string) apiversions.SchedulingContexts { return s }
+func (s *Server) Contexts(string) api.SchedulingContexts { return s }
 
 // store stores an object and sends the event. The caller holds the mutex.
-func (s *Server) store(object *apiversions.PodSchedulingContext, event watch.EventType) *apiversions.PodSchedulingContext {
+func (s *Server) store(object *api.PodSchedulingContext, event watch.EventType) *api.PodSchedulingContext {
 	s.revision++
 	object = object.DeepCopy()
 	object.ResourceVersion = strconv.Itoa(s.revision)
@@ -65,7 +65,7 @@ func (s *Server) begin(request string) error {
 }
 
 // Get implements apiversions.SchedulingContexts.
-func (s *Server) Get(_ context.Context, name string, _ metav1.GetOptions) (*apiversions.PodSchedulingContext, error) {
+func (s *Server) Get(_ context.Context, name string, _ metav1.GetOptions) (*api.PodSchedulingContext, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := s.begin("get " + name); err != nil {
@@ -78,10 +78,10 @@ func (s *Server) Get(_ context.Context, name string, _ metav1.GetOptions) (*apiv
 }
 
 // List implements apiversions.SchedulingContexts.
-func (s *Server) List(context.Context, metav1.ListOptions) (*apiversions.PodSchedulingContextList, error) {
+func (s *Server) List(context.Context, metav1.ListOptions) (*api.PodSchedulingContextList, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	list := &apiversions.PodSchedulingContextList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.revision)}}
+	list := &api.PodSchedulingContextList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.revision)}}
 	for _, object := range s.objects {
 		list.Items = append(list.Items, *object.DeepCopy())
 	}
@@ -101,7 +101,7 @@ func (s *Server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 }
 
 // Create implements apiversions.SchedulingContexts.
-func (s *Server) Create(_ context.Context, object *apiversions.PodSchedulingContext, _ metav1.CreateOptions) (*apiversions.PodSchedulingContext, error) {
+func (s *Server) Create(_ context.Context, object *api.PodSchedulingContext, _ metav1.CreateOptions) (*api.PodSchedulingContext, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := s.begin("create " + object.Name); err != nil {
@@ -116,16 +116,16 @@ func (s *Server) Create(_ context.Context, object *apiversions.PodSchedulingCont
 }
 
 // Update implements apiversions.SchedulingContexts.
-func (s *Server) Update(_ context.Context, object *apiversions.PodSchedulingContext, _ metav1.UpdateOptions) (*apiversions.PodSchedulingContext, error) {
-	return s.update("update", object, func(current *apiversions.PodSchedulingContext) { current.Spec = object.Spec })
+func (s *Server) Update(_ context.Context, object *api.PodSchedulingContext, _ metav1.UpdateOptions) (*api.PodSchedulingContext, error) {
+	return s.update("update", object, func(current *api.PodSchedulingContext) { current.Spec = object.Spec })
 }
 
 // UpdateStatus implements apiversions.SchedulingContexts.
-func (s *Server) UpdateStatus(_ context.Context, object *apiversions.PodSchedulingContext, _ metav1.UpdateOptions) (*apiversions.PodSchedulingContext, error) {
-	return s.update("update the status of", object, func(current *apiversions.PodSchedulingContext) { current.Status = object.Status })
+func (s *Server) UpdateStatus(_ context.Context, object *api.PodSchedulingContext, _ metav1.UpdateOptions) (*api.PodSchedulingContext, error) {
+	return s.update("update the status of", object, func(current *api.PodSchedulingContext) { current.Status = object.Status })
 }
 
-func (s *Server) update(verb string, object *apiversions.PodSchedulingContext, change func(*apiversions.PodSchedulingContext)) (*apiversions.PodSchedulingContext, error) {
+func (s *Server) update(verb string, object *api.PodSchedulingContext, change func(*api.PodSchedulingContext)) (*api.PodSchedulingContext, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := s.begin(verb + " " + object.Name); err != nil {
@@ -162,7 +162,7 @@ func (s *Server) Delete(_ context.Context, name string, o metav1.DeleteOptions) 
 }
 
 // Answer sets a driver's answer about the claims of a pod.
-func (s *Server) Answer(pod string, statuses ...apiversions.ClaimSchedulingStatus) {
+func (s *Server) Answer(pod string, statuses ...api.ClaimSchedulingStatus) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	current := s.objects[pod].DeepCopy()
@@ -185,7 +185,7 @@ func (s *Server) SetDown(down bool) {
 }
 
 // Stored returns the server's context of a pod, nil if there is none.
-func (s *Server) Stored(pod string) *apiversions.PodSchedulingContext {
+func (s *Server) Stored(pod string) *api.PodSchedulingContext {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if object := s.objects[pod]; object != nil {

@@ -1,0 +1,31 @@
+package api
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	resourcev1beta1 "k8s.io/dynamic-resource-allocation/api/v1beta1"
+	resourcev1beta2 "k8s.io/dynamic-resource-allocation/api/v1beta2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+)
+
+// scheme has the conversions between v1 and the older versions.
+var scheme = runtime.NewScheme()
+
+func init() {
+	utilruntime.Must(resourcev1beta1.AddToScheme(scheme))
+	utilruntime.Must(resourcev1beta2.AddToScheme(scheme))
+	utilruntime.Must(conversion.AddToScheme(scheme))
+}
+
+// convert converts an object to another version. The result may share data with the argument, so callers must own the
+// argument or change neither.
+func convert[To, From any](from *From) (*To, error) {
+	to := new(To)
+	if err := scheme.Convert(from, to, nil); err != nil {
+		return nil, fmt.Errorf("convert %T to %T: %w", from, to, err)
+	}
+	return to, nil
+}
