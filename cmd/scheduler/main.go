@@ -11,11 +11,11 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client and workqueue metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
 func main() {
-	marks.Install()
+	write.Install()
 	os.Exit(cli.Run(newCommand(wiring.Plugins()...)))
 }

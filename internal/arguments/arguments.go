@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -200,7 +200,7 @@ func (a *QuartermasterArgs) setDefaults(features feature.Features) {
 		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
 	}
 	if a.ClaimEventsPerSecond == nil {
-		a.ClaimEventsPerSecond = ptr.To[int32](claimevents.DefaultPerSecond)
+		a.ClaimEventsPerSecond = ptr.To[int32](write.DefaultPerSecond)
 	}
 	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
 		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
@@ -235,9 +235,9 @@ func (a *QuartermasterArgs) validate() error {
 		return fmt.Errorf("arguments of plugin %s: cacheSize is %s; it has to be at least %s and at most %s", Name, a.CacheSize,
 			resource.NewQuantity(minCacheSize, resource.BinarySI), resource.NewQuantity(maxCacheSize, resource.BinarySI))
 	}
-	if n := *a.ClaimEventsPerSecond; n < 0 || n > claimevents.MaxPerSecond {
+	if n := *a.ClaimEventsPerSecond; n < 0 || n > write.MaxPerSecond {
 		return fmt.Errorf("arguments of plugin %s: claimEventsPerSecond is %d; it has to be at most %d, and 0 means no events",
-			Name, n, claimevents.MaxPerSecond)
+			Name, n, write.MaxPerSecond)
 	}
 	if errs := tracingapi.ValidateTracingConfiguration(a.Tracing, nil, field.NewPath("tracing")); len(errs) > 0 {
 		return fmt.Errorf("arguments of plugin %s: %w", Name, errs.ToAggregate())

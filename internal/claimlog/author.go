@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -41,7 +41,7 @@ func authorOf(claim *resourceapi.ResourceClaim) author {
 		if entry.Time != nil && entry.Time.After(result.at) {
 			result.at = entry.Time.Time
 		}
-		if entry.Manager == claimwriter.FieldManager {
+		if entry.Manager == write.FieldManager {
 			result.ours = true
 		} else {
 			result.others = append(result.others, entry.Manager)
@@ -109,4 +109,4 @@ func announcementOf(claim *resourceapi.ResourceClaim) *announcement {
 }
 
 // ours reports whether an instance of this scheduler has protected the claim.
-func (a *announcement) ours() bool { return slices.Contains(a.by, claimwriter.FieldManager) }
+func (a *announcement) ours() bool { return slices.Contains(a.by, write.FieldManager) }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -28,7 +28,7 @@ func TestAuthor(t *testing.T) {
 		drivers   = `{"f:status":{"f:devices":{"k:{\"device\":\"f:allocation\"}":{}}}}`
 		elsewhere = `{"f:spec":{"f:allocation":{}}}`
 	)
-	us, them := claimwriter.FieldManager, "kube-scheduler"
+	us, them := write.FieldManager, "kube-scheduler"
 	withoutFields := managed(us, "status", allocation)
 	withoutFields.FieldsV1 = nil
 	for name, tc := range map[string]struct {

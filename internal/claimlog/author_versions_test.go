@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // While a cluster is upgraded, one instance may write in v1 and another in v1beta1. The server
@@ -18,7 +18,7 @@ func TestAuthorInAnyVersion(t *testing.T) {
 	const others = `{"manager": "kube-scheduler", "operation": "Update", "apiVersion": "resource.k8s.io/v1", "subresource": "status",
 		"fieldsType": "FieldsV1", "time": "2026-01-02T03:04:05Z", "fieldsV1": {"f:status": {"f:allocation": {".": {}, "f:devices": {"f:results": {}}}}}}`
 	ours := func(version, fields string) string {
-		return `{"manager": "` + claimwriter.FieldManager + `", "operation": "Update", "apiVersion": "resource.k8s.io/` + version + `", "subresource": "status",
+		return `{"manager": "` + write.FieldManager + `", "operation": "Update", "apiVersion": "resource.k8s.io/` + version + `", "subresource": "status",
 			"fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z", "fieldsV1": {"f:status": ` + fields + `}}`
 	}
 	const allocation = `{".": {}, "f:allocation": {".": {}, "f:devices": {"f:results": {}}}, "f:reservedFor": {"k:{\"uid\":\"a\"}": {}}}`

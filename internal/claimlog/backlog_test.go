@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -78,8 +78,8 @@ func TestForeignDelay(t *testing.T) {
 		"announced and written again":        {[]step{protected(them, "x"), protected(them, "x")}, 2 * time.Second},
 		"announced with another scheduler":   {[]step{alsoProtected("other", protected(them, "x"))}, 1 * time.Second},
 		"allocated":                          {[]step{protected(them, "x"), foreign("y", "gpu-1"), foreign("x", "gpu-0")}, 2 * time.Second},
-		"allocated by us":                    {[]step{protected(claimwriter.FieldManager, "x"), ours("x", "gpu-0")}, 0},
-		"announced by us":                    {[]step{protected(claimwriter.FieldManager, "x")}, 0},
+		"allocated by us":                    {[]step{protected(write.FieldManager, "x"), ours("x", "gpu-0")}, 0},
+		"announced by us":                    {[]step{protected(write.FieldManager, "x")}, 0},
 		"announced, allocated by us":         {[]step{protected(them, "x"), ours("x", "gpu-0")}, 0},
 		"given up":                           {[]step{protected(them, "x"), free("x")}, 0},
 		"given up and announced again":       {[]step{protected(them, "x"), free("x"), protected(them, "x")}, 0},
@@ -172,7 +172,7 @@ func TestAnnouncementIsForeign(t *testing.T) {
 	w.relist(10, at(5, protected(them, "old")), at(6, foreign("before", "gpu-9")))
 	require.Zero(t, w.ForeignDelay(b.Namespace), "that was recorded as an hour ago")
 	require.False(t, w.ForeignWithin(time.Minute))
-	w.write(20, protected(claimwriter.FieldManager, "x"))
+	w.write(20, protected(write.FieldManager, "x"))
 	require.False(t, w.ForeignWithin(time.Minute))
 	w.write(30, protected(them, "y"))
 	require.True(t, w.ForeignWithin(time.Second))

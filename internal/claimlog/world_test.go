@@ -14,7 +14,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -145,7 +145,7 @@ func free(name string) *resourceapi.ResourceClaim { return b.Claim(name).Obj() }
 
 // ours returns a claim with devices of pool "a", written by an instance of this scheduler.
 func ours(name string, devices ...string) *resourceapi.ResourceClaim {
-	return by(claimwriter.FieldManager, b.Claim(name).Allocated("a", devices...))
+	return by(write.FieldManager, b.Claim(name).Allocated("a", devices...))
 }
 
 // foreign is like ours, written by another scheduler.

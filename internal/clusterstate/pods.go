@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -19,7 +19,7 @@ const PodsByClaim = "quartermasterPodsByClaim"
 
 // followPods makes the ledger keep the allocations of deleted claims while pods run with them.
 func (s *State) followPods(pods cache.SharedIndexInformer) error {
-	var users podclaims.Claims
+	var users claims.Claims
 	// Without the index, each deleted claim of a PodGroup would need a look at all pods of the
 	// cluster.
 	if err := users.IndexPods(pods, PodsByClaim); err != nil {
@@ -50,7 +50,7 @@ func isPrepared(pod *v1.Pod) bool {
 }
 
 // running returns the running pods among the consumers of a claim, including members of PodGroups.
-func running(users *podclaims.Claims, claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (runners []ledger.Runner) {
+func running(users *claims.Claims, claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) (runners []ledger.Runner) {
 	deleted := &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		Status:     resourceapi.ResourceClaimStatus{ReservedFor: consumers},

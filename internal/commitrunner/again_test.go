@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -73,7 +73,7 @@ func TestLostClaimIsNotJoined(t *testing.T) {
 		require.Error(t, err, "it is there; but that has taken version 1002")
 		first := builder.Unsaved("default", builder.Claim("first").Allocated("n", "gpu-0"))
 		first.UID, first.ResourceVersion = "first", "1002"
-		first.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: claimwriter.FieldManager, Subresource: "status",
+		first.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: write.FieldManager, Subresource: "status",
 			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{".":{},"f:devices":{".":{},"f:results":{}}}}}`)}}
 		require.NoError(t, w.client.Tracker().Add(first)) // Create would record another author.
 		claim := w.claim(t)

@@ -22,12 +22,12 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/leadership"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -76,7 +76,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,
-			Writer:   claimwriter.New(w.client),
+			Writer:   write.New(w.client),
 			Known:    claims,
 			Contest:  &contest.Contest{Contenders: contenders.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
 			Takeover: takeover.New(0, time.Now, func(map[string]*v1.Pod) {}),

@@ -5,7 +5,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Claim is one claim of a pod, as far as the protocol is concerned.
@@ -54,7 +54,7 @@ func (c *Claim) Consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference
 	if c.Group != nil {
 		return *c.Group
 	}
-	return claimwriter.OfPod(pod)
+	return write.OfPod(pod)
 }
 
 // allocation returns the allocation that was, or may have been, written for the claim.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
@@ -29,7 +29,7 @@ type release struct {
 	written *resourceapi.AllocationResult
 	why     string
 	// unbound is the evidence that allows the release, from the latest question.
-	unbound claimwriter.Unbound
+	unbound write.Unbound
 	// kept is set if the claim has its allocation still when the release is done: others use it.
 	kept bool
 }
@@ -118,7 +118,7 @@ func (r *release) try(ctx context.Context) error {
 func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 	unbound, err := r.Writer.Ask(ctx, r.claim.Object, r.claim.Consumer(r.pod))
 	switch {
-	case errors.Is(err, claimwriter.ErrBound):
+	case errors.Is(err, write.ErrBound):
 		return commit.InUse, nil
 	case err != nil:
 		return commit.NotDone, err
@@ -135,7 +135,7 @@ func (r *release) ask(ctx context.Context) (commit.ClaimEvent, error) {
 // carryOut asks the server to release the claim, or asks it what was written.
 func (r *release) carryOut(ctx context.Context, action commit.ActionKind) (err error) {
 	claim := r.claim.Object
-	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Why: r.why})
+	ctx = write.Because(ctx, write.Cause{Pod: r.pod, Why: r.why})
 	switch action {
 	case commit.DeleteClaim:
 		if r.claim.Origin == ToMake {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 )
 
@@ -22,7 +22,7 @@ type Runner struct {
 	// State holds the plans in flight, the order of allocations, and the lease of this process.
 	State *clusterstate.State
 	// Writer writes claims.
-	Writer *claimwriter.Writer
+	Writer *write.Writer
 	// Known holds the latest known states of claims, and knows whether pods use them.
 	Known *podclaims.Claims
 	// Contest determines how long claims settle.
@@ -74,7 +74,7 @@ type Maker interface {
 	Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	// RemoveUncreated deletes a claim that Create may or may not have created. It returns the claim if
 	// another client keeps it from being deleted, otherwise nil.
-	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound claimwriter.Unbound) (*resourceapi.ResourceClaim, error)
+	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound write.Unbound) (*resourceapi.ResourceClaim, error)
 }
 
 // Signals announces plans in flight to others.

@@ -8,8 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -29,10 +28,10 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 			return err
 		}
 	}
-	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: r.pod, Node: r.node, Why: "for " + nameOf(consumer)})
+	ctx = write.Because(ctx, write.Cause{Pod: r.pod, Node: r.node, Why: "for " + nameOf(consumer)})
 	written, err := r.Writer.Bind(ctx, before, claim.Plan(), consumer)
 	if err != nil {
-		if marks.Denied(err) {
+		if write.Denied(err) {
 			r.denied = &denial{claim.Object.UID, claim.Plan()}
 		}
 		return explainBind(claim, err)
@@ -82,7 +81,7 @@ func (r *Runner) upToDate(claim *Claim) *resourceapi.ResourceClaim {
 	if latest == nil || latest.UID != seen.UID {
 		return seen
 	}
-	written := claim.Plan() != nil && claimwriter.SameAllocation(latest.Status.Allocation, claim.Plan())
+	written := claim.Plan() != nil && write.SameAllocation(latest.Status.Allocation, claim.Plan())
 	if !written && !quantity.DeepEqual(latest.Status.Allocation, seen.Status.Allocation) {
 		return seen
 	}
@@ -103,7 +102,7 @@ func nameOf(consumer resourceapi.ResourceClaimConsumerReference) string {
 
 // explainBind adds to an error what happens next.
 func explainBind(claim *Claim, err error) error {
-	if errors.Is(err, claimwriter.ErrAllocatedElsewhere) || errors.Is(err, claimwriter.ErrDeallocated) {
+	if errors.Is(err, write.ErrAllocatedElsewhere) || errors.Is(err, write.ErrDeallocated) {
 		return fmt.Errorf("claim %s changed while the pod was being scheduled; trying again: %w", klog.KObj(claim.Object), err)
 	}
 	return fmt.Errorf("reserve claim %s for the pod: %w", klog.KObj(claim.Object), err)

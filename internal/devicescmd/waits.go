@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -30,7 +30,7 @@ func waitsFor(s *whatif.Snapshot, pod *v1.Pod, a *around) []string {
 	add(claimsNotMade(s, pod, a))
 	add(gang(s, pod, a))
 	for _, claim := range s.ClaimsOf(pod) {
-		if pending := bindingcondition.Pending(claim); pending != "" {
+		if pending := binding.Pending(claim); pending != "" {
 			add(fmt.Sprintf("claim %s is allocated, but its devices are not ready (binding conditions): %s. Their driver has to say that they are",
 				claim.Name, pending))
 		}

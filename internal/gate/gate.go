@@ -18,7 +18,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 )
 
 const (
@@ -185,5 +185,5 @@ func (g *Reporter) isEarly(missing error, created time.Time) bool {
 	if held := new(Turn); errors.As(missing, held) {
 		return time.Since(held.Since) < turnPatience
 	}
-	return errors.As(missing, new(podclaims.NotMade)) && g.toCome(created) && time.Since(created) < patience
+	return errors.As(missing, new(claims.NotMade)) && g.toCome(created) && time.Since(created) < patience
 }

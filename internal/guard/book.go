@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -236,7 +236,7 @@ func (b *Book) approved(r *Request) (answer Answer, done bool) {
 	switch {
 	case approval == nil:
 		return Answer{}, false
-	case approval.Claim == r.Claim && claimwriter.SameAllocation(approval.allocation, r.After):
+	case approval.Claim == r.Claim && write.SameAllocation(approval.allocation, r.After):
 		// The server asks again for a write that it repeats. The client may repeat it too, with another timestamp.
 		if !r.DryRun {
 			approval.asked++

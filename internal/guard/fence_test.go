@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -25,7 +25,7 @@ func TestFenceWritesOnlyToWhatHasNotChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.claims["x"].ResourceVersion, version)
 	require.Equal(t, 1, s.written)
-	require.NotEmpty(t, s.claims["x"].Annotations[claimwriter.FenceAnnotation])
+	require.NotEmpty(t, s.claims["x"].Annotations[write.FenceAnnotation])
 
 	again, err := s.Fence(t.Context(), refTo(empty("x")), "3")
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestFenceByLabel(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, s.claims["x"].ResourceVersion, version)
 		require.NotEqual(t, "3", version)
-		require.NotEmpty(t, s.claims["x"].Labels[claimwriter.FenceAnnotation])
+		require.NotEmpty(t, s.claims["x"].Labels[write.FenceAnnotation])
 		require.Empty(t, s.claims["x"].Annotations)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
@@ -148,9 +148,9 @@ func (a *Attempt) Unreserve(ctx context.Context) {
 	a.touched = false
 	for i := len(a.classic.Claims) - 1; i >= 0; i-- {
 		claim := a.classic.Claims[i]
-		unbound, err := a.mode.scheduler.Ask(ctx, claim.Object, claimwriter.OfPod(a.pod))
+		unbound, err := a.mode.scheduler.Ask(ctx, claim.Object, write.OfPod(a.pod))
 		switch {
-		case errors.Is(err, claimwriter.ErrBound):
+		case errors.Is(err, write.ErrBound):
 			return
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Not rolling back the reservation of claims, because it is not known whether the pod was bound", "pod", klog.KObj(a.pod))

@@ -11,9 +11,9 @@ import (
 
 	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
@@ -26,7 +26,7 @@ type Scheduler struct {
 	Waiting *requeue.Pods
 	Waker   *requeue.Waker
 	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
-	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
+	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
 }
 
 // Mode handles claims of older servers for one profile of the scheduler. It is safe for concurrent use.

@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )

@@ -11,9 +11,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -31,7 +31,7 @@ type Hints struct {
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
 	// Extended returns the extended resources that a pod requests; nil if the feature is off.
-	Extended func(*v1.Pod) []extendedresource.Resource
+	Extended func(*v1.Pod) []extended.Resource
 	// UsableOn reports whether a pod can use the allocation of a claim on a node.
 	UsableOn func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool
 }
@@ -69,7 +69,7 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if h.Extended != nil && extendedresource.AnyBacked(h.Extended(pod)) {
+	if h.Extended != nil && extended.AnyBacked(h.Extended(pod)) {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
@@ -132,7 +132,7 @@ func (h *Hints) mayBack(pod *v1.Pod, before any, class *resourceapi.DeviceClass)
 		return false
 	}
 	old, changed := before.(*resourceapi.DeviceClass)
-	return extendedresource.AsksFor(pod, class) || changed && extendedresource.AsksFor(pod, old)
+	return extended.AsksFor(pod, class) || changed && extended.AsksFor(pod, old)
 }
 
 // hint turns a condition into a hint.

@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -37,7 +37,7 @@ func TestEvents(t *testing.T) {
 // TestHintsWithoutPods: what can be said without anything in memory.
 func TestHintsWithoutPods(t *testing.T) {
 	t.Parallel()
-	hints := &queueinghint.Hints{Claims: &podclaims.Claims{}}
+	hints := &queueinghint.Hints{Claims: &claims.Claims{}}
 	node, labelled := builder.Node("n1"), builder.Node("n1")
 	labelled.Annotations = map[string]string{"changed": "yes"}
 	tests := map[string]struct {

@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Usage says whether anybody uses a claim.
@@ -26,7 +26,7 @@ const (
 
 // isDone reports whether no container of the pod runs or ever will, see claimwriter.Ended.
 func isDone(pod *v1.Pod) bool {
-	_, ended := claimwriter.Ended(pod)
+	_, ended := write.Ended(pod)
 	return ended
 }
 
@@ -34,7 +34,7 @@ func isDone(pod *v1.Pod) bool {
 // told to have ended. What is known in memory is looked up first: as long as one consumer certainly
 // uses the claim, nobody is asked about the others.
 // With the answer that all are gone, gone is the evidence, and end has to be called after what follows from that.
-func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed map[types.UID]claimwriter.Unbound) (state Usage, gone []claimwriter.Unbound, end func(), err error) {
+func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, departed map[types.UID]write.Unbound) (state Usage, gone []write.Unbound, end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, end := range ends {
@@ -44,7 +44,7 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	var unsure []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
-		case podgroup.Is(consumer):
+		case claims.Is(consumer):
 			if r.mayRun(claim.UID) {
 				return Used, nil, end, nil
 			}
@@ -58,7 +58,7 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 		default:
 			unbound, known := departed[consumer.UID]
 			if pod := r.known.Pod(claim.Namespace, consumer.Name); samePod(pod, consumer.UID) {
-				if unbound, known = claimwriter.Ended(pod); !known {
+				if unbound, known = write.Ended(pod); !known {
 					return Used, nil, end, nil
 				}
 			}
@@ -81,18 +81,18 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 
 // askAbout asks the API server about a pod. One that is not there may have been deleted without waiting for
 // its node (grace period 0), so that its containers may still run: then the claim is left to the controller.
-func (r *Release) askAbout(ctx context.Context, namespace string, consumer resourceapi.ResourceClaimConsumerReference) (Usage, claimwriter.Unbound, error) {
-	ctx, cancel := context.WithTimeout(ctx, claimwriter.UndoTimeout)
+func (r *Release) askAbout(ctx context.Context, namespace string, consumer resourceapi.ResourceClaimConsumerReference) (Usage, write.Unbound, error) {
+	ctx, cancel := context.WithTimeout(ctx, write.UndoTimeout)
 	defer cancel()
 	pod, err := r.writer.Pod(ctx, namespace, consumer.Name)
-	none := claimwriter.Unbound{}
+	none := write.Unbound{}
 	switch {
 	case err != nil:
 		return Used, none, fmt.Errorf("find out whether pod %s/%s (UID %s) is gone: %w", namespace, consumer.Name, consumer.UID, err)
 	case !samePod(pod, consumer.UID):
 		return Used, none, nil
 	}
-	unbound, ended := claimwriter.Ended(pod)
+	unbound, ended := write.Ended(pod)
 	if !ended {
 		return Unheard, none, nil
 	}

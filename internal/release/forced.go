@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // A claim of a PodGroup is reserved for the group, so that nothing in it names a pod which was deleted without
@@ -35,12 +34,12 @@ type question struct {
 
 // podVanished handles pods that were deleted or replaced, or have ended; pod is the last state.
 func (r *Release) podVanished(pod *v1.Pod) {
-	if podgroup.NameOf(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
+	if claims.NameOf(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
 		return
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	for _, name := range podclaims.NamesOf(pod) {
+	for _, name := range claims.NamesOf(pod) {
 		claim := r.known.Claim(pod.Namespace, name)
 		if claim == nil || !isOfGroup(claim) {
 			continue
@@ -70,7 +69,7 @@ func (r *Release) nextQuestion(ctx context.Context) bool {
 		return false
 	}
 	defer r.questions.Done(q)
-	asking, cancel := context.WithTimeout(ctx, claimwriter.UndoTimeout)
+	asking, cancel := context.WithTimeout(ctx, write.UndoTimeout)
 	pod, err := r.writer.Pod(asking, q.namespace, q.name)
 	cancel()
 	if err != nil {
@@ -117,5 +116,5 @@ func (r *Release) claimSeen(uid types.UID, claim *resourceapi.ResourceClaim) {
 
 // isOfGroup reports whether a claim is reserved for a PodGroup.
 func isOfGroup(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, podgroup.Is)
+	return slices.ContainsFunc(claim.Status.ReservedFor, claims.Is)
 }

@@ -8,28 +8,28 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
 // Groups says which PodGroups do without their claims for now.
 type Groups struct {
-	Known *podclaims.Claims
+	Known *claims.Claims
 	// InUse are the claims that attempts of this process use, nil if there can be none.
 	InUse *podgroup.Claims
 	// Ask asks the server whether a group is bound, see claimwriter.Writer.
-	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
+	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
 	// Ours reports whether this process schedules the pods with a spec.schedulerName.
 	Ours func(schedulerName string) bool
 }
 
 // Usage implements GroupUsage: a group needs a claim while one of its pods is on a node or about to be. Those of other
 // schedulers may be, so theirs keep it.
-func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound claimwriter.Unbound, end func(), err error) {
+func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		return podgroup.NameOf(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
+		return claims.NameOf(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
 	}) {
 		return Used, unbound, nil, err
 	}
@@ -39,7 +39,7 @@ func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, co
 	// A pod may have been bound just before, so that the informer has not told of it.
 	if unbound, err = g.Ask(ctx, claim, consumer); err != nil {
 		g.InUse.Released(claim.UID)
-		return Unheard, unbound, nil, claimwriter.UnlessBound(err)
+		return Unheard, unbound, nil, write.UnlessBound(err)
 	}
 	return Abandoned, unbound, func() { g.InUse.Released(claim.UID) }, nil
 }

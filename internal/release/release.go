@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -30,7 +29,7 @@ const (
 // Release deallocates claims that preemptors wait for as soon as nobody uses them. It is safe for
 // concurrent use.
 type Release struct {
-	writer  *claimwriter.Writer
+	writer  *write.Writer
 	known   *podclaims.Claims
 	observe func(context.Context, *resourceapi.ResourceClaim)
 	ofGroup GroupUsage
@@ -56,19 +55,19 @@ type awaited struct {
 	preemptors sets.Set[types.UID]
 	// departed holds the evidence about pods that have ended, or are gone and never were on a node, as far as
 	// the informer has shown. As a UID never comes back, the API server need not be asked about them.
-	departed map[types.UID]claimwriter.Unbound
+	departed map[types.UID]write.Unbound
 	// lost is set once a pod that used it is gone, until the claim is found in use nevertheless.
 	lost bool
 }
 
 // GroupUsage says whether a PodGroup for which a claim is reserved needs it. If not (Abandoned), it returns the
 // evidence, and no pod of the group begins to use the claim until end is called.
-type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound claimwriter.Unbound, end func(), err error)
+type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error)
 
 // New makes a Release. observe is told of claims as the server has them after they were
 // released, and ofGroup says whether a PodGroup for which a claim is reserved needs it. used is told of
 // preemptors that wait for a claim which others use on, although a pod that used it is gone.
-func New(writer *claimwriter.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
+func New(writer *write.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
 	ofGroup GroupUsage, used func(preemptor types.UID)) *Release {
 	return &Release{
 		writer:     writer,
@@ -93,7 +92,7 @@ func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 	for _, ref := range claims {
 		claim := r.claims[ref.UID]
 		if claim == nil {
-			claim = &awaited{ref: ref, preemptors: sets.New[types.UID](), departed: make(map[types.UID]claimwriter.Unbound)}
+			claim = &awaited{ref: ref, preemptors: sets.New[types.UID](), departed: make(map[types.UID]write.Unbound)}
 			r.claims[ref.UID] = claim
 		}
 		claim.preemptors.Insert(preemptor)
@@ -147,14 +146,14 @@ func (r *Release) Awaited(claim types.UID) bool {
 }
 
 // cause is why a claim is released.
-func (r *Release) cause(claim types.UID) claimwriter.Cause {
+func (r *Release) cause(claim types.UID) write.Cause {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	why := "because nobody uses it any more, and a pod that preempts others waits for its devices"
 	if found := r.claims[claim]; found != nil && found.preemptors.Len() == 1 {
 		why += " (UID " + string(sets.List(found.preemptors)[0]) + ")"
 	}
-	return claimwriter.Cause{Why: why}
+	return write.Cause{Why: why}
 }
 
 // PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
@@ -170,9 +169,9 @@ func (r *Release) podChanged(pod *v1.Pod, last bool) {
 		return
 	}
 	gone := !samePod(r.known.Pod(pod.Namespace, pod.Name), pod.UID)
-	unbound, departed := claimwriter.Ended(pod)
+	unbound, departed := write.Ended(pod)
 	if last && !departed {
-		unbound, departed = claimwriter.Deleted(pod)
+		unbound, departed = write.Deleted(pod)
 	}
 	for _, name := range podclaims.NamesOf(pod) {
 		claim := r.known.Claim(pod.Namespace, name)
@@ -201,7 +200,7 @@ func (r *Release) ClaimChanged(claim *resourceapi.ResourceClaim) {
 
 // departed returns the consumers of a claim that the informer of pods has told to have ended. It
 // forgets those that are not consumers any more once they are many: the informer of claims may be behind.
-func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]claimwriter.Unbound {
+func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]write.Unbound {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	found := r.claims[claim.UID]
@@ -209,7 +208,7 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]claim
 		return nil
 	}
 	for pod := range found.departed {
-		if len(found.departed) > resourceapi.ResourceClaimReservedForMaxSize && !claimwriter.IsReservedFor(claim, pod) {
+		if len(found.departed) > resourceapi.ResourceClaimReservedForMaxSize && !write.IsReservedFor(claim, pod) {
 			delete(found.departed, pod)
 		}
 	}
@@ -221,7 +220,7 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]claim
 func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	if !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 		pod := r.known.Pod(claim.Namespace, consumer.Name)
-		return podgroup.Is(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
+		return podclaims.Is(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
 	}) {
 		return
 	}

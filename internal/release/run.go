@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Run releases claims until the context ends.
@@ -78,8 +78,8 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 
 // release deallocates a claim whose consumers are all gone. It returns true if that has to be
 // tried again.
-func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim, gone []claimwriter.Unbound) bool {
-	left, cleared, err := r.writer.ReleaseAbandoned(claimwriter.Because(ctx, r.cause(claim.UID)), claim, gone)
+func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim, gone []write.Unbound) bool {
+	left, cleared, err := r.writer.ReleaseAbandoned(write.Because(ctx, r.cause(claim.UID)), claim, gone)
 	if cleared {
 		released.Inc()
 	}
@@ -113,7 +113,7 @@ func logFailure(ctx context.Context, claim *resourceapi.ResourceClaim, err error
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim))
 	switch {
 	case ctx.Err() != nil: // The scheduler ends.
-	case errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrBound) || errors.Is(err, claimwriter.ErrAllocatedElsewhere):
+	case errors.Is(err, write.ErrInUse) || errors.Is(err, write.ErrBound) || errors.Is(err, write.ErrAllocatedElsewhere):
 		logger.V(3).Info("A claim that a preemptor waits for is in use again; looking at it again", "reason", err)
 	default:
 		logger.Error(err, "Cannot release a claim that a preemptor waits for; trying again unless the resourceclaim controller is first")

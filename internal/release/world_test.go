@@ -24,8 +24,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -68,25 +68,25 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			claimStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), podStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 		}
 		w.client.PrependReactor("*", "*", w.react)
-		w.Release = New(claimwriter.New(w.client, claimwriter.WithChanges(func(_ context.Context, change claimwriter.Change) {
+		w.Release = New(write.New(w.client, write.WithChanges(func(_ context.Context, change write.Change) {
 			w.mutex.Lock()
 			defer w.mutex.Unlock()
 			w.told = append(w.told, change.Cause.Why)
 		})),
-			&podclaims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
+			&claims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
 			func(_ context.Context, claim *resourceapi.ResourceClaim) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
 				w.observed = append(w.observed, claim)
 			},
-			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, claimwriter.Unbound, func(), error) {
+			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, write.Unbound, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
 				if slices.Contains(w.groups, consumer.Name) {
-					unbound, _ := claimwriter.Deleted(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: consumer.UID}})
+					unbound, _ := write.Deleted(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: consumer.UID}})
 					return Abandoned, unbound, func() {}, nil
 				}
-				return w.group, claimwriter.Unbound{}, nil, nil
+				return w.group, write.Unbound{}, nil, nil
 			},
 			func(preemptor types.UID) {
 				w.mutex.Lock()

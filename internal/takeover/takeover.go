@@ -13,7 +13,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Pause is the time after this process began to schedule in which other processes' reservations are protected. It is
@@ -67,7 +67,7 @@ func (t *Pause) Made(before, after *resourceapi.ResourceClaim, consumer types.UI
 	defer t.mutex.Unlock()
 	r := reservation{after.UID, consumer}
 	if _, known := t.own[r]; !known {
-		t.own[r] = claimwriter.Fence(before) == claimwriter.Fence(after)
+		t.own[r] = write.Fence(before) == write.Fence(after)
 	}
 }
 
@@ -93,7 +93,7 @@ func (t *Pause) LeavesAlone(claim, consumer types.UID, pod *v1.Pod) bool {
 // FoundReserved does the same as LeavesAlone for a claim to be deallocated. A claim without the reservation may be
 // deallocated at once.
 func (t *Pause) FoundReserved(claim *resourceapi.ResourceClaim, consumer types.UID, pod *v1.Pod) bool {
-	return claimwriter.IsReservedFor(claim, consumer) && t.LeavesAlone(claim.UID, consumer, pod)
+	return write.IsReservedFor(claim, consumer) && t.LeavesAlone(claim.UID, consumer, pod)
 }
 
 // Keeps reports whether a pod waits for the end of the pause.

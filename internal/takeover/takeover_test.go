@@ -11,7 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -64,8 +64,8 @@ func TestWhatThisProcessHasReservedIsItsOwn(t *testing.T) {
 		// This process only confirmed an existing reservation, by raising the fence.
 		found := reserved(builder.Claim("d").Obj(), pod.UID)
 		raised := found.DeepCopy()
-		raised.Annotations = map[string]string{claimwriter.FenceAnnotation: "7"}
-		require.NotEqual(t, claimwriter.Fence(found), claimwriter.Fence(raised))
+		raised.Annotations = map[string]string{write.FenceAnnotation: "7"}
+		require.NotEqual(t, write.Fence(found), write.Fence(raised))
 		p.Made(found, raised, pod.UID)
 		require.True(t, p.LeavesAlone(found.UID, pod.UID, pod))
 		p.Made(raised, raised, pod.UID)

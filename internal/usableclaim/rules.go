@@ -9,10 +9,10 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -56,7 +56,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 			dra.Of(claim), len(claim.Status.ReservedFor))
 	}
 	if r.RefuseOfNode {
-		if err := nodeallocatable.Check(claim, r.Pools); err != nil {
+		if err := claims.Check(claim, r.Pools); err != nil {
 			return nil, err
 		}
 	}

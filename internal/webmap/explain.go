@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -174,7 +174,7 @@ func wanted(world *whatif.Snapshot, pod *v1.Pod) []selector.Set {
 		}
 	}
 	for _, class := range world.Classes() {
-		if extendedresource.AsksFor(pod, class) {
+		if extended.AsksFor(pod, class) {
 			sets = appendSet(sets, world, class.Name, nil)
 		}
 	}

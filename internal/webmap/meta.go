@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -87,7 +87,7 @@ func waiting(s *whatif.Snapshot) []Waiting {
 
 func asksForDevices(pod *v1.Pod, classes []*resourceapi.DeviceClass) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || slices.ContainsFunc(classes, func(class *resourceapi.DeviceClass) bool {
-		return extendedresource.AsksFor(pod, class)
+		return extended.AsksFor(pod, class)
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
-	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -115,7 +115,7 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return fmt.Errorf("claim %s is reserved for %d consumers, and there cannot be more", claim.Name, len(claim.Status.ReservedFor))
 	}
-	if err := nodeallocatable.Check(claim, s.Pool); err != nil {
+	if err := claims.Check(claim, s.Pool); err != nil {
 		return err
 	}
 	a := allocatedClaim{claim: claim, skips: skipsNodeOperations(claim.Status.Allocation)}

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -171,5 +171,5 @@ func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
 
 // GetDeviceClass implements the scheduler framework's DeviceClassResolver.
 func (c *classes) GetDeviceClass(resource v1.ResourceName) *resourceapi.DeviceClass {
-	return extendedresource.ClassFor(resource, c.classes.all())
+	return extended.ClassFor(resource, c.classes.all())
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 )
 
 // Names of resources in Missing.
@@ -102,7 +102,7 @@ func (s *Snapshot) notKnown(q *question) *Unread {
 }
 
 // unreadClasses returns the error for extended resources if classes could not be read.
-func (s *Snapshot) unreadClasses(resources []extendedresource.Resource) error {
+func (s *Snapshot) unreadClasses(resources []extended.Resource) error {
 	missing := s.unread(resourceClasses, "")
 	if missing == nil || len(resources) == 0 {
 		return nil

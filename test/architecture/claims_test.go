@@ -13,7 +13,7 @@ import (
 // claimWrites are the requests that change a claim of v1.
 var claimWrites = regexp.MustCompile(`ResourceClaims\([^()]*(\(\))?[^()]*\)\.(Update|UpdateStatus|Patch|Apply|ApplyStatus|Delete|DeleteCollection)\(`)
 
-// TestClaimsAreWrittenInOnePlace: only internal/claimwriter writes claims, which takes nothing from a consumer without evidence that it
+// TestClaimsAreWrittenInOnePlace: only internal/claims/write writes claims, which takes nothing from a consumer without evidence that it
 // is not bound. The guard's fence is an annotation.
 func TestClaimsAreWrittenInOnePlace(t *testing.T) {
 	t.Parallel()
@@ -23,8 +23,8 @@ func TestClaimsAreWrittenInOnePlace(t *testing.T) {
 		for path, source := range filesOf(t, filepath.Join(root, folder), isCode) {
 			writes := claimWrites.FindAllString(string(source), -1)
 			found += len(writes)
-			if path := filepath.ToSlash(path); len(writes) > 0 && !strings.Contains(path, "internal/claimwriter/") && !strings.HasSuffix(path, "internal/guard/fence.go") {
-				assert.Fail(t, "a claim is written without internal/claimwriter", "%s: %v", path, writes)
+			if path := filepath.ToSlash(path); len(writes) > 0 && !strings.Contains(path, "internal/claims/write/") && !strings.HasSuffix(path, "internal/guard/fence.go") {
+				assert.Fail(t, "a claim is written without internal/claims/write", "%s: %v", path, writes)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func TestQuantitiesAreSafe(t *testing.T) {
 // TestQuantitiesThatAreNotSafe: the check sees each form that it forbids, and nothing else.
 func TestQuantitiesThatAreNotSafe(t *testing.T) {
 	t.Parallel()
-	checker := newQuantityChecker(t, "./internal/quantity", "./internal/claimwriter")
+	checker := newQuantityChecker(t, "./internal/quantity", "./internal/claims/write")
 	const head = "package p\nimport (\n\"reflect\"\nv1 \"k8s.io/api/core/v1\"\n\"k8s.io/apimachinery/pkg/api/equality\"\n\"k8s.io/apimachinery/pkg/api/resource\"\n)\n" +
 		"var _ = reflect.DeepEqual\nvar _ = equality.Semantic\nvar _ resource.Quantity\nvar _ v1.Pod\n"
 	for text, bad := range map[string]bool{

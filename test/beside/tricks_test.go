@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -40,7 +40,7 @@ var tricks = map[string]func(context.Context, *tenant){
 			rest(ctx, 200*time.Millisecond)
 		})
 	},
-	"announces-in-our-name": func(ctx context.Context, n *tenant) { n.announce(ctx, "announced", claimwriter.FieldManager) },
+	"announces-in-our-name": func(ctx context.Context, n *tenant) { n.announce(ctx, "announced", write.FieldManager) },
 	"announces-by-apply":    func(ctx context.Context, n *tenant) { n.announceByApply(ctx) },
 	"writes-managed-fields": func(ctx context.Context, n *tenant) {
 		for i := range 5 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -79,7 +79,7 @@ func TestSideBySide(t *testing.T) {
 				require.Equal(t, "resource.k8s.io/"+string(tested.claims), entry.APIVersion)
 			}
 		}
-		require.Contains(t, writers, claimwriter.FieldManager, "claim %s", claim.Name)
+		require.Contains(t, writers, write.FieldManager, "claim %s", claim.Name)
 	}
 	for _, scheduler := range schedulers {
 		metrics, err := scheduler.ReadMetrics(t.Context())

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -128,7 +128,7 @@ func TestApprovedButNotStored(t *testing.T) {
 	before := s.approvedOnly(startObstacle(s, "resourceclaims/status"))
 	s.freed()
 	after := s.stored("x")
-	require.NotEmpty(t, after.Annotations[claimwriter.FenceAnnotation])
+	require.NotEmpty(t, after.Annotations[write.FenceAnnotation])
 	require.Nil(t, after.Status.Allocation)
 
 	before.Status.Allocation = s.allocation("gpu-0")

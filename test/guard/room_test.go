@@ -13,7 +13,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -88,7 +88,7 @@ func TestClaimsWithoutRoom(t *testing.T) {
 		require.NoError(t, s.release(t.Context(), "other"))
 		annotations := s.stored(name).Annotations
 		require.Equal(t, room > 0, len(annotations) > 0)
-		require.NotContains(t, annotations, claimwriter.FenceAnnotation)
+		require.NotContains(t, annotations, write.FenceAnnotation)
 	}
 	require.NoError(t, process.Stop())
 	began := time.Now()

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
-	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
-	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
+	"github.com/quartermaster-dra/quartermaster/test/perf/timing"
+	"github.com/quartermaster-dra/quartermaster/test/perf/workload"
 )
 
 // subject is a plugin under measurement.
@@ -32,7 +32,7 @@ const another = "kube-scheduler"
 
 var (
 	inTreePlugin        = subject{label: "in-tree", name: timing.InTreeName, factory: timing.InTree, takenBy: another}
-	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New, takenBy: claimwriter.FieldManager}
+	quartermasterPlugin = subject{label: "quartermaster", name: quartermaster.Name, factory: quartermaster.New, takenBy: write.FieldManager}
 	// besidePlugin is ours where another scheduler has taken the devices, as usual for a
 	// second scheduler. It has a row of its own where devices are taken.
 	besidePlugin = subject{label: "quartermaster-beside", name: quartermaster.Name, factory: quartermaster.New, takenBy: another}

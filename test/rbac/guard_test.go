@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 )
@@ -68,7 +68,7 @@ func assent(t *testing.T) admissionregistrationv1.WebhookClientConfig {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Warnings: []string{marks.Text}}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Warnings: []string{write.Text}}
 		_ = json.NewEncoder(w).Encode(review) // Who does not get it asks again.
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}

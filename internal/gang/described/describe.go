@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
@@ -24,7 +24,7 @@ type Describer struct {
 	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*usableclaim.Claim, error)
 	// Extended returns the extended resources of a pod. LeftOver returns the claims that earlier attempts made for
 	// these; see extendedresource.LeftOver. Recordable is the function for extendedresource.Demand.
-	Extended   func(*v1.Pod) []extendedresource.Resource
+	Extended   func(*v1.Pod) []extended.Resource
 	LeftOver   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	Recordable func() bool
 	Nodes      []fwk.NodeInfo
@@ -55,7 +55,7 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 		usable = append(usable, others)
 		m.Claims += "\n" + string(pod.UID) // Drivers decide for each pod separately where it can be.
 	}
-	if resources := d.Extended(pod); extendedresource.AnyBacked(resources) {
+	if resources := d.Extended(pod); extended.AnyBacked(resources) {
 		err = d.addExtended(&m, &usable, resources)
 	}
 	m.Usable = usable.all()
@@ -85,12 +85,12 @@ func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resource
 
 // addExtended adds the claim for a pod's extended resources: the claim that an earlier attempt left, or else one to be
 // made.
-func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources []extendedresource.Resource) error {
+func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources []extended.Resource) error {
 	left, err := d.LeftOver(m.Pod.Pod)
 	if err != nil {
 		return err
 	}
-	demand := extendedresource.NewDemand(m.Pod.Pod, resources, left)
+	demand := extended.NewDemand(m.Pod.Pod, resources, left)
 	demand.Prepare(nil, nil, d.Recordable)
 	on := d.kinds(demand)
 	hopeless := !on.varies && demand.Found() == nil // With a claim, the gang may fit without it, and then it is removed.

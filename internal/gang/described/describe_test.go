@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -43,11 +43,11 @@ func (c *cluster) describer() *described.Describer {
 		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*usableclaim.Claim, error) {
 			return &usableclaim.Claim{Claim: commitrunner.Claim{Object: claim}}, nil
 		},
-		Extended: func(pod *v1.Pod) []extendedresource.Resource {
+		Extended: func(pod *v1.Pod) []extended.Resource {
 			if pod.Spec.Containers[0].Resources.Requests.Name(gpu, "").IsZero() {
 				return nil
 			}
-			return []extendedresource.Resource{{Name: gpu, Class: builder.Class("gpu")}}
+			return []extended.Resource{{Name: gpu, Class: builder.Class("gpu")}}
 		},
 		LeftOver:   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.left, nil },
 		Recordable: func() bool { return !c.tooOld },

@@ -7,18 +7,18 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 )
 
 // kinds tells nodes apart by the extended resources that device plugins offer there.
 type kinds struct {
-	demand  *extendedresource.Demand
+	demand  *extended.Demand
 	offered map[string]map[v1.ResourceName]int64
 	// varies is set if a device plugin on any node offers one of the resources that devices can back.
 	varies bool
 }
 
-func (d *Describer) kinds(demand *extendedresource.Demand) *kinds {
+func (d *Describer) kinds(demand *extended.Demand) *kinds {
 	if d.offered == nil {
 		d.offered, d.somewhere = make(map[string]map[v1.ResourceName]int64), sets.New[v1.ResourceName]()
 		for _, info := range d.Nodes {
@@ -33,7 +33,7 @@ func (d *Describer) kinds(demand *extendedresource.Demand) *kinds {
 			}
 		}
 	}
-	varies := slices.ContainsFunc(extendedresource.Backed(demand.Resources()), func(r extendedresource.Resource) bool { return d.somewhere.Has(r.Name) })
+	varies := slices.ContainsFunc(extended.Backed(demand.Resources()), func(r extended.Resource) bool { return d.somewhere.Has(r.Name) })
 	return &kinds{demand: demand, offered: d.offered, varies: varies}
 }
 

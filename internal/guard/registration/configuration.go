@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 const (
 	// Name is the name of the ValidatingWebhookConfiguration.
 	Name = "quartermaster-guard"
 	// WebhookName is the name of the webhook in it.
-	WebhookName = marks.Webhook
+	WebhookName = write.Webhook
 	// LeaseAnnotation names the guards' Lease, as "namespace/name".
 	LeaseAnnotation = "quartermaster-dra.github.io/lease"
 	// timeoutSeconds limits the time that API servers wait for an answer.

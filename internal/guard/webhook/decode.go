@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -19,7 +19,7 @@ import (
 // the answer gets a mark.
 func isOurs(asked *admissionv1.AdmissionRequest) bool {
 	options := struct{ FieldManager string }{}
-	return json.Unmarshal(asked.Options.Raw, &options) == nil && options.FieldManager == claimwriter.FieldManager
+	return json.Unmarshal(asked.Options.Raw, &options) == nil && options.FieldManager == write.FieldManager
 }
 
 // decode decodes the body. It always releases the bytes and the decoding slot.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 )
 
 // Reviewer decides about requests.
@@ -106,7 +106,7 @@ func fail(w http.ResponseWriter, code int, err error) {
 func respond(w http.ResponseWriter, review *admissionv1.AdmissionReview, answer guard.Answer, mark bool) {
 	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: answer.Kind == guard.Allowed}
 	if response.Allowed && mark {
-		response.Warnings = []string{marks.Text}
+		response.Warnings = []string{write.Text}
 	}
 	if !response.Allowed {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: answer.Reason}

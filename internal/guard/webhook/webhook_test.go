@@ -28,9 +28,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/marks"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
@@ -106,7 +105,7 @@ func review(t *testing.T, before, after any) *admissionv1.AdmissionReview {
 			UserInfo:  authenticationv1.UserInfo{Username: "scheduler"},
 			Object:    runtime.RawExtension{Raw: raw(t, after)},
 			OldObject: runtime.RawExtension{Raw: raw(t, before)},
-			Options:   runtime.RawExtension{Raw: raw(t, &metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})},
+			Options:   runtime.RawExtension{Raw: raw(t, &metav1.UpdateOptions{FieldManager: write.FieldManager})},
 		},
 	}
 }
@@ -232,7 +231,7 @@ func TestMarks(t *testing.T) {
 		require.True(t, response.Allowed)
 		return response.Warnings
 	}
-	require.Equal(t, []string{marks.Text}, marked(func(*admissionv1.AdmissionRequest) {}))
+	require.Equal(t, []string{write.Text}, marked(func(*admissionv1.AdmissionRequest) {}))
 	for name, change := range map[string]func(*admissionv1.AdmissionRequest){
 		"of others": func(r *admissionv1.AdmissionRequest) {
 			r.Options.Raw = raw(t, &metav1.UpdateOptions{FieldManager: "kube-scheduler"})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // ReservedForMaxSize is the limit of consumers of a claim in v1alpha2 and v1alpha3.
@@ -98,7 +98,7 @@ func (c *Claim) nameWithDriver() string {
 
 func (c *Claim) checkAllocated(pod types.UID) error {
 	claim, consumers := c.Object, c.Object.Status.ReservedFor
-	if !claimwriter.IsReservedFor(claim, pod) {
+	if !write.IsReservedFor(claim, pod) {
 		switch {
 		case c.fields.Exclusive && len(consumers) > 0:
 			return fmt.Errorf("claim %s is in use by %s and cannot be shared; waiting for its end", klog.KObj(claim), consumers[0].Name)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Negotiator tells controllers what the scheduler wants, and receives their answers. It is safe for concurrent use.
@@ -183,9 +183,9 @@ func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	if w.free == nil {
 		return nil
 	}
-	unbound, err := n.writer.Ask(ctx, w.free.Object, claimwriter.OfPod(w.pod))
+	unbound, err := n.writer.Ask(ctx, w.free.Object, write.OfPod(w.pod))
 	if err != nil {
-		return claimwriter.UnlessBound(err)
+		return write.UnlessBound(err)
 	}
 	return n.writer.RequestDeallocation(ctx, w.free, unbound, func() bool { return n.wanted(keyOf(w.pod)) == w })
 }
@@ -202,11 +202,11 @@ func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversion
 	for range maxWriteConflicts {
 		var written *apiversions.PodSchedulingContext
 		if known == nil {
-			written, err = client.Create(ctx, newContext(pod, spec), metav1.CreateOptions{FieldManager: claimwriter.FieldManager})
+			written, err = client.Create(ctx, newContext(pod, spec), metav1.CreateOptions{FieldManager: write.FieldManager})
 		} else {
 			known = known.DeepCopy()
 			known.Spec = *spec
-			written, err = client.Update(ctx, known, metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})
+			written, err = client.Update(ctx, known, metav1.UpdateOptions{FieldManager: write.FieldManager})
 		}
 		switch {
 		case err == nil:

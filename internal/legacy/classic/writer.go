@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // Writer writes the consumers of claims that controllers have allocated, and leaves everything else unchanged. Each
@@ -22,8 +22,8 @@ type Writer struct {
 	// Claims returns the client for the claims of a namespace.
 	Claims func(namespace string) ClaimClient
 	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
-	Ask   func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error)
-	locks claimwriter.ClaimLocks
+	Ask   func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
+	locks write.ClaimLocks
 }
 
 // ClaimClient is the part of a claim client that Writer uses. Fields that v1 lacks must pass through it
@@ -48,7 +48,7 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 			return false, fmt.Errorf("%w: it is about to be deallocated", ErrChanged)
 		case !current.forNodesOf(claim):
 			return false, fmt.Errorf("%w: it is allocated for other nodes", ErrChanged)
-		case claimwriter.IsReservedFor(current.ResourceClaim, pod.UID):
+		case write.IsReservedFor(current.ResourceClaim, pod.UID):
 			return false, nil
 		case current.DeletionTimestamp != nil:
 			return false, fmt.Errorf("%w: it is being deleted", ErrChanged)
@@ -57,25 +57,25 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 		case len(consumers) >= ReservedForMaxSize:
 			return false, fmt.Errorf("%w: it is reserved for %d pods (the limit)", ErrChanged, len(consumers))
 		}
-		current.Status.ReservedFor = append(consumers, claimwriter.OfPod(pod))
+		current.Status.ReservedFor = append(consumers, write.OfPod(pod))
 		return true, nil
 	})
 }
 
 // Unreserve removes the reservation for the pod that is not bound, if there is one. It continues when ctx is cancelled, for at most
 // claimwriter.UndoTimeout. A missing claim is no error.
-func (w *Writer) Unreserve(ctx context.Context, claim *Claim, unbound claimwriter.Unbound) error {
+func (w *Writer) Unreserve(ctx context.Context, claim *Claim, unbound write.Unbound) error {
 	pod := unbound.Consumer()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimwriter.UndoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), write.UndoTimeout)
 	defer cancel()
 	err := w.change(ctx, claim.Object, fmt.Sprintf("remove the reservation for UID %s", pod), func(current *storedClaim) (bool, error) {
-		if !claimwriter.IsReservedFor(current.ResourceClaim, pod) {
+		if !write.IsReservedFor(current.ResourceClaim, pod) {
 			return false, nil
 		}
 		if err := unbound.Holds(ctx); err != nil {
 			return false, err
 		}
-		claimwriter.RemoveConsumer(current.ResourceClaim, pod)
+		write.RemoveConsumer(current.ResourceClaim, pod)
 		return true, nil
 	})
 	if errors.Is(err, ErrChanged) {
@@ -87,7 +87,7 @@ func (w *Writer) Unreserve(ctx context.Context, claim *Claim, unbound claimwrite
 // RequestDeallocation asks the driver to free a claim, and removes the reservation of the pod that is not bound. It does nothing if the
 // claim meanwhile has other consumers or other nodes: the pod will see that. It also does nothing if wanted is false
 // when the write's turn comes: a Reserve that begins later finds the claim unchanged.
-func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, unbound claimwriter.Unbound, wanted func() bool) error {
+func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, unbound write.Unbound, wanted func() bool) error {
 	pod := unbound.Consumer()
 	err := w.change(ctx, claim.Object, "request its deallocation", func(current *storedClaim) (bool, error) {
 		if !wanted() || current.Status.Allocation == nil || current.fields.DeallocationRequested ||
@@ -97,7 +97,7 @@ func (w *Writer) RequestDeallocation(ctx context.Context, claim *Claim, unbound 
 		if err := unbound.Holds(ctx); err != nil {
 			return false, err
 		}
-		claimwriter.RemoveConsumer(current.ResourceClaim, pod) // Otherwise the server refuses the request.
+		write.RemoveConsumer(current.ResourceClaim, pod) // Otherwise the server refuses the request.
 		current.fields.DeallocationRequested = true
 		conversion.SetAlphaClaim(current.ResourceClaim, current.fields)
 		return true, nil
@@ -134,7 +134,7 @@ func (w *Writer) change(ctx context.Context, claim *resourceapi.ResourceClaim, a
 		if !changed {
 			return nil
 		}
-		_, writeConflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: claimwriter.FieldManager})
+		_, writeConflict = client.UpdateStatus(ctx, current.ResourceClaim, metav1.UpdateOptions{FieldManager: write.FieldManager})
 		if writeConflict == nil {
 			return nil
 		}

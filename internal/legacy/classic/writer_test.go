@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -193,16 +193,16 @@ func TestUnreserve(t *testing.T) {
 }
 
 // ask says that the pod is not bound, unless it is.
-func (f *writerFixture) ask(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (claimwriter.Unbound, error) {
+func (f *writerFixture) ask(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error) {
 	if f.bound {
-		return claimwriter.Unbound{}, claimwriter.ErrBound
+		return write.Unbound{}, write.ErrBound
 	}
 	return notBound(consumer.Name), nil
 }
 
 // notBound is final evidence about a pod.
-func notBound(pod string) claimwriter.Unbound {
-	unbound, _ := claimwriter.Deleted(builder.Pod(pod))
+func notBound(pod string) write.Unbound {
+	unbound, _ := write.Deleted(builder.Pod(pod))
 	return unbound
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"

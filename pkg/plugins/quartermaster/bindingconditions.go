@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
 	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // newDeviceWaiter returns the Waiter for binding conditions (KEP-5007).
-func (pl *Quartermaster) newDeviceWaiter() *bindingcondition.Waiter {
-	waiter := &bindingcondition.Waiter{
+func (pl *Quartermaster) newDeviceWaiter() *binding.Waiter {
+	waiter := &binding.Waiter{
 		Cluster:  knownObjects{pl.claims, pl.state.Order},
 		Stopping: pl.stopping,
 		Recorder: pl.handle.EventRecorder(),
@@ -49,7 +49,7 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 	if !pl.bindingConditions {
 		return nil
 	}
-	err := bindingcondition.Broken(claim, pl.devices.Timeout)
+	err := binding.Broken(claim, pl.devices.Timeout)
 	if err != nil && pl.failures.Of(claim.UID) == nil {
 		pl.failures.Note(pod.UID, claim)
 	}
@@ -57,7 +57,7 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 }
 
 // failed returns how often devices failed to get ready for any of these claims and pods, nil if none has failed.
-func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[bindingcondition.Device]int {
+func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding.Device]int {
 	var uids []types.UID
 	for _, pod := range pods {
 		uids = append(uids, pod.UID)
@@ -74,7 +74,7 @@ func (c *cycle) failedOn() func(inventory.PoolID, string) int {
 		return nil
 	}
 	return func(pool inventory.PoolID, device string) int {
-		return c.failed[bindingcondition.Device{Pool: pool, Name: device}]
+		return c.failed[binding.Device{Pool: pool, Name: device}]
 	}
 }
 

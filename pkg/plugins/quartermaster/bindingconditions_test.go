@@ -18,7 +18,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -234,11 +234,11 @@ func TestBindingWithStaleInformer(t *testing.T) {
 				forget(f, before, after)
 				f.pl.devices.Changed.Tell(after.UID)
 				p.stillWaits("the server has said that the claim is allocated")
-				time.Sleep(5 * bindingcondition.UnlistedInterval)
+				time.Sleep(5 * binding.UnlistedInterval)
 				p.stillWaits("nor was it deleted meanwhile")
 				f.arrive(after)
 				f.changeClaim("c", report(attached))
-				time.Sleep(2 * bindingcondition.UnlistedInterval)
+				time.Sleep(2 * binding.UnlistedInterval)
 				require.Empty(t, p.result().phase)
 			})
 		})
@@ -253,7 +253,7 @@ func TestGroupWaitsForConditions(t *testing.T) {
 		report string
 		fails  error
 	}{
-		"ready": {report: attached}, "failure": {report: broken, fails: bindingcondition.ErrFailed},
+		"ready": {report: attached}, "failure": {report: broken, fails: binding.ErrFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

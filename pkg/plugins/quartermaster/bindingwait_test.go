@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -87,17 +87,17 @@ func TestBindingEnds(t *testing.T) {
 		left []string
 	}{
 		"failure": {
-			do: func(f *fixture) { f.changeClaim("c", report(broken)) }, is: bindingcondition.ErrFailed,
+			do: func(f *fixture) { f.changeClaim("c", report(broken)) }, is: binding.ErrFailed,
 			text: "device binding failed: claim default/c: the driver says of device gpu.example.com/n1/gpu-0 that broken is true: said the driver (Tested)",
 		},
 		"timeout": {
-			after: timeout, is: bindingcondition.ErrTimeout,
+			after: timeout, is: binding.ErrTimeout,
 			text: "device binding timeout: claim default/c: device gpu.example.com/n1/gpu-0 lacks attached within 10m0s (bindingTimeout)",
 		},
 		"failure, claim shared": {
-			do: func(f *fixture) { others(f); f.changeClaim("c", report(broken)) }, is: bindingcondition.ErrFailed, left: []string{"n1/gpu-0"},
+			do: func(f *fixture) { others(f); f.changeClaim("c", report(broken)) }, is: binding.ErrFailed, left: []string{"n1/gpu-0"},
 		},
-		"timeout, claim shared": {do: others, after: timeout, is: bindingcondition.ErrTimeout, left: []string{"n1/gpu-0"}},
+		"timeout, claim shared": {do: others, after: timeout, is: binding.ErrTimeout, left: []string{"n1/gpu-0"}},
 		"deallocated":           {do: func(f *fixture) { f.changeClaim("c", deallocate) }, text: "its allocation was removed"},
 		"allocated anew": {
 			do: func(f *fixture) {
@@ -171,7 +171,7 @@ func TestBindingEndsWithTheClaim(t *testing.T) {
 				if successor != nil {
 					f.create(successor)
 				}
-				time.Sleep(2 * bindingcondition.UnlistedInterval)
+				time.Sleep(2 * binding.UnlistedInterval)
 				result := p.result()
 				require.Equal(t, "PreBind", result.phase)
 				require.Contains(t, result.text(), "it was deleted")
@@ -255,7 +255,7 @@ func TestBindingWaitsForWhatIsLeft(t *testing.T) {
 				time.Sleep(test.want - time.Second)
 				p.stillWaits("it is not late yet")
 				time.Sleep(2 * time.Second)
-				require.ErrorIs(t, p.result().status.AsError(), bindingcondition.ErrTimeout)
+				require.ErrorIs(t, p.result().status.AsError(), binding.ErrTimeout)
 				require.NotContains(t, consumerNames(f.claim("c")), "p")
 			})
 		})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 )
 
@@ -68,7 +68,7 @@ func TestUnreserveOfPodThatWasBoundBefore(t *testing.T) {
 		}})
 		result := f.schedule(pod)
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), claimwriter.ErrAllocatedElsewhere)
+		require.ErrorIs(t, result.status.AsError(), write.ErrAllocatedElsewhere)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 		require.Zero(t, f.pl.state.Ledger.InFlightCount())
 		require.Equal(t, []string{"gpu-1"}, f.inUse("n1"))

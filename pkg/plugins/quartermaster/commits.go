@@ -3,8 +3,8 @@ package quartermaster
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 )
 
 // newRunner returns the Runner that commits the claims of pods.
@@ -16,7 +16,7 @@ func (pl *Quartermaster) newRunner() *commitrunner.Runner {
 		Contest:      pl.contest,
 		Takeover:     pl.takeover,
 		Groups:       pl.groups, // If it is nil, no claim belongs to a group.
-		Maker:        extendedresource.Maker{Writer: pl.writer},
+		Maker:        extended.Maker{Writer: pl.writer},
 		Signals:      pl.scoring,
 		AwaitDevices: pl.awaitDevices,
 		TryAgain:     pl.tryAgain,

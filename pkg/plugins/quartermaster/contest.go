@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -71,13 +71,13 @@ func (c contestedCluster) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, e
 
 // ClaimToMake implements contest.Cluster.
 func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
-	backed := extendedresource.Backed(c.pl.extendedResources(pod))
+	backed := extended.Backed(c.pl.extendedResources(pod))
 	if len(backed) == 0 {
 		return nil
 	}
 	return &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, UID: pod.UID},
-		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extendedresource.RequestsFor(pod, backed).Devices}},
+		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extended.RequestsFor(pod, backed).Devices}},
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
@@ -74,7 +74,7 @@ type cycle struct {
 	place placed.Place
 
 	// failed is the number of times that devices failed to get ready for the pod, nil if none has failed.
-	failed map[bindingcondition.Device]int
+	failed map[binding.Device]int
 
 	// usage is the usage that the pod must respect: the ledger's, plus devices kept for other pods. kept reports
 	// whether any are kept in a pool; it is nil if none are.

@@ -3,7 +3,7 @@
 //
 // Each extension point has one file; the algorithms are in other packages:
 //
-//	PreEnqueue   check that all claims exist                        preenqueue.go (internal/podclaims, internal/gate)
+//	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/gate)
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
 //	PostFilter   free an allocation that fits no node               postfilter.go
@@ -19,8 +19,8 @@
 //
 //	other schedulers without the protocol  internal/contest            contest.go
 //	unresolved conflicts                   internal/conflictreport     conflicts.go
-//	devices that get ready late            internal/bindingcondition   bindingconditions.go
-//	extended resources                     internal/extendedresource   extendedresources.go
+//	devices that get ready late            internal/claims/binding   bindingconditions.go
+//	extended resources                     internal/claims/extended   extendedresources.go
 //	claims of older servers                internal/legacy             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
 //

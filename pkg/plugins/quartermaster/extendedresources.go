@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -17,20 +17,20 @@ import (
 
 // extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
 // request none, and if the feature is off.
-func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extendedresource.Resource {
+func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extended.Resource {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
 	}
-	return extendedresource.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
+	return extended.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
 // unbackedKey is the key in the cycle state of extended resources for which PreFilter found no class.
 const unbackedKey fwk.StateKey = Name + ".Unbacked"
 
 // noteUnbacked stores the resources without a class.
-func noteUnbacked(cs fwk.CycleState, resources []extendedresource.Resource) {
+func noteUnbacked(cs fwk.CycleState, resources []extended.Resource) {
 	if len(resources) > 0 {
-		cs.Write(unbackedKey, extendedresource.NewUnbacked(resources))
+		cs.Write(unbackedKey, extended.NewUnbacked(resources))
 	}
 }
 
@@ -43,14 +43,14 @@ func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	if err != nil {
 		return nil // There are none.
 	}
-	names, _ := data.(extendedresource.Unbacked)
+	names, _ := data.(extended.Unbacked)
 	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
 // demandExtended sets up the demand for a pod's extended resources. It adds the claim that an earlier attempt has left
 // to the cycle's claims.
-func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extendedresource.Resource) *fwk.Status {
-	if !extendedresource.AnyBacked(resources) {
+func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extended.Resource) *fwk.Status {
+	if !extended.AnyBacked(resources) {
 		noteUnbacked(cs, resources)
 		return nil
 	}
@@ -59,7 +59,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if err != nil {
 		return failed(err)
 	}
-	c.extended = extendedresource.NewDemand(pod, resources, left)
+	c.extended = extended.NewDemand(pod, resources, left)
 	expected := pl.expectPlanned(c, pod)
 	claim := c.extended.Found()
 	if claim == nil {
@@ -80,7 +80,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 
 // leftOver returns the claims that earlier attempts made for a pod's extended resources.
 func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	return extendedresource.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
+	return extended.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
 }
 
 // expectPlanned makes the demand use the claim in the plan for the pod's group, if there is one. It reports whether
@@ -166,7 +166,7 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		if podClaim.Origin == commitrunner.Given {
 			continue
 		}
-		if err := extendedresource.Record(ctx, pl.handle.ClientSet(), pod, podClaim.Object, c.extended.Chosen().Mappings); err != nil {
+		if err := extended.Record(ctx, pl.handle.ClientSet(), pod, podClaim.Object, c.extended.Chosen().Mappings); err != nil {
 			return err
 		}
 	}

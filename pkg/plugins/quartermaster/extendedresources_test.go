@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/resource"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -219,8 +219,8 @@ func TestNarrowForExtendedResources(t *testing.T) {
 
 		// What is left over of an earlier attempt decides where the pod goes.
 		pod := gpuPod("again", "1")
-		left := with(extendedresource.NewClaim(pod), allocate("n5", "gpu-0"), reservedFor("again"), func(claim *resourceapi.ResourceClaim) {
-			claim.Spec.Devices.Requests = extendedresource.RequestsFor(pod, f.pl.extendedResources(pod)).Devices
+		left := with(extended.NewClaim(pod), allocate("n5", "gpu-0"), reservedFor("again"), func(claim *resourceapi.ResourceClaim) {
+			claim.Spec.Devices.Requests = extended.RequestsFor(pod, f.pl.extendedResources(pod)).Devices
 			claim.Status.Allocation.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 				MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"n7"}}},
 			}}}
@@ -298,7 +298,7 @@ func TestScoringSeesWhatIsInFlight(t *testing.T) {
 		require.NoError(t, a.preBind("n1").AsError())
 		require.Equal(t, all, f.managed())
 		f.settle()
-		time.Sleep(2 * extendedresource.ManagerInterval)
+		time.Sleep(2 * extended.ManagerInterval)
 		f.settle()
 		require.Equal(t, all, f.managed())
 		require.Nil(t, f.pl.scoring.Claims.GetPendingAllocation(f.claim("c").UID), "the manager has it from the informer")
@@ -314,19 +314,19 @@ func TestScoringSeesWhatIsInFlight(t *testing.T) {
 func TestScoringWithLateInformer(t *testing.T) {
 	t.Parallel()
 	inCluster(t, backedNodes(1, "n1"), func(t *testing.T, f *fixture) {
-		written := with(extendedresource.NewClaim(gpuPod("p", "1")), allocate("n1", "gpu-0"), func(claim *resourceapi.ResourceClaim) {
+		written := with(extended.NewClaim(gpuPod("p", "1")), allocate("n1", "gpu-0"), func(claim *resourceapi.ResourceClaim) {
 			claim.ResourceVersion = "2000000"
 		})
 		f.pl.scoring.Begin()
-		told := f.pl.scoring.InFlight(extendedresource.NewClaim(gpuPod("p", "1")), written.Status.Allocation, false)
+		told := f.pl.scoring.InFlight(extended.NewClaim(gpuPod("p", "1")), written.Status.Allocation, false)
 		f.pl.scoring.Written(told, written)
-		time.Sleep(3 * extendedresource.ManagerInterval)
+		time.Sleep(3 * extended.ManagerInterval)
 		require.Equal(t, []string{"n1/gpu-0"}, f.managed())
 
 		early := written.DeepCopy()
 		early.ResourceVersion, early.Status = "1999999", resourceapi.ResourceClaimStatus{}
 		f.assume.OnAdd(early, false)
-		time.Sleep(2 * extendedresource.ManagerInterval)
+		time.Sleep(2 * extended.ManagerInterval)
 		require.Equal(t, []string{"n1/gpu-0"}, f.managed(), "the later state counts")
 		f.assume.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/" + written.Name, Obj: written})
 		require.Empty(t, f.managed(), "nothing is in flight any more")

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -113,7 +113,7 @@ func TestDeviceOfAGroupFails(t *testing.T) {
 
 		g.changeClaim("c", report(broken))
 		for range pods {
-			require.ErrorIs(t, (<-results).AsError(), bindingcondition.ErrFailed)
+			require.ErrorIs(t, (<-results).AsError(), binding.ErrFailed)
 		}
 		require.Nil(t, g.claim("c").Status.Allocation)
 		require.Empty(t, g.claim("c").Status.ReservedFor)

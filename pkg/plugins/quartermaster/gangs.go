@@ -16,6 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
@@ -23,7 +24,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/leftover"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -254,8 +254,8 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 }
 
 // newLeftovers returns the Remover of claims that failed attempts left behind.
-func (pl *Quartermaster) newLeftovers() *leftover.Remover {
-	return &leftover.Remover{
+func (pl *Quartermaster) newLeftovers() *extended.Remover {
+	return &extended.Remover{
 		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe,
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
 		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 )
 
@@ -107,7 +107,7 @@ func TestGateTellsWhoWasPassedOver(t *testing.T) {
 			name := fmt.Sprintf("later-%d", i)
 			f.create(newPod(name, template("gpu"), justCreated))
 			f.create(with(gpus(name, 1).Obj(), ownedBy(name), calledByPod("gpu")))
-			f.create(with(extendedresource.NewClaim(f.pod("p")), func(claim *resourceapi.ResourceClaim) { claim.Name = name + "-extended" }))
+			f.create(with(extended.NewClaim(f.pod("p")), func(claim *resourceapi.ResourceClaim) { claim.Name = name + "-extended" }))
 			f.create(gpus(name+"-own", 1).Obj())
 		}
 		require.Equal(t, missingText, scheduled(f.pod("p")).Message)

@@ -9,9 +9,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
 

@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -72,7 +72,7 @@ func TestInformerIsLate(t *testing.T) {
 	inCluster(t, backedNodes(2, "n1"), func(t *testing.T, f *fixture) {
 		pod := gpuPod("p", "1")
 		f.create(pod)
-		same := extendedresource.NewClaim(pod)
+		same := extended.NewClaim(pod)
 		same.Spec.Devices.Requests = []resourceapi.DeviceRequest{builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests[0]}
 		a := f.mustBegin(pod).filter()
 		require.NoError(t, a.reserve("n1").AsError())
@@ -82,7 +82,7 @@ func TestInformerIsLate(t *testing.T) {
 
 		other := gpuPod("q", "1")
 		f.create(other)
-		different := extendedresource.NewClaim(other)
+		different := extended.NewClaim(other)
 		different.Spec.Devices.Requests = gpus("", 2).Obj().Spec.Devices.Requests
 		a = f.mustBegin(other).filter()
 		require.NoError(t, a.reserve("n1").AsError())
@@ -98,7 +98,7 @@ func TestInformerIsLate(t *testing.T) {
 func TestLeftOverClaims(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
-	matching := with(extendedresource.NewClaim(pod), func(claim *resourceapi.ResourceClaim) {
+	matching := with(extended.NewClaim(pod), func(claim *resourceapi.ResourceClaim) {
 		claim.Spec.Devices.Requests = builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests
 	})
 	named := func(name string) func(*resourceapi.ResourceClaim) {
@@ -165,7 +165,7 @@ func TestLeftOverClaims(t *testing.T) {
 func TestLeftOverClaimWhileEvaluating(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
-	left := with(extendedresource.NewClaim(pod), func(claim *resourceapi.ResourceClaim) {
+	left := with(extended.NewClaim(pod), func(claim *resourceapi.ResourceClaim) {
 		claim.Spec.Devices.Requests = builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests
 		claim.Name = "left"
 	})
@@ -189,7 +189,7 @@ func TestLeftOverClaimWhileEvaluating(t *testing.T) {
 func TestLeftOverClaimOfBoundPod(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1", func(pod *v1.Pod) { pod.Spec.NodeName = "n3" })
-	claim := with(extendedresource.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("p"), onNode("n3"))
+	claim := with(extended.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("p"), onNode("n3"))
 	inCluster(t, append(backedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
 		require.Equal(t, "Filter", f.schedule(gpuPod("p", "1")).phase)
 		require.Empty(t, f.writes)
@@ -200,7 +200,7 @@ func TestLeftOverClaimOfBoundPod(t *testing.T) {
 func TestLeftOverClaimThatOthersUse(t *testing.T) {
 	t.Parallel()
 	pod := gpuPod("p", "1")
-	claim := with(extendedresource.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("q"), onNode("n3"))
+	claim := with(extended.NewClaim(pod), allocate("n3", "gpu-0"), reservedFor("q"), onNode("n3"))
 	inCluster(t, append(backedNodes(1, "n1"), pod, claim), func(t *testing.T, f *fixture) {
 		before := f.claim(claim.Name)
 		result := f.schedule(pod)

@@ -10,12 +10,12 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // nameFor is the name of the claim for the pod's extended resources.
-func nameFor(pod *v1.Pod) string { return extendedresource.NewClaim(pod).Name }
+func nameFor(pod *v1.Pod) string { return extended.NewClaim(pod).Name }
 
 func TestExtendedClaimIsWritten(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestExtendedClaimIsWritten(t *testing.T) {
 		name := nameFor(pod)
 		require.Equal(t, []string{"create " + name, "update/status " + name}, f.writes)
 		claim := f.claim(name)
-		require.Equal(t, pod.UID, extendedresource.OwnerOf(claim))
+		require.Equal(t, pod.UID, extended.OwnerOf(claim))
 		require.Equal(t, []string{resourceapi.Finalizer}, claim.Finalizers)
 		require.Equal(t, []string{"n1/gpu-0", "n1/gpu-1"}, deviceNames(claim))
 		require.Equal(t, []string{"p"}, consumerNames(claim))

@@ -16,20 +16,17 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	nodeallocatable "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
-	"github.com/quartermaster-dra/quartermaster/internal/leftover"
 	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
-	"github.com/quartermaster-dra/quartermaster/internal/nodeallocatable"
-	"github.com/quartermaster-dra/quartermaster/internal/podclaims"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
@@ -47,14 +44,14 @@ type Quartermaster struct {
 	args     *QuartermasterArgs
 	features feature.Features
 	solver   *allocator.Solver
-	writer   *claimwriter.Writer
+	writer   *write.Writer
 	// consumerLimit returns the maximum number of consumers of a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
 	takeover      *takeover.Pause
 	narrowing     *narrowing.Narrowing
 	learner       *learning.Learner
-	scoring       *extendedresource.Scoring
+	scoring       *extended.Scoring
 	objectives    *arguments.Objectives
 	gate          *gate.Reporter
 	waiting       *requeue.Pods
@@ -67,15 +64,15 @@ type Quartermaster struct {
 	preemption *preemption.Preemption
 	planner    *preemption.Planner
 	release    *release.Release
-	leftovers  *leftover.Remover
+	leftovers  *extended.Remover
 	// groupRun is set during a dry run of preemption for a group.
 	groupRun *groupRun
 	// devices lets pods wait for binding conditions. It is used only if bindingConditions is set, which takes both
 	// feature gates.
-	devices           *bindingcondition.Waiter
+	devices           *binding.Waiter
 	bindingConditions bool
 	// failures remembers the devices that did not get ready for pods.
-	failures *bindingcondition.Failures
+	failures *binding.Failures
 	// stopping ends when the scheduler stops.
 	stopping context.Context
 	// legacy is nil if the server serves everything in v1.
@@ -87,7 +84,7 @@ type Quartermaster struct {
 	// storesExtended reports whether the API server may store the status fields about extended resources.
 	storesExtended func() bool
 	// claims looks up the claims of pods.
-	claims *podclaims.Claims
+	claims *nodeallocatable.Claims
 	nodes  corelisters.NodeLister
 }
 
@@ -162,8 +159,8 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		state:         state,
 		narrowing:     narrowing.New(handle, Name),
 		objectives:    arguments.NewObjectives(args),
-		scoring:       &extendedresource.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
-		claims: &podclaims.Claims{
+		scoring:       &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
+		claims: &nodeallocatable.Claims{
 			Stored:   state.Claims,
 			Tracked:  manager.ResourceClaims(),
 			OfGroups: features.EnableDRAWorkloadResourceClaims,
@@ -175,9 +172,9 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		bindingConditions: supported.DeviceBindingAndStatus,
 		stopping:          ctx,
 	}
-	pl.writer = claimwriter.New(client, claimwriter.WithTimestamp(supported.DeviceBindingAndStatus),
-		claimwriter.WithConsumerLimit(pl.consumerLimit), claimwriter.WithPermission(func() error { return state.Lease.Leads() }),
-		claimwriter.WithStored(state.guard.Stored), claimevents.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
+	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
+		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(func() error { return state.Lease.Leads() }),
+		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
 	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})

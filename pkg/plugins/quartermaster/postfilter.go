@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -56,7 +56,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
 			return unlessBroken(podClaim), kube.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
 		}
-		freed, err := pl.free(ctx, podClaim, pod, claimwriter.OfPod(pod))
+		freed, err := pl.free(ctx, podClaim, pod, write.OfPod(pod))
 		if err != nil {
 			return nil, failed(err)
 		}
@@ -102,18 +102,18 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 // free deallocates a claim for a pod, if only the consumer may use it. It returns false, and leaves the claim alone, if
 // the claim is reserved for the consumer and the server says that it is bound.
 func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer resourceapi.ResourceClaimConsumerReference) (bool, error) {
-	var unbound claimwriter.Unbound // None is needed for a claim that is not reserved.
+	var unbound write.Unbound // None is needed for a claim that is not reserved.
 	if len(podClaim.Object.Status.ReservedFor) > 0 {
 		var err error
 		if unbound, err = pl.writer.Ask(ctx, podClaim.Object, consumer); err != nil {
-			return false, claimwriter.UnlessBound(err)
+			return false, write.UnlessBound(err)
 		}
 	}
 	claim, why := podClaim.Object, "because pod "+pod.Name+" fits no node where that can be used and nobody else uses it"
 	if podClaim.Broken != nil {
 		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
 	}
-	ctx = claimwriter.Because(ctx, claimwriter.Cause{Pod: pod, Why: why})
+	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, unbound)
 	if err != nil {
 		return false, fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err)

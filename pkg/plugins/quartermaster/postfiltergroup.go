@@ -12,10 +12,10 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
 // PodGroupPostFilter runs when a group does not fit as a whole (KEP-4671). Like PostFilter it deallocates unused claims
@@ -86,7 +86,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 				continue
 			}
 			done.Insert(podClaim.Object.UID)
-			deallocated, err := pl.free(ctx, podClaim, pod, claimwriter.OfPod(pod))
+			deallocated, err := pl.free(ctx, podClaim, pod, write.OfPod(pod))
 			if err != nil {
 				return freed, stuck, err
 			}
@@ -135,24 +135,24 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if deallocated, err := pl.free(ctx, podClaim, pod, podgroup.Reference(podGroup)); err != nil || !deallocated {
+			if deallocated, err := pl.free(ctx, podClaim, pod, claims.Reference(podGroup)); err != nil || !deallocated {
 				return nil, err
 			}
 			return []string{klog.KObj(podClaim.Object).String()}, nil
 		}
 	}
-	for _, claim := range podgroup.Reserved(podGroup, pl.claims.Claim) {
+	for _, claim := range claims.Reserved(podGroup, pl.claims.Claim) {
 		// Claims in use are being written.
 		member := info.GetUnscheduledPods()[0]
 		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, member) {
 			continue
 		}
-		unbound, err := pl.writer.Ask(ctx, claim, podgroup.Reference(podGroup))
+		unbound, err := pl.writer.Ask(ctx, claim, claims.Reference(podGroup))
 		if err != nil {
-			return freed, claimwriter.UnlessBound(err)
+			return freed, write.UnlessBound(err)
 		}
-		cause := claimwriter.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
-		returned, err := pl.writer.Release(claimwriter.Because(ctx, cause), claim, unbound)
+		cause := write.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
+		returned, err := pl.writer.Release(write.Because(ctx, cause), claim, unbound)
 		if err != nil {
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}

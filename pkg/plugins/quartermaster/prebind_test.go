@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -166,27 +166,27 @@ func TestPreBindRefused(t *testing.T) {
 	}{
 		"allocated elsewhere": {
 			claim: gpus("c", 1).Obj(), meanwhile: allocate("n1", "gpu-1"),
-			want: claimwriter.ErrAllocatedElsewhere, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
+			want: write.ErrAllocatedElsewhere, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
 		},
 		"deallocated": {
 			claim: allocated, meanwhile: deallocate,
-			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again",
+			want: write.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again",
 		},
 		"allocated anew": {
 			claim: allocated, meanwhile: allocate("n1", "gpu-1"),
-			want: claimwriter.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
+			want: write.ErrDeallocated, text: "claim default/c changed while the pod was being scheduled; trying again", devices: []string{"n1/gpu-1"},
 		},
 		"full": {
 			claim: allocated, meanwhile: reservedFor(users(resourceapi.ResourceClaimReservedForMaxSize)...),
-			want: claimwriter.ErrConsumerLimit, text: "reserve claim default/c for the pod", devices: []string{"n1/gpu-0"},
+			want: write.ErrConsumerLimit, text: "reserve claim default/c for the pod", devices: []string{"n1/gpu-0"},
 		},
 		"being deleted": {
 			claim: gpus("c", 1).Obj(), meanwhile: deleting,
-			want: claimwriter.ErrDeleted, text: "reserve claim default/c for the pod",
+			want: write.ErrDeleted, text: "reserve claim default/c for the pod",
 		},
 		"replaced": {
 			claim: gpus("c", 1).Obj(), meanwhile: func(claim *resourceapi.ResourceClaim) { claim.UID = "new" },
-			want: claimwriter.ErrReplaced, text: "reserve claim default/c for the pod",
+			want: write.ErrReplaced, text: "reserve claim default/c for the pod",
 		},
 	}
 	for name, test := range tests {

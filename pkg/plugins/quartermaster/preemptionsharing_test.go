@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -226,7 +226,7 @@ func TestPreemptionForExtendedResources(t *testing.T) {
 	t.Parallel()
 	victim := func(name, node string, devices []string, edits ...func(*v1.Pod)) []runtime.Object {
 		pod := gpuPod(name, "1", append([]func(*v1.Pod){priority(0), runsOn(node)}, edits...)...)
-		claim := with(extendedresource.NewClaim(pod), allocate(node, devices...), reservedFor(name), func(claim *resourceapi.ResourceClaim) {
+		claim := with(extended.NewClaim(pod), allocate(node, devices...), reservedFor(name), func(claim *resourceapi.ResourceClaim) {
 			claim.Spec = gpus("", int64(len(devices))).Obj().Spec
 		})
 		pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: claim.Name}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -92,5 +92,5 @@ func (s requeueState) ConsumerLimit(claim *resourceapi.ResourceClaim) int {
 
 // MadeForPod implements requeue.State.
 func (s requeueState) MadeForPod(claim *resourceapi.ResourceClaim) types.UID {
-	return extendedresource.OwnerOf(claim)
+	return extended.OwnerOf(claim)
 }

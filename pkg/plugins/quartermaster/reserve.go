@@ -10,10 +10,10 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )

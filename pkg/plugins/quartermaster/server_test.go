@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -189,7 +189,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 		claim.ManagedFields = nil
 	case claim.Status.Allocation == nil:
 		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: claimwriter.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+			Manager: write.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:allocation":{"f:devices":{"f:results":{}}}}}`),
 		}}
 	}
@@ -199,7 +199,7 @@ func recordManager(claim, sent *resourceapi.ResourceClaim) {
 func recordProtection(claim *resourceapi.ResourceClaim) {
 	if slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
 		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: claimwriter.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
+			Manager: write.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate,
 			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"` + resourceapi.Finalizer + `\"":{}}}}`),
 		})
 	}

@@ -12,14 +12,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
-	"github.com/quartermaster-dra/quartermaster/internal/bindingcondition"
-	"github.com/quartermaster-dra/quartermaster/internal/claimevents"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
-	"github.com/quartermaster-dra/quartermaster/internal/extendedresource"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
@@ -60,7 +60,7 @@ type shared struct {
 	turns *gate.Turns
 
 	// claimEvents limits the events about claims.
-	claimEvents *claimevents.Limit
+	claimEvents *write.Limit
 
 	// gangs schedules pods of PodGroups of scheduler-plugins together; podGroups holds these PodGroups, and
 	// podGroupStatus writes their status; it is nil without a server.
@@ -71,10 +71,10 @@ type shared struct {
 	conducting sync.Once
 
 	// failures remembers the devices that did not get ready for pods.
-	failures *bindingcondition.Failures
+	failures *binding.Failures
 
 	// offers is nil without extended resources.
-	offers *extendedresource.Offers
+	offers *extended.Offers
 }
 
 // states holds the shared state by informer factory; each scheduler has one factory.
@@ -115,7 +115,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 		return nil, err
 	}
 	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: claimevents.NewLimit(), failures: bindingcondition.NewFailures(clock.RealClock{})}
+		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(), failures: binding.NewFailures(clock.RealClock{})}
 	state.turns = state.newTurns(handle)
 	if gates.EnableDRAWorkloadResourceClaims {
 		state.groups = podgroup.NewClaims()
@@ -127,12 +127,12 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 		return nil, err
 	}
 	if gates.EnableDRAExtendedResource {
-		state.gangs.Backed = extendedresource.BackedBy(handle.SharedDRAManager)
-		extendedresource.FollowNames(handle.SharedDRAManager().DeviceClassResolver(), state.gangs.StirAll)
-		if err := extendedresource.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+		state.gangs.Backed = extended.BackedBy(handle.SharedDRAManager)
+		extended.FollowNames(handle.SharedDRAManager().DeviceClassResolver(), state.gangs.StirAll)
+		if err := extended.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
-		if state.offers, err = extendedresource.FollowOffers(factory.Core().V1().Nodes().Informer()); err != nil {
+		if state.offers, err = extended.FollowOffers(factory.Core().V1().Nodes().Informer()); err != nil {
 			return nil, err
 		}
 	}

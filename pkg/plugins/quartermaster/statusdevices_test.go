@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // TestDriverStatusIsKept: what a driver reports goes into the object that the plugin
@@ -106,7 +106,7 @@ func TestDriverStatusGoesWithTheAllocation(t *testing.T) {
 func TestNoTimestampWithoutGate(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
-		f.pl.commits.Writer = claimwriter.New(f.client, claimwriter.WithTimestamp(false))
+		f.pl.commits.Writer = write.New(f.client, write.WithTimestamp(false))
 		require.Empty(t, f.schedule(newPod("p", uses("c"))).phase)
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
 		require.Nil(t, f.claim("c").Status.Allocation.AllocationTimestamp)

@@ -6,9 +6,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
 // newTurns returns the Turns that let namespaces take turns in the scheduler's queue.
@@ -39,7 +39,7 @@ func written[T any](write func(*T) error) (*T, error) {
 // needs all of them, and plans in its own turn. Neither are pods for which others were evicted, and pods that are not
 // queued to be tried on a node.
 func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
-	return coscheduling.NameOf(pod) == "" && podgroup.NameOf(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
+	return coscheduling.NameOf(pod) == "" && claims.NameOf(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
 		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
 }
 

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -74,9 +74,9 @@ func TestUnreserveGoesOn(t *testing.T) {
 		fault fault // of the write in PreBind; afterwards the server is away
 		err   error
 	}{
-		"server away":              {fault: fault{on: "update/status", err: errLost}, err: claimwriter.ErrOutcomeUnknown},
+		"server away":              {fault: fault{on: "update/status", err: errLost}, err: write.ErrOutcomeUnknown},
 		"refused, then away":       {fault: fault{on: "update/status", err: forbidden()}},
-		"written, but answer lost": {fault: fault{on: "update/status", applied: true, err: errLost}, err: claimwriter.ErrOutcomeUnknown},
+		"written, but answer lost": {fault: fault{on: "update/status", applied: true, err: errLost}, err: write.ErrOutcomeUnknown},
 		"before the first write":   {fault: fault{on: "update", err: forbidden()}},
 	}
 	for name, test := range tests {
@@ -172,7 +172,7 @@ func TestUnreserveOfClaimThatIsGone(t *testing.T) {
 		f.fail(fault{on: "update/status", err: errLost, before: func() { f.remove(gpus("c", 1).Obj()) }})
 		result := f.schedule(newPod("p", uses("c")))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), claimwriter.ErrDeleted)
+		require.ErrorIs(t, result.status.AsError(), write.ErrDeleted)
 		f.settle()
 		require.Empty(t, f.inUse("n1"))
 	})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimwriter"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/perf/cluster"
 )
 
@@ -37,7 +37,7 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 		return err
 	}
 	// As if ours had allocated them: other schedulers do not ask who did.
-	if err := cluster.Occupy(ctx, client, claims, claimwriter.FieldManager); err != nil {
+	if err := cluster.Occupy(ctx, client, claims, write.FieldManager); err != nil {
 		return err
 	}
 	return prepareNamespace(ctx, client, o)

@@ -1,0 +1,153 @@
+package binding
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
+)
+
+// Reasons why an allocation cannot be used. The texts are those of the in-tree plugin, for tools and users that look
+// for them in the status of pods.
+var (
+	ErrFailed  = errors.New("device binding failed")
+	ErrTimeout = errors.New("device binding timeout")
+)
+
+// Has reports whether any device allocated for the claim has binding conditions.
+func Has(claim *resourceapi.ResourceClaim) bool {
+	if claim.Status.Allocation == nil {
+		return false
+	}
+	results := claim.Status.Allocation.Devices.Results
+	for i := range results {
+		if len(results[i].BindingConditions) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Broken returns why it is useless to wait (any longer) for the claim's devices, nil if it is not: it wraps ErrFailed
+// if a driver has reported a failure, and ErrTimeout if the devices were not ready within the timeout (bindingTimeout)
+// after their allocation. A claim that gets ready after the timeout can be used.
+func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
+	if !Has(claim) {
+		return nil
+	}
+	devices := readinessOf(claim)
+	if err := failure(claim, devices); err != nil || isReady(devices) {
+		return err
+	}
+	allocated := claim.Status.Allocation.AllocationTimestamp
+	if allocated == nil || !allocated.Add(timeout).Before(time.Now()) {
+		return nil
+	}
+	return timedOut(claim, devices, timeout)
+}
+
+// readiness is the state of a device's conditions that must be true before a pod is bound. Its driver reports them in
+// the claim's status.devices.
+type readiness struct {
+	device *resourceapi.DeviceRequestAllocationResult
+	// pending are the binding conditions that are not true (yet).
+	pending []string
+	// failures are the binding failure conditions that are true.
+	failures []metav1.Condition
+}
+
+// readinessOf returns one entry for each allocated device with binding conditions.
+func readinessOf(claim *resourceapi.ResourceClaim) []readiness {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	var list []readiness
+	results := claim.Status.Allocation.Devices.Results
+	for i := range results {
+		if device := &results[i]; len(device.BindingConditions) > 0 {
+			list = append(list, newReadiness(device, reportedConditions(claim, device)))
+		}
+	}
+	return list
+}
+
+func newReadiness(device *resourceapi.DeviceRequestAllocationResult, reported []metav1.Condition) readiness {
+	r := readiness{device: device}
+	for _, name := range device.BindingConditions {
+		if !apimeta.IsStatusConditionTrue(reported, name) {
+			r.pending = append(r.pending, name)
+		}
+	}
+	for _, name := range device.BindingFailureConditions {
+		if found := apimeta.FindStatusCondition(reported, name); found != nil && found.Status == metav1.ConditionTrue {
+			r.failures = append(r.failures, *found)
+		}
+	}
+	return r
+}
+
+// reportedConditions returns the conditions that the driver has reported for an allocated device. Each share of a
+// shared device has its own conditions.
+func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.DeviceRequestAllocationResult) []metav1.Condition {
+	for i := range claim.Status.Devices {
+		reported := &claim.Status.Devices[i]
+		if reported.Driver == device.Driver && reported.Pool == device.Pool && reported.Device == device.Device &&
+			(reported.ShareID == nil) == (device.ShareID == nil) &&
+			(reported.ShareID == nil || *reported.ShareID == string(*device.ShareID)) {
+			return reported.Conditions
+		}
+	}
+	return nil
+}
+
+// isReady reports whether all binding conditions are true, and no failure condition is.
+func isReady(devices []readiness) bool {
+	for _, device := range devices {
+		if len(device.pending) > 0 || len(device.failures) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// failure returns an error for the first failure that a driver has reported, nil if there is none.
+func failure(claim *resourceapi.ResourceClaim, devices []readiness) error {
+	for _, device := range devices {
+		if len(device.failures) > 0 {
+			first := device.failures[0]
+			return fmt.Errorf("%w: claim %s: the driver says of device %s that %s is true: %s (%s)",
+				ErrFailed, dra.Of(claim), device.name(), first.Type, first.Message, first.Reason)
+		}
+	}
+	return nil
+}
+
+// timedOut returns the error for a claim that took too long.
+func timedOut(claim *resourceapi.ResourceClaim, devices []readiness, timeout time.Duration) error {
+	return fmt.Errorf("%w: claim %s: %s within %s (bindingTimeout)", ErrTimeout, dra.Of(claim), describePending(devices), timeout)
+}
+
+// describePending lists the missing conditions: "device a lacks x and y; device b lacks z".
+func describePending(devices []readiness) string {
+	var parts []string
+	for _, device := range devices {
+		if len(device.pending) > 0 {
+			parts = append(parts, fmt.Sprintf("device %s lacks %s", device.name(), strings.Join(device.pending, " and ")))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// name returns the device's name with its driver and pool.
+func (r readiness) name() string {
+	return r.device.Driver + "/" + r.device.Pool + "/" + r.device.Device
+}
+
+// Pending describes which devices of a claim lack which binding conditions. It returns "" if all are ready.
+func Pending(claim *resourceapi.ResourceClaim) string { return describePending(readinessOf(claim)) }

@@ -1,0 +1,115 @@
+package extended
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+)
+
+// A Remover removes what attempts left behind. It is safe for concurrent use.
+type Remover struct {
+	// Claims returns the claims of a pod, and Made the claims made for its extended resources; see
+	// extendedresource.LeftOver.
+	Claims, Made func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	Writer       *write.Writer
+	// Split and FreeOne handle claims that controllers of drivers allocate; see legacy.Mode.
+	Split   func(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
+	FreeOne func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error)
+	// Observe receives a claim that the server has returned.
+	Observe func(context.Context, *resourceapi.ResourceClaim)
+	// Keeps reports whether a claim of a pod must not be changed yet.
+	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
+}
+
+// RemoveMade deletes claims made for a pod's extended resources, unless the pod is bound. It returns whether it deleted
+// any.
+func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (bool, error) {
+	if len(claims) == 0 {
+		return false, nil
+	}
+	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
+	for _, claim := range claims {
+		if r.Keeps(claim, pod) {
+			return false, nil
+		}
+		unbound, err := r.Writer.Ask(ctx, claim, write.OfPod(pod))
+		if err != nil {
+			return false, write.UnlessBound(err)
+		}
+		left, err := r.Writer.Remove(ctx, claim, unbound)
+		if err != nil {
+			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
+		}
+		if left != nil {
+			r.Observe(ctx, left)
+		}
+	}
+	return true, nil
+}
+
+// RemoveObsolete does the same as RemoveMade for the claims that the pod cannot use on any node.
+func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
+	made, err := r.Made(pod)
+	if err != nil {
+		return false, err
+	}
+	return r.RemoveMade(ctx, pod, NewDemand(pod, nil, made).Obsolete())
+}
+
+// Release removes what attempts left for a pod of a gang that does not fit with it, unless the pod is bound: it releases
+// claims that only waiting pods of the gang use. It returns the names of the removed and released claims.
+func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[types.UID]*v1.Pod) (released []string, err error) {
+	claims, err := r.Claims(pod)
+	if err != nil {
+		return nil, nil // Without its claims the pod cannot be judged.
+	}
+	ours, _, err := r.Split(pod, claims)
+	if err != nil {
+		return nil, err
+	}
+	ours = slices.DeleteFunc(slices.Clone(ours), func(claim *resourceapi.ResourceClaim) bool {
+		return claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod)
+	})
+	for _, claim := range ours {
+		ctx := write.Because(ctx, write.Cause{Pod: pod, Why: "because its group does not fit with it"})
+		unbound, err := r.Writer.Ask(ctx, claim, write.OfPod(pod))
+		if err != nil {
+			return released, write.UnlessBound(err)
+		}
+		returned, err := r.Writer.Release(ctx, claim, unbound)
+		if err != nil {
+			return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
+		}
+		if returned != nil {
+			r.Observe(ctx, returned)
+		}
+		released = append(released, klog.KObj(claim).String())
+	}
+	if name, err := r.FreeOne(pod, claims); err != nil {
+		return released, err
+	} else if name != "" {
+		released = append(released, name)
+	}
+	made, err := r.Made(pod)
+	if err != nil {
+		return released, err
+	}
+	if removed, err := r.RemoveMade(ctx, pod, made); err != nil || !removed {
+		return released, err
+	}
+	return append(released, klog.KObj(made[0]).String()), nil
+}
+
+// isReservedFor reports whether a claim has no consumers other than the given pods.
+func isReservedFor(claim *resourceapi.ResourceClaim, pods map[types.UID]*v1.Pod) bool {
+	return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return pods[consumer.UID] == nil
+	})
+}

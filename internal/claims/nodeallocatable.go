@@ -1,0 +1,53 @@
+package claims
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Warn logs at the start which devices and pods are not scheduled.
+func Warn(logger klog.Logger, gates feature.Features, plugin string) {
+	if gates.EnableDRANodeAllocatableResources {
+		logger.Info("Devices with nodeAllocatableResources are not allocated, and pods whose claims have such devices are not scheduled: "+
+			"only the in-tree plugin DynamicResources can account for what they take of their node",
+			"plugin", plugin, "featureGate", features.DRANodeAllocatableResources)
+	}
+}
+
+// Check rejects a claim if another scheduler has allocated it such a device. For devices that are no longer published
+// it is unknown whether they are such devices; Check ignores them, as the in-tree plugin does.
+func Check(claim *resourceapi.ResourceClaim, pools ledger.Pools) error {
+	for i := range claim.Status.Allocation.Devices.Results {
+		result := &claim.Status.Allocation.Devices.Results[i]
+		id := ledger.PoolOf(result)
+		pool := pools(id)
+		if pool == nil {
+			continue
+		}
+		if device := pool.Device(result.Device); device != nil && len(device.NodeAllocatableResources) > 0 {
+			return fmt.Errorf("claim %s: device %s/%s stands for or needs resources of the node (%s) which this scheduler cannot account for; "+
+				"the pod needs a scheduler with the in-tree plugin or another device",
+				dra.Of(claim), id, result.Device, resourceNames(device.NodeAllocatableResources))
+		}
+	}
+	return nil
+}
+
+func resourceNames(resources map[v1.ResourceName]resourceapi.NodeAllocatableResource) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		names = append(names, string(name))
+	}
+	return strings.Join(names, "; ")
+}

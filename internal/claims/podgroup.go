@@ -1,0 +1,73 @@
+package claims
+
+import (
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// NameOf returns the name of the PodGroup that a pod belongs to, "" if it has none.
+func NameOf(pod *v1.Pod) string {
+	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return *pod.Spec.SchedulingGroup.PodGroupName
+}
+
+// Is reports whether the consumer of a claim is a PodGroup.
+func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
+}
+
+// Reference returns the reference by which claims are reserved for a PodGroup.
+func Reference(podGroup *schedulingapi.PodGroup) resourceapi.ResourceClaimConsumerReference {
+	return resourceapi.ResourceClaimConsumerReference{APIGroup: schedulingapi.GroupName, Resource: "podgroups", Name: podGroup.Name, UID: podGroup.UID}
+}
+
+// References returns the consumer references of the pod's claims that belong to its PodGroup
+// (podgroup.spec.resourceClaims, KEP-5729) and so are reserved for the group, by claim name. A claim that the pod
+// refers to twice belongs to the group if one of the references does.
+func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
+	references := make(map[string]resourceapi.ResourceClaimConsumerReference)
+	for i := range pod.Spec.ResourceClaims {
+		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return nil, err
+		}
+		if !Is(reference) {
+			continue
+		}
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return nil, err
+		}
+		if name != nil {
+			references[*name] = reference
+		}
+	}
+	return references, nil
+}
+
+// Reserved returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest
+// known state of a claim, nil if it does not exist.
+func Reserved(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+	var claims []*resourceapi.ResourceClaim
+	for i := range podGroup.Spec.ResourceClaims {
+		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue // Not created yet.
+		}
+		claim := latest(podGroup.Namespace, *name)
+		if claim == nil || claim.Status.Allocation == nil ||
+			mustCheckOwner && resourceclaim.IsForPodGroup(podGroup, claim) != nil {
+			continue
+		}
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.UID == podGroup.UID {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	return claims
+}

@@ -1,0 +1,95 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// isPartial reports whether the claim's allocation, which is not the wanted one, is an incomplete
+// copy of an allocation that this call sent: the claim is reserved for the consumer and has the
+// same devices. API servers drop fields that they do not know, or whose feature gate is off there,
+// without an error.
+func (b *binding) isPartial(current *resourceapi.ResourceClaim) bool {
+	return b.sent && current.Status.Allocation != nil && IsReservedFor(current, b.consumer.UID) &&
+		sameDevices(current.Status.Allocation, b.allocation)
+}
+
+// refusePartial records the claim for rollBack.
+func (b *binding) refusePartial(current *resourceapi.ResourceClaim) *refusal {
+	b.partial = current
+	return &refusal{
+		reason: ErrNotStored,
+		found:  fmt.Sprintf("that the server has accepted that but stored it without %s", listSome(lost(b.allocation, current.Status.Allocation))),
+		next:   "turn the feature on in the API server (its version may be too old for it) or use devices that do not need it",
+	}
+}
+
+// rollBack undoes the write of an allocation that was not stored completely. No pod may use it: the
+// missing part may be the one that keeps others off, or that tells the driver what to do.
+func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
+	if b.partial == nil {
+		return err
+	}
+	ctx = Because(ctx, Cause{Why: "because the API server has not stored all of it"})
+	// Nobody can be bound with an allocation that only this call has written, and has not returned yet.
+	if _, undo := w.Release(ctx, b.partial, Unbound{consumer: b.consumer.UID}); undo != nil {
+		return errors.Join(err, fmt.Errorf("and it could not be rolled back: %w", undo))
+	}
+	return err
+}
+
+func sameDevices(a, b *resourceapi.AllocationResult) bool {
+	return slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(a, b resourceapi.DeviceRequestAllocationResult) bool {
+		return a.Driver == b.Driver && a.Pool == b.Pool && a.Device == b.Device
+	})
+}
+
+// lost returns the fields of the sent allocation that are missing or different in the stored one,
+// as sorted API paths.
+func lost(sent, stored *resourceapi.AllocationResult) []string {
+	paths := make(map[string]bool)
+	collectLost(paths, "status.allocation", asJSON(canonical(sent)), asJSON(canonical(stored)))
+	return slices.Sorted(maps.Keys(paths))
+}
+
+func asJSON(allocation *resourceapi.AllocationResult) any {
+	var value any
+	if raw, err := json.Marshal(allocation); err == nil {
+		_ = json.Unmarshal(raw, &value) // It cannot fail for the output of Marshal.
+	}
+	return value
+}
+
+// collectLost collects the paths of the fields that differ. Elements of a list share one path.
+func collectLost(paths map[string]bool, path string, sent, stored any) {
+	switch sent := sent.(type) {
+	case map[string]any:
+		other, ok := stored.(map[string]any)
+		if !ok {
+			paths[path] = true
+			return
+		}
+		for key, value := range sent {
+			collectLost(paths, path+"."+key, value, other[key])
+		}
+	case []any:
+		other, ok := stored.([]any)
+		if !ok || len(other) != len(sent) {
+			paths[path] = true
+			return
+		}
+		for i, value := range sent {
+			collectLost(paths, path+"[]", value, other[i])
+		}
+	default:
+		if sent != stored {
+			paths[path] = true
+		}
+	}
+}
