@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -27,7 +27,7 @@ type Hints struct {
 	// evaluation of selectors.
 	Waiting *requeue.Events
 	// Legacy is nil if the server serves everything in v1.
-	Legacy    *legacy.Mode
+	Legacy    *classicdra.Mode
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
 	// Extended returns the extended resources that a pod requests; nil if the feature is off.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -39,7 +39,7 @@ type Rules struct {
 	// BrokenBinding returns why waiting for the devices of a claim is useless, nil if it is not.
 	BrokenBinding func(*resourceapi.ResourceClaim) error
 	// Legacy is nil if the server serves all resources in v1.
-	Legacy *legacy.Mode
+	Legacy *classicdra.Mode
 }
 
 // Check returns a claim as the pod can use it, or an error if the pod cannot use it on any node.
@@ -60,7 +60,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 			return nil, err
 		}
 	}
-	if result.Broken = legacy.DeallocationRequested(claim); result.Broken == nil {
+	if result.Broken = classicdra.DeallocationRequested(claim); result.Broken == nil {
 		result.Broken = r.BrokenBinding(claim)
 	}
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {

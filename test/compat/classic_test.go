@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -67,7 +67,7 @@ func TestClassicConsumerLimit(t *testing.T) {
 	s := newClassicSpace(t, "c-limit", 1)
 	newDriver(s, "one", places(1)).createClaim("shared")
 	var names []string
-	for i := range classic.ReservedForMaxSize {
+	for i := range negotiation.ReservedForMaxSize {
 		names = append(names, fmt.Sprintf("user-%02d", i))
 		s.Create(s.Pod(names[i], builder.Uses("shared")))
 	}

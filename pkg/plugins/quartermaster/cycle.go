@@ -12,8 +12,8 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
@@ -60,7 +60,7 @@ type cycle struct {
 
 	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
 	// claims.
-	legacy *legacy.Attempt
+	legacy *classicdra.Attempt
 	// asksDrivers is set if the attempt ends because the pod has to wait for the drivers' controllers.
 	asksDrivers bool
 

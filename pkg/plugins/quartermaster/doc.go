@@ -7,7 +7,7 @@
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
 //	PostFilter   free an allocation that fits no node               postfilter.go
-//	PreScore     ask controllers about nodes (internal/legacy)      score.go
+//	PreScore     ask controllers about nodes (internal/classicdra)      score.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
 //	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
@@ -21,7 +21,7 @@
 //	unresolved conflicts                   internal/conflictreport     conflicts.go
 //	devices that get ready late            internal/claims/binding   bindingconditions.go
 //	extended resources                     internal/claims/extended   extendedresources.go
-//	claims of older servers                internal/legacy             olderservers.go
+//	claims of older servers                internal/classicdra             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
 //
 // All profiles share the state of the cluster (internal/clusterstate); see shared.go. The state of one scheduling cycle

@@ -11,9 +11,9 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/classictest"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
 )
 
 // classicFixture is a fixture on a server of v1alpha3, whose claims may be allocated by
@@ -35,7 +35,7 @@ func inClassicCluster(t *testing.T, objects []runtime.Object, test func(t *testi
 
 // enable makes the plugin know of the classic mode.
 func (f *classicFixture) enable() {
-	mode, err := legacy.NewNegotiating(f.ctx, f.pl.olderServers(), f.contexts, func(namespace string) classic.ClaimClient {
+	mode, err := classicdra.NewNegotiating(f.ctx, f.pl.olderServers(), f.contexts, func(namespace string) negotiation.ClaimClient {
 		return edgeClaims{f.server.client.ResourceV1().ResourceClaims(namespace), f.server}
 	})
 	require.NoError(f.t, err)
@@ -85,7 +85,7 @@ func requested(fields *conversion.AlphaClaim) { fields.DeallocationRequested = t
 
 // edgeClaims converts claims as far as these tests need it: deallocationRequested is part of the status.
 type edgeClaims struct {
-	classic.ClaimClient
+	negotiation.ClaimClient
 	server *server
 }
 

@@ -3,12 +3,12 @@ package quartermaster
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/arguments"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 )
 
 // olderServers returns the parts of the plugin that handling claims of older servers requires.
-func (pl *Quartermaster) olderServers() legacy.Scheduler {
-	return legacy.Scheduler{
+func (pl *Quartermaster) olderServers() classicdra.Scheduler {
+	return classicdra.Scheduler{
 		Claims:  pl.claims,
 		Classes: pl.handle.SharedDRAManager().DeviceClasses(),
 		Nodes:   pl.nodes,
@@ -19,7 +19,7 @@ func (pl *Quartermaster) olderServers() legacy.Scheduler {
 }
 
 // support enables the handling of claims of older servers.
-func (pl *Quartermaster) support(mode *legacy.Mode) {
+func (pl *Quartermaster) support(mode *classicdra.Mode) {
 	pl.legacy = mode
 	if mode.Resolves() {
 		pl.solver.Resolve = mode.Resolve

@@ -20,12 +20,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -76,7 +76,7 @@ type Quartermaster struct {
 	// stopping ends when the scheduler stops.
 	stopping context.Context
 	// legacy is nil if the server serves everything in v1.
-	legacy *legacy.Mode
+	legacy *classicdra.Mode
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
 	groups *podgroup.Claims
 	// attemptBudget limits the time that an attempt waits for the evaluation of selectors, on all nodes together.
@@ -197,7 +197,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	if err := pl.followEvents(ctx, pods); err != nil {
 		return err
 	}
-	mode, err := legacy.For(ctx, pl.handle.ClientSet(), pl.olderServers())
+	mode, err := classicdra.For(ctx, pl.handle.ClientSet(), pl.olderServers())
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package legacy
+package classicdra
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
 )
 
 // Attempt is one attempt to schedule a pod with claims that controllers of drivers allocate. Check may be called
@@ -19,7 +19,7 @@ import (
 type Attempt struct {
 	mode    *Mode
 	pod     *v1.Pod
-	classic classic.Attempt
+	classic negotiation.Attempt
 	// touched is set before the first reservation.
 	touched bool
 }
@@ -34,7 +34,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 	attempt.classic.Pod = pod.UID
 	var others []*resourceapi.ResourceClaim
 	for _, claim := range claims {
-		isClassic, err := classic.IsClassic(claim, m.scheduler.Classes)
+		isClassic, err := negotiation.IsClassic(claim, m.scheduler.Classes)
 		if err != nil {
 			return nil, nil, unschedulable(err)
 		}
@@ -42,7 +42,7 @@ func (m *Mode) Split(pod *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resou
 			others = append(others, claim)
 			continue
 		}
-		classicClaim, err := classic.NewClaim(pod.UID, referenceTo(pod, claim.Name), claim, m.scheduler.Classes)
+		classicClaim, err := negotiation.NewClaim(pod.UID, referenceTo(pod, claim.Name), claim, m.scheduler.Classes)
 		if err != nil {
 			return nil, nil, unschedulable(err)
 		}
@@ -176,7 +176,7 @@ func (a *Attempt) Free() *fwk.Status {
 	if a == nil {
 		return nil
 	}
-	claim := a.classic.Freeable(func(claim *classic.Claim) bool { return a.mode.isForAnother(claim, a.pod) })
+	claim := a.classic.Freeable(func(claim *negotiation.Claim) bool { return a.mode.isForAnother(claim, a.pod) })
 	if claim == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (a *Attempt) Free() *fwk.Status {
 
 // isForAnother reports whether a claim is allocated for the selected node of another pod. Among pods with the same
 // node, the claim belongs to the oldest one: if each pod left it to the others, it would never be freed.
-func (m *Mode) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
+func (m *Mode) isForAnother(claim *negotiation.Claim, pod *v1.Pod) bool {
 	users, err := m.scheduler.Claims.Users(claim.Object.Namespace, claim.Object.Name)
 	if err != nil {
 		return false // The index is missing; IndexPods creates it.
@@ -204,7 +204,7 @@ func (m *Mode) isForAnother(claim *classic.Claim, pod *v1.Pod) bool {
 }
 
 // isFor reports whether a claim is allocated for the selected node of a pod.
-func (m *Mode) isFor(claim *classic.Claim, pod *v1.Pod) bool {
+func (m *Mode) isFor(claim *negotiation.Claim, pod *v1.Pod) bool {
 	context := m.negotiator.Context(pod)
 	if context == nil || context.Spec.SelectedNode == "" {
 		return false

@@ -1,4 +1,4 @@
-package legacy
+package classicdra
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 // Scheduler gives access to one profile of the scheduler.
 type Scheduler struct {
 	Claims  *podclaims.Claims
-	Classes classic.ClassLister
+	Classes negotiation.ClassLister
 	Nodes   corelisters.NodeLister
 	// Waiting holds the pods that it has rejected, and Waker moves them back to the queue.
 	Waiting *requeue.Pods
@@ -33,8 +33,8 @@ type Scheduler struct {
 type Mode struct {
 	scheduler Scheduler
 	// negotiator and writer are nil if no controller allocates claims.
-	negotiator *classic.Negotiator
-	writer     *classic.Writer
+	negotiator *negotiation.Negotiator
+	writer     *negotiation.Writer
 	// resolver is nil if claims contain their requests.
 	resolver Resolver
 }
@@ -53,21 +53,21 @@ func For(ctx context.Context, client kubernetes.Interface, scheduler Scheduler) 
 	if api == nil {
 		return mode, nil
 	}
-	err := mode.negotiate(ctx, api, func(namespace string) classic.ClaimClient {
+	err := mode.negotiate(ctx, api, func(namespace string) negotiation.ClaimClient {
 		return client.ResourceV1().ResourceClaims(namespace)
 	})
 	return mode, err
 }
 
 // NewNegotiating returns the mode for servers with claims that controllers may allocate.
-func NewNegotiating(ctx context.Context, scheduler Scheduler, api classic.API, claims func(namespace string) classic.ClaimClient) (*Mode, error) {
+func NewNegotiating(ctx context.Context, scheduler Scheduler, api negotiation.API, claims func(namespace string) negotiation.ClaimClient) (*Mode, error) {
 	mode := &Mode{scheduler: scheduler}
 	return mode, mode.negotiate(ctx, api, claims)
 }
 
-func (m *Mode) negotiate(ctx context.Context, api classic.API, claims func(namespace string) classic.ClaimClient) (err error) {
-	m.writer = &classic.Writer{Claims: claims, Ask: m.scheduler.Ask}
-	m.negotiator, err = classic.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
+func (m *Mode) negotiate(ctx context.Context, api negotiation.API, claims func(namespace string) negotiation.ClaimClient) (err error) {
+	m.writer = &negotiation.Writer{Claims: claims, Ask: m.scheduler.Ask}
+	m.negotiator, err = negotiation.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
 	if err == nil {
 		go m.negotiator.Run(ctx)
 	}
@@ -101,7 +101,7 @@ func (m *Mode) DependsOnClass(pod *v1.Pod, class string) bool {
 		return false
 	}
 	for _, claim := range claims {
-		if classic.DependsOn(claim, class) {
+		if negotiation.DependsOn(claim, class) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-// Package classic schedules pods whose claims are allocated by the drivers' controllers in the control plane
+// Package negotiation schedules pods whose claims are allocated by the drivers' controllers in the control plane
 // (KEP-3063): v1alpha2 and v1alpha3 of resource.k8s.io, up to Kubernetes 1.31.
 //
 // The scheduler does not know the devices. It asks: in the pod's PodSchedulingContext it lists nodes that pass all
@@ -23,4 +23,4 @@
 //   - If a new pod has the name of a deleted one, the old pod's context is deleted without waiting for the garbage
 //     collector.
 //   - Writes to claims carry the resourceVersion of the state that they are based on.
-package classic
+package negotiation

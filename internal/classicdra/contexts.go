@@ -1,11 +1,11 @@
-package legacy
+package classicdra
 
 import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
 )
 
 // contextChanged wakes the pods that a change of a context may help: its own pod or, if the context was deleted
@@ -31,7 +31,7 @@ func (m *Mode) contextChanged(before, after *api.PodSchedulingContext) {
 	if !known {
 		return // The missing claim will wake the pod.
 	}
-	switch helps, atOnce := classic.Progress(before, after, pending); {
+	switch helps, atOnce := negotiation.Progress(before, after, pending); {
 	case helps && atOnce:
 		m.scheduler.Waker.WakeAtOnce(entry)
 	case helps:
@@ -60,7 +60,7 @@ func (m *Mode) pendingReferences(pod *v1.Pod) (pending []string, known bool) {
 		return nil, false
 	}
 	for _, claim := range claims {
-		isClassic, err := classic.IsClassic(claim, m.scheduler.Classes)
+		isClassic, err := negotiation.IsClassic(claim, m.scheduler.Classes)
 		if err != nil {
 			return nil, false
 		}

@@ -1,4 +1,4 @@
-package classic
+package negotiation
 
 import (
 	v1 "k8s.io/api/core/v1"

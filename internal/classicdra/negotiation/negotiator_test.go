@@ -1,4 +1,4 @@
-package classic
+package negotiation
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/legacy/classic/classictest"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra/classictest"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
