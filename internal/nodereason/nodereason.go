@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -90,7 +90,7 @@ func moreSteps(outcome *allocator.Outcome) string {
 	if outcome.CommonBudget {
 		argument = "attemptStepBudget"
 	}
-	return fmt.Sprintf("; so does a larger %s among the scheduler's arguments for plugin %s", argument, arguments.Name)
+	return fmt.Sprintf("; so does a larger %s among the scheduler's arguments for plugin %s", argument, config.Name)
 }
 
 // Brief only says that a node has no devices for the pod.

@@ -11,10 +11,10 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -33,9 +33,9 @@ func (pl *Plugin) takesIn(state *clusterstate.State) *takes {
 	pl.takes.once.Do(func() {
 		manager := pl.handle.SharedDRAManager()
 		pl.takes.solver = &allocator.Solver{
-			Features:  arguments.AllocatorFeatures(pl.features),
+			Features:  config.AllocatorFeatures(pl.features),
 			Classes:   manager.DeviceClasses(),
-			Evaluator: state.Memory.NewEvaluator(arguments.CELFeatures(pl.features)),
+			Evaluator: state.Memory.NewEvaluator(config.CELFeatures(pl.features)),
 		}
 		pl.takes.claims = &podclaims.Claims{
 			Stored: state.Claims, Tracked: manager.ResourceClaims(), OfGroups: pl.features.EnableDRAWorkloadResourceClaims,

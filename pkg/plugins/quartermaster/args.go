@@ -1,34 +1,34 @@
 package quartermaster
 
-import "github.com/quartermaster-dra/quartermaster/internal/arguments"
+import "github.com/quartermaster-dra/quartermaster/internal/config"
 
 // Name is the name of the plugin in a scheduler's registry and configuration.
-const Name = arguments.Name
+const Name = config.Name
 
 // ArgsAPIVersion and ArgsKind identify the plugin's arguments in the pluginConfig of a KubeSchedulerConfiguration.
 const (
-	ArgsAPIVersion = arguments.ArgsAPIVersion
-	ArgsKind       = arguments.ArgsKind
+	ArgsAPIVersion = config.ArgsAPIVersion
+	ArgsKind       = config.ArgsKind
 )
 
 // QuartermasterArgs are the arguments of the plugin. All fields are optional.
-type QuartermasterArgs = arguments.QuartermasterArgs
+type QuartermasterArgs = config.QuartermasterArgs
 
 // ConflictPolicy is the reaction to two claims that hold the same device.
-type ConflictPolicy = arguments.ConflictPolicy
+type ConflictPolicy = config.ConflictPolicy
 
 // The policies for conflicts.
 const (
-	ReportConflicts = arguments.ReportConflicts
-	EvictOnConflict = arguments.EvictOnConflict
+	ReportConflicts = config.ReportConflicts
+	EvictOnConflict = config.EvictOnConflict
 )
 
 // Strategy is the rule for choosing nodes and devices.
-type Strategy = arguments.Strategy
+type Strategy = config.Strategy
 
 // The strategies.
 const (
-	LeastFragmentation = arguments.LeastFragmentation
-	Pack               = arguments.Pack
-	Spread             = arguments.Spread
+	LeastFragmentation = config.LeastFragmentation
+	Pack               = config.Pack
+	Spread             = config.Spread
 )

@@ -2,8 +2,8 @@ package quartermaster
 
 import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 )
 
 // olderServers returns the parts of the plugin that handling claims of older servers requires.
@@ -23,6 +23,6 @@ func (pl *Quartermaster) support(mode *classicdra.Mode) {
 	pl.legacy = mode
 	if mode.Resolves() {
 		pl.solver.Resolve = mode.Resolve
-		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(arguments.CELFeatures(pl.features), api.NewLanguage())
+		pl.solver.Evaluator = pl.state.Memory.NewEvaluator(config.CELFeatures(pl.features), api.NewLanguage())
 	}
 }

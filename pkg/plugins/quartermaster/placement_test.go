@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -94,7 +94,7 @@ func TestSpreadWhereConfigured(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", uses("mine"))
 	inCluster(t, plus(roomyNodes(3, 1), pod), func(t *testing.T, f *fixture) {
-		f.pl.objectives = arguments.NewObjectives(&QuartermasterArgs{
+		f.pl.objectives = config.NewObjectives(&QuartermasterArgs{
 			Strategy: LeastFragmentation, ClassStrategies: map[string]Strategy{"gpu": Spread}, Closeness: f.pl.args.Closeness,
 		})
 		result := f.schedule(pod)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	nodeallocatable "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
@@ -23,6 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
@@ -52,7 +52,7 @@ type Quartermaster struct {
 	narrowing     *narrowing.Narrowing
 	learner       *learning.Learner
 	scoring       *extended.Scoring
-	objectives    *arguments.Objectives
+	objectives    *config.Objectives
 	gate          *gate.Reporter
 	waiting       *requeue.Pods
 	waker         *requeue.Waker
@@ -109,7 +109,7 @@ var (
 // New returns the plugin. It can be passed to app.WithPlugin or registered in a frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	args, err := arguments.Parse(configured, features)
+	args, err := config.Parse(configured, features)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 
 // newPlugin returns a plugin that does not receive events yet.
 func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Features, handle fwk.Handle, state *shared) *Quartermaster {
-	supported := arguments.AllocatorFeatures(features)
+	supported := config.AllocatorFeatures(features)
 	client, manager := handle.ClientSet(), handle.SharedDRAManager()
 	pl := &Quartermaster{
 		handle:   handle,
@@ -149,7 +149,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		solver: &allocator.Solver{
 			Features:   supported,
 			Classes:    manager.DeviceClasses(),
-			Evaluator:  state.Memory.NewEvaluator(arguments.CELFeatures(features)),
+			Evaluator:  state.Memory.NewEvaluator(config.CELFeatures(features)),
 			StepBudget: int(*args.StepBudget),
 			KeepShared: true,
 			// Only kube-scheduler itself can account for what devices take of their node.
@@ -158,7 +158,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 		consumerLimit: api.ConsumerLimit(client),
 		state:         state,
 		narrowing:     narrowing.New(handle, Name),
-		objectives:    arguments.NewObjectives(args),
+		objectives:    config.NewObjectives(args),
 		scoring:       &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		claims: &nodeallocatable.Claims{
 			Stored:   state.Claims,

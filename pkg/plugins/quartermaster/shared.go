@@ -11,11 +11,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/arguments"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
@@ -110,7 +110,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 	}
 	// The gate of taint rules is not among the scheduler's plugin features.
 	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
-	known, err := clusterstate.New(factory, handle.ClientSet(), arguments.AllocatorFeatures(gates), withRules, leadership.Of(ctx))
+	known, err := clusterstate.New(factory, handle.ClientSet(), config.AllocatorFeatures(gates), withRules, leadership.Of(ctx))
 	if err != nil {
 		return nil, err
 	}

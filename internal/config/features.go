@@ -1,4 +1,4 @@
-package arguments
+package config
 
 import (
 	"k8s.io/dynamic-resource-allocation/cel"

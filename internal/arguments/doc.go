@@ -1,3 +1,0 @@
-// Package arguments decodes and validates the plugin's arguments in a KubeSchedulerConfiguration (kind
-// QuartermasterArgs), sets their defaults, and derives the objectives that choose nodes and devices.
-package arguments
