@@ -24,7 +24,7 @@ BENCH_PACKAGES := ./pkg/allocator
 BENCH_TIME ?= 100ms
 BENCH_COUNT ?= 10
 # Packages that keep something between pods, with benchmarks of that.
-STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./internal/claimlog
+STATE_PACKAGES := ./pkg/selector ./pkg/inventory ./pkg/ledger ./internal/cluster/allocationlog
 # How many pods with an expression of their own bench-selectors tries to place.
 EXPRESSIONS ?= 2000
 # What bench-perf runs: workloads by a regular expression, and how often each.

@@ -13,11 +13,11 @@ import (
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/options"
 	guardserver "github.com/quartermaster-dra/quartermaster/internal/guard/server"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
@@ -68,7 +68,7 @@ func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerc
 	if err != nil {
 		return nil, err
 	}
-	config.Candidate = leadership.Of(ctx).Leads
+	config.Candidate = lease.Of(ctx).Leads
 	ctx, cancel := context.WithCancel(ctx)
 	ended, result := make(chan struct{}), make(chan error, 1)
 	g.mutex.Lock()
@@ -99,7 +99,7 @@ func (g *runningGuard) stop() {
 
 // holdingsOf returns the scheduler's state for the guard in the same process. The scheduler's in-flight allocations
 // are in the same ledger, so the guard denies these devices to others before anything is written.
-func holdingsOf(state *clusterstate.State, factory informers.SharedInformerFactory) *guardserver.Holdings {
+func holdingsOf(state *cluster.State, factory informers.SharedInformerFactory) *guardserver.Holdings {
 	after := func(objects cache.SharedIndexInformer, refresh func(key string)) func(func(string)) error {
 		return func(changed func(key string)) error {
 			_, err := informer.AfterEvents(objects, func(key string) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -28,9 +28,9 @@ func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
 		client := fake.NewClientset(held, slice)
 		// The state has not heard of anything, and the informers that it looks things up in have them.
 		late, heard := informers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(client, 0)
-		state, err := clusterstate.New(late, client, structured.Features{}, false, new(leadership.Lease))
+		state, err := cluster.New(late, client, structured.Features{}, false, new(lease.Lease))
 		require.NoError(t, err)
-		state.Lease = new(leadership.Lease)
+		state.Lease = new(lease.Lease)
 		require.NoError(t, late.Resource().V1().ResourceClaims().Informer().GetStore().Add(held))
 		require.NoError(t, late.Resource().V1().ResourceSlices().Informer().GetStore().Add(slice))
 		holdings := holdingsOf(state, heard)
@@ -57,7 +57,7 @@ func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
 		require.Equal(t, []string{slice.Name}, slices)
 		late.StartWithContext(ctx)
 		require.NoError(t, holdings.Sync(ctx))
-		require.ErrorIs(t, state.Leads(), leadership.ErrNotLeading)
+		require.ErrorIs(t, state.Leads(), lease.ErrNotLeading)
 	})
 }
 

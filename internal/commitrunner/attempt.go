@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/limiter"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -24,7 +24,7 @@ type Attempt struct {
 	// alone is set if no other pod waits for this one, so that it may wait for others. place is its
 	// place among the pods whose claims are being written.
 	alone bool
-	place *backpressure.Place
+	place *limiter.Place
 	// denied is the plan that a guard has denied, nil if there is none.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:

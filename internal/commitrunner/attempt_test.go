@@ -24,10 +24,10 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -56,9 +56,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		_, err = w.client.ResourceV1().ResourceSlices().Create(ctx, builder.NodeSlice("n", builder.Devices("gpu-0")...).Obj(), metav1.CreateOptions{})
 		require.NoError(t, err)
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		state, err := clusterstate.New(factory, w.client, structured.Features{}, false, new(leadership.Lease))
+		state, err := cluster.New(factory, w.client, structured.Features{}, false, new(lease.Lease))
 		require.NoError(t, err)
-		state.Lease = new(leadership.Lease)
+		state.Lease = new(lease.Lease)
 		w.needed = func() (bool, error) { return false, nil }
 		w.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {

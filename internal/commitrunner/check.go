@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
@@ -141,7 +141,7 @@ func (r *run) verdict(kind commit.EventKind) commit.Event {
 // lostClaim is a claim that must yield.
 type lostClaim struct {
 	*Claim
-	to claimlog.Conflict
+	to allocationlog.Conflict
 }
 
 func (l lostClaim) toOurs() bool { return !l.to.Other.Foreign }

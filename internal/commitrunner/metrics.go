@@ -6,7 +6,7 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
@@ -49,7 +49,7 @@ func RegisterMetrics(register func(...k8smetrics.Registerable)) {
 	}
 }
 
-func countRollback(conflict claimlog.Conflict) {
+func countRollback(conflict allocationlog.Conflict) {
 	by := allocatedByOurs
 	if conflict.Other.Foreign {
 		by = allocatedByOther

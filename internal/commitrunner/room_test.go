@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/limiter"
 )
 
 // leaveOne enters so many pods that there is room for just one more.
 func (w *world) leaveOne() {
-	for range backpressure.Limit - 1 {
+	for range limiter.Limit - 1 {
 		w.State.Writes.Enter()
 	}
 }
@@ -92,7 +92,7 @@ func TestNoRoom(t *testing.T) {
 		attempt := w.reserve(t)
 		begin := time.Now()
 		attempt.AwaitRoom(t.Context())
-		require.Equal(t, backpressure.Patience, time.Since(begin))
+		require.Equal(t, limiter.Patience, time.Since(begin))
 		require.NoError(t, attempt.Commit(t.Context(), "n", func(context.Context) error { return nil }))
 		attempt.Bound(t.Context())
 	})

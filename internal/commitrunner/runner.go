@@ -10,7 +10,7 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
@@ -20,7 +20,7 @@ import (
 // Attempt is not.
 type Runner struct {
 	// State holds the plans in flight, the order of allocations, and the lease of this process.
-	State *clusterstate.State
+	State *cluster.State
 	// Writer writes claims.
 	Writer *write.Writer
 	// Known holds the latest known states of claims, and knows whether pods use them.

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
@@ -17,7 +17,7 @@ import (
 // default scheduler considers the device free. If there is nothing to wait for, it does not check the
 // plan: the watch may be behind the informer from which the plan was made.
 func (r *run) settlePlan(ctx context.Context) error {
-	var conflict *claimlog.Conflict
+	var conflict *allocationlog.Conflict
 	waited, err := r.Contest.Begin(r.pod, r.allocations()...).BeforeWrite(ctx, func() bool {
 		r.place.Leave()
 		conflict = r.planLost()
@@ -55,7 +55,7 @@ func (r *run) settle(ctx context.Context) (commit.Event, error) {
 }
 
 // planLost returns the conflict that prevents a claim from being written as planned, nil if there is none.
-func (r *run) planLost() *claimlog.Conflict {
+func (r *run) planLost() *allocationlog.Conflict {
 	for _, claim := range r.claims {
 		if claim.Plan() == nil {
 			continue

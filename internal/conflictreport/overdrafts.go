@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -31,7 +31,7 @@ type overdrafts struct {
 
 // An overdraftKey identifies an overdraft within its pool.
 type overdraftKey struct {
-	cause            claimlog.Cause
+	cause            allocationlog.Cause
 	device, resource string
 }
 
@@ -108,7 +108,7 @@ func (o *overdrafts) look(ctx context.Context, pool inventory.PoolID) {
 }
 
 // forgetOthers forgets allocations that are not part of the overdraft (any more).
-func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
+func (o *overdraft) forgetOthers(found allocationlog.Overdraft) {
 	all, lost := sets.New[uint64](), sets.New[uint64]()
 	for i, claim := range found.Claims {
 		if all.Insert(claim.ID); i >= found.Enough {
@@ -126,7 +126,7 @@ func (o *overdraft) forgetOthers(found claimlog.Overdraft) {
 
 // handle reports allocations that have been too much for long enough, and tells the users of the earlier ones too, each
 // once. It evicts the pods that must go.
-func (o *overdrafts) handle(ctx context.Context, found claimlog.Overdraft, known *overdraft) {
+func (o *overdrafts) handle(ctx context.Context, found allocationlog.Overdraft, known *overdraft) {
 	grace := o.grace()
 	lost := false
 	for _, claim := range found.Claims[found.Enough:] {

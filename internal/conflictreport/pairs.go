@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -31,12 +31,12 @@ type pairs struct {
 // A claimPair is a conflict to check again.
 type claimPair struct {
 	later, other types.UID
-	cause        claimlog.Cause
+	cause        allocationlog.Cause
 	pool         inventory.PoolID
 	device       string
 }
 
-func pairOf(c claimlog.Conflict) claimPair {
+func pairOf(c allocationlog.Conflict) claimPair {
 	return claimPair{c.Claim.UID, c.Other.UID, c.Cause, c.Pool, c.Device}
 }
 
@@ -95,7 +95,7 @@ func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (ag
 		if pairOf(conflict) != pair {
 			continue
 		}
-		if conflict.Relation == claimlog.Later && p.foundFromOther(pair) {
+		if conflict.Relation == allocationlog.Later && p.foundFromOther(pair) {
 			return 0 // The other claim was allocated again, and that conflict was found as well.
 		}
 		if !p.reported[pair].Equal(since) {
@@ -129,7 +129,7 @@ func (p *pairs) foundFromOther(pair claimPair) bool {
 }
 
 // report reports a conflict.
-func (p *pairs) report(ctx context.Context, c claimlog.Conflict) {
+func (p *pairs) report(ctx context.Context, c allocationlog.Conflict) {
 	count(Conflicts, c.Pool)
 	message := "Two claims are in conflict: " + c.String()
 	klog.FromContext(ctx).Error(nil, message, "driver", c.Pool.Driver, "pool", c.Pool.Name, "device", c.Device)
@@ -147,9 +147,9 @@ func withoutName(message string, claim ledger.ClaimRef, namespace string) string
 
 // evictLater evicts the pods of the claim that was allocated later; if the order is not known, of the claim that the
 // watch delivered last. again reports whether a pod has changed meanwhile, so that evictLater must be called again.
-func (p *pairs) evictLater(ctx context.Context, c claimlog.Conflict) (again bool) {
+func (p *pairs) evictLater(ctx context.Context, c allocationlog.Conflict) (again bool) {
 	later := c.Claim
-	if c.Relation == claimlog.Later {
+	if c.Relation == allocationlog.Later {
 		later = c.Other
 	}
 	return p.evictUsers(ctx, later.ClaimRef, c.Pool)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -20,7 +20,7 @@ const Grace = 5 * time.Second
 // A Reporter reports conflicts for all profiles of a scheduler.
 type Reporter struct {
 	// Order finds the conflicts.
-	Order *claimlog.Order
+	Order *allocationlog.Order
 	// Objects returns the cluster's claims and pods.
 	Objects Objects
 	// Leads returns nil if this process is the one that reports.
@@ -48,7 +48,7 @@ type Objects interface {
 // conflicts.
 func (r *Reporter) Start(ctx context.Context) {
 	pairs := newPairs(r)
-	r.Order.OnConflict(func(c claimlog.Conflict) { pairs.found(pairOf(c)) })
+	r.Order.OnConflict(func(c allocationlog.Conflict) { pairs.found(pairOf(c)) })
 	go func() {
 		<-ctx.Done()
 		pairs.queue.ShutDown()

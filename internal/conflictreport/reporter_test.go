@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -70,11 +70,11 @@ func newWorld() *world {
 	})
 	w.client.PrependWatchReactor("resourceclaims", func(clienttesting.Action) (bool, watch.Interface, error) { return true, w.watch, nil })
 	w.Reporter = &Reporter{
-		Order:   claimlog.New(w.client, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
+		Order:   allocationlog.New(w.client, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
 		Objects: w,
 		Leads: func() error {
 			if w.follows {
-				return leadership.ErrNotLeading
+				return lease.ErrNotLeading
 			}
 			return nil
 		},

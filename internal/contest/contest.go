@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -19,7 +19,7 @@ type Contest struct {
 	// Contenders are the pods of other schedulers, see Follow.
 	Contenders *contenders.Registry
 	// Order knows which scheduler has allocated a claim, and which claims are announced.
-	Order *claimlog.Order
+	Order *allocationlog.Order
 	// Cluster provides everything else.
 	Cluster Cluster
 	// SettleTime returns how long a scheduler may take to show what it has decided (settleTime). With

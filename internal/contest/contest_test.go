@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -36,7 +36,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
 	w.Contest = &Contest{
 		Contenders: contenders.New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
-		Order:      claimlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
+		Order:      allocationlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
 		Cluster:    w,
 		SettleTime: func() time.Duration { return settleTime },
 	}

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
@@ -54,7 +54,7 @@ func (l *Learner) add(pod *v1.Pod, asks []placement.Ask, at time.Time) {
 	if len(asks) == 0 {
 		return
 	}
-	takes := noderoom.Of(pod)
+	takes := noderesources.Of(pod)
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.seen++

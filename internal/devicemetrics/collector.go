@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 )
 
@@ -25,7 +25,7 @@ type collector struct {
 	// mutex serializes scrapes; no other code waits for it.
 	mutex sync.Mutex
 	// known has the counts of the latest scrape.
-	known map[*clusterstate.State]counts
+	known map[*cluster.State]counts
 }
 
 func newCollector(all func() []Scheduler) *collector {
@@ -110,7 +110,7 @@ func (c *collector) CollectWithStability(to chan<- k8smetrics.Metric) {
 func (c *collector) count(all []Scheduler) (list []counts) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	known := make(map[*clusterstate.State]counts, len(all))
+	known := make(map[*cluster.State]counts, len(all))
 	for _, scheduler := range all {
 		known[scheduler.State] = c.known[scheduler.State].next(scheduler.State)
 		list = append(list, known[scheduler.State])

@@ -12,7 +12,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -23,11 +23,11 @@ const driver = builder.Driver
 
 // world is a scheduler with a given state.
 type world struct {
-	*clusterstate.State
+	*cluster.State
 }
 
 func newWorld(slices ...*builder.SliceBuilder) *world {
-	w := &world{&clusterstate.State{
+	w := &world{&cluster.State{
 		Inventory: inventory.NewStore(inventory.Options{PartitionableDevices: true}),
 		Ledger:    ledger.New(),
 		Claims:    cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -102,7 +102,7 @@ func keepsAway(taint resourceapi.DeviceTaint) bool {
 type counts map[inventory.PoolKey]*poolCount
 
 // next returns the current counts. It does not recount unchanged pools.
-func (c counts) next(state *clusterstate.State) counts {
+func (c counts) next(state *cluster.State) counts {
 	next := make(counts, len(c))
 	for pool := range state.Inventory.All() {
 		usage := state.Ledger.OfKey(pool.Key())

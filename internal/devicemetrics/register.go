@@ -8,7 +8,7 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
@@ -16,7 +16,7 @@ const metricsSubsystem = "quartermaster"
 
 // Scheduler gives access to one scheduler's state. A process usually has one.
 type Scheduler struct {
-	State *clusterstate.State
+	State *cluster.State
 	// Guarded reports whether a guard is in place.
 	Guarded func() bool
 	// Waiting has the waiting pods of each profile.

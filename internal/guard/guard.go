@@ -9,8 +9,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 // patience limits the time that a request waits for facts that are unknown so far and usually arrive within
@@ -31,7 +31,7 @@ const (
 type Guard struct {
 	Book *Book
 	// Lease says whether this process may decide at the moment of the answer.
-	Lease *leadership.Lease
+	Lease *lease.Lease
 	// Lookup checks whether a claim exists that the watch has not shown.
 	Lookup *Lookup
 	// Warned is called with each request that mode Warn lets pass; it is nil in mode Enforce.

@@ -23,8 +23,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -223,7 +223,7 @@ type deputy struct {
 func newDeputy(t *testing.T) *deputy {
 	t.Helper()
 	d := &deputy{board: newBoard(t, node()), lock: &lock{}}
-	d.Guard = &Guard{Book: d.board.Book, Lease: &leadership.Lease{}, History: &informer.History{}, Lookup: NewLookup(newClaimServer(requesting("x"), requesting("y")).Claims)}
+	d.Guard = &Guard{Book: d.board.Book, Lease: &lease.Lease{}, History: &informer.History{}, Lookup: NewLookup(newClaimServer(requesting("x"), requesting("y")).Claims)}
 	d.followed = d.Lease.Follow(d.lock, time.Hour)
 	d.acquire()
 	d.Guard.Book.Decide(d.Lease.Since())

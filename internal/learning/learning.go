@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -41,18 +41,18 @@ func (l *Learner) Chose(ctx context.Context, pod *v1.Pod, task *allocator.Task, 
 // Rejected records the requests of a pod that fits no node: they are still wanted. But if no node has that size, the
 // pod does not count: such a pod cannot come either, and a single pod that requests a million cores would outweigh what
 // all others take besides devices. nodes are the nodes that were tried, nil for all.
-func (l *Learner) Rejected(ctx context.Context, pod *v1.Pod, takes noderoom.Room, task *allocator.Task, nodes sets.Set[string]) {
+func (l *Learner) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Room, task *allocator.Task, nodes sets.Set[string]) {
 	if l.isNodeSized(takes) {
 		l.Demand.Saw(pod, task.Asks(ctx, l.poolsLike(ctx, nodes, task)))
 	}
 }
 
 // isNodeSized reports whether any node is large enough for the pod without other pods.
-func (l *Learner) isNodeSized(takes noderoom.Room) bool {
+func (l *Learner) isNodeSized(takes noderesources.Room) bool {
 	nodes, err := l.Nodes.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(nodes, func(node *v1.Node) bool {
 		most := node.Status.Allocatable
-		return noderoom.Room{MilliCPU: quantity.MilliValue(*most.Cpu()), Memory: quantity.Value(*most.Memory()), Pods: 1}.Holds(takes)
+		return noderesources.Room{MilliCPU: quantity.MilliValue(*most.Cpu()), Memory: quantity.Value(*most.Memory()), Pods: 1}.Holds(takes)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/informer/trim"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
@@ -27,14 +27,14 @@ func Plugins() []app.Option {
 
 // Context returns a context with a lease that the plugins of the process share.
 func Context(ctx context.Context) context.Context {
-	return leadership.NewContext(ctx, new(leadership.Lease))
+	return lease.NewContext(ctx, new(lease.Lease))
 }
 
 // New returns a scheduler for a configuration with clients and informers. ctx must come from Context. profileBuilt is
 // called with each profile after its defaults are set.
 func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, profileBuilt func(config.KubeSchedulerProfile)) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
 	if election := c.LeaderElection; election != nil {
-		election.Lock = leadership.Of(ctx).Follow(election.Lock, election.LeaseDuration)
+		election.Lock = lease.Of(ctx).Follow(election.Lock, election.LeaseDuration)
 	}
 	if err := trim.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err

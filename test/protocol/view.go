@@ -37,7 +37,7 @@ func (m *model) relist(s *state, scheduler int, fresh bool) {
 }
 
 // list applies what a list says about one claim. What is known of the order is as in
-// internal/claimlog: an allocation that is new was made after what had been delivered and
+// internal/cluster/allocationlog: an allocation that is new was made after what had been delivered and
 // not after the version of the claim; one that was known may have been made anew.
 func (m *model) list(s *state, v *view, claim uint8, fresh bool) {
 	c, k := s.claims[claim], &v.claims[claim]

@@ -15,7 +15,7 @@ import (
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // TestOnlyCandidatesGetTheLease: a guard in a scheduler stands for election only while that leads, and

@@ -12,7 +12,7 @@ import (
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // takeoverInterval is the interval of the checks whether a takeover is due.
@@ -28,7 +28,7 @@ type Election struct {
 	// Config has the name and the duration of the Lease.
 	Config componentbaseconfig.LeaderElectionConfiguration
 	// Lease is updated with the state of the Lease.
-	Lease *leadership.Lease
+	Lease *lease.Lease
 	// Candidate returns why the process must not hold the Lease at the moment, nil if it may. A nil Candidate means
 	// that it always may.
 	Candidate func() error

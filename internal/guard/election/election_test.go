@@ -17,7 +17,7 @@ import (
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // leaseServer has one Lease, and refuses writes that do not rest on its newest version.

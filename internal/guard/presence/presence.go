@@ -21,10 +21,10 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 const (

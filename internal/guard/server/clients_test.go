@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -45,7 +45,7 @@ func TestClientCAFile(t *testing.T) {
 	t.Parallel()
 	held := ledger.New()
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
-	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &leadership.Lease{}}
+	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &lease.Lease{}}
 	serving, servingKey := selfSigned(t, "guard")
 	provided, err := dynamiccertificates.NewStaticCertKeyContent("guard", serving, servingKey)
 	require.NoError(t, err)

@@ -22,13 +22,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/certs"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 // SecretName is the Secret of the certificate authority, in the namespace of the Lease.
@@ -174,7 +174,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 // newGuard returns a guard that receives all changes.
 func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{
-		Book: guard.NewBook(holdings.Ledger), Lease: &leadership.Lease{},
+		Book: guard.NewBook(holdings.Ledger), Lease: &lease.Lease{},
 		Lookup:  guard.NewLookup(config.Lookups.ResourceV1()),
 		History: informer.NewHistory(config.Client.ResourceV1()),
 	}

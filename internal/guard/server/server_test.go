@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
@@ -37,7 +37,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 	t.Parallel()
 	held := ledger.New()
 	held.Pools = func(inventory.PoolID) *inventory.NodePool { return nil }
-	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &leadership.Lease{}}
+	deciding := &guard.Guard{Book: guard.NewBook(held), Lease: &lease.Lease{}}
 	followed := deciding.Lease.Follow(lock{}, time.Hour)
 	asked := webhook.NewHandler(deciding, nil)
 	h := handler(deciding, asked, true)

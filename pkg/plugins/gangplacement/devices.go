@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -29,7 +29,7 @@ type takes struct {
 	claims *podclaims.Claims
 }
 
-func (pl *Plugin) takesIn(state *clusterstate.State) *takes {
+func (pl *Plugin) takesIn(state *cluster.State) *takes {
 	pl.takes.once.Do(func() {
 		manager := pl.handle.SharedDRAManager()
 		pl.takes.solver = &allocator.Solver{
@@ -182,7 +182,7 @@ func (v *view) limit(key domain.Key, domains []string) {
 }
 
 // free counts the devices that are unused and usable. A device that is in use in part is not free.
-func (v *view) free(state *clusterstate.State) int {
+func (v *view) free(state *cluster.State) int {
 	usage := state.Ledger.OfKey(v.pool.Key)
 	v.make()
 	for _, set := range []bitset.Set{usage.Occupied(v.pool), usage.Exhausted(v.pool)} {

@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -139,7 +139,7 @@ func TestGeneratePlacements(t *testing.T) {
 func TestWithoutQuartermaster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, domain.RequiredAnnotation, "attribute="+clique).node(nil, "a").begin()
-	w.pl.state = func() *clusterstate.State { return nil }
+	w.pl.state = func() *cluster.State { return nil }
 	_, status := w.generate()
 	require.Contains(t, status.Message(), "none of 1 nodes reaches a device")
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
@@ -32,7 +32,7 @@ type Plugin struct {
 	upstream fwk.PlacementGeneratePlugin
 	// state returns Quartermaster's state of devices, nil if no profile has that plugin. Whichever plugin is created
 	// first, the state exists once pods are scheduled.
-	state func() *clusterstate.State
+	state func() *cluster.State
 	takes takes
 	gangs *order.Gangs
 }
@@ -63,7 +63,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	pl := &Plugin{handle: handle, features: features, upstream: upstream, gangs: gangs}
-	pl.state = func() *clusterstate.State { return quartermaster.StateOf(handle.SharedInformerFactory()) }
+	pl.state = func() *cluster.State { return quartermaster.StateOf(handle.SharedInformerFactory()) }
 	return pl, nil
 }
 

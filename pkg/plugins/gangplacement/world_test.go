@@ -26,8 +26,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -131,7 +131,7 @@ func (w *world) begin() *world {
 	w.t.Cleanup(cancel)
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	devices, err := clusterstate.New(factory, client, allocator.Supported, false, new(leadership.Lease))
+	devices, err := cluster.New(factory, client, allocator.Supported, false, new(lease.Lease))
 	require.NoError(w.t, err)
 	devices.Memory.Bound(1 << 20)
 	for _, slice := range w.slices {
@@ -157,7 +157,7 @@ func (w *world) begin() *world {
 	w.pl = plugin.(*Plugin)
 	go factory.Core().V1().Pods().Informer().Run(ctx.Done())
 	require.Nil(w.t, quartermaster.StateOf(factory), "no profile has Quartermaster")
-	w.pl.state = func() *clusterstate.State { return devices }
+	w.pl.state = func() *cluster.State { return devices }
 	return w
 }
 

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claimlog"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -93,7 +93,7 @@ func (c *cycle) hasFailedIn(pools []*inventory.NodePool) bool {
 // knownObjects implements bindingcondition.Cluster.
 type knownObjects struct {
 	*podclaims.Claims
-	order *claimlog.Order
+	order *allocationlog.Order
 }
 
 // Allocated implements bindingcondition.Cluster.

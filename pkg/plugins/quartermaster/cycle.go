@@ -13,10 +13,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
@@ -68,7 +68,7 @@ type cycle struct {
 	attempt *commitrunner.Attempt
 
 	// takes is the pod's use of its node besides devices.
-	takes noderoom.Room
+	takes noderesources.Room
 
 	// place is the part of the cluster in which the pod's group is tried.
 	place placed.Place

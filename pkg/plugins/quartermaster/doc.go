@@ -24,6 +24,6 @@
 //	claims of older servers                internal/classicdra             olderservers.go
 //	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
 //
-// All profiles share the state of the cluster (internal/clusterstate); see shared.go. The state of one scheduling cycle
+// All profiles share the state of the cluster (internal/cluster); see shared.go. The state of one scheduling cycle
 // is in cycle.go.
 package quartermaster

@@ -26,7 +26,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // fixture is the plugin in a scheduler without queue: with informers, the shared
@@ -128,7 +128,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	state, err := sharedBy(context.Background(), handle, features)
 	require.NoError(t, err)
-	state.Lease = new(leadership.Lease) // Tests run at once, in one process.
+	state.Lease = new(lease.Lease) // Tests run at once, in one process.
 	// A look for a guard would wait for tests that hold up the server, and time would stand still.
 	state.looking.Do(func() {})
 	plugin, err := New(f.ctx, nil, handle)

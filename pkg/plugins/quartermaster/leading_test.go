@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 )
 
 const leaseDuration = 15 * time.Second
@@ -79,7 +79,7 @@ func TestLeaseEndsDuringAnAttempt(t *testing.T) {
 					f.fail(fault{on: on, claim: "c", before: stopped})
 				}
 				status := a.preBind("n1")
-				require.ErrorIs(t, status.AsError(), leadership.ErrNotLeading)
+				require.ErrorIs(t, status.AsError(), lease.ErrNotLeading)
 				require.Equal(t, on != "", f.claim("c").Status.Allocation != nil, "it takes nothing back either")
 				lead() // A process that has lost its lease ends. This one goes on, so that nothing is left in flight.
 				time.Sleep(2 * commitrunner.UndoInterval)

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -21,7 +21,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod, task *
 	if c.scored {
 		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.
 	} else {
-		q.Rate = func(ctx context.Context, site allocator.Site, room noderoom.Room) (nodecache.Verdict, error) {
+		q.Rate = func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
 			return c.rate(ctx, task, site, room)
 		}
 	}
@@ -30,7 +30,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod, task *
 }
 
 // rate determines whether a site with some room has devices, and their cost.
-func (c *cycle) rate(ctx context.Context, task *allocator.Task, site allocator.Site, room noderoom.Room) (nodecache.Verdict, error) {
+func (c *cycle) rate(ctx context.Context, task *allocator.Task, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
 	outcome, err := task.Rate(ctx, c.valued(site, room))
 	if err != nil {
 		return nodecache.Verdict{}, err
@@ -41,7 +41,7 @@ func (c *cycle) rate(ctx context.Context, task *allocator.Task, site allocator.S
 
 // valued adds the objective to a site, so that the search finds the best solution instead of the first one. room is the
 // node's free room without the pod.
-func (c *cycle) valued(site allocator.Site, room noderoom.Room) allocator.Site {
+func (c *cycle) valued(site allocator.Site, room noderesources.Room) allocator.Site {
 	site.Objective = c.objective
 	site.Free = allocator.Resources{MilliCPU: room.MilliCPU, Memory: room.Memory >> 20}
 	if site.Free == (allocator.Resources{}) && room.Pods > 0 {

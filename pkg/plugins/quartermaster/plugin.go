@@ -20,7 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
@@ -191,7 +191,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 // follow registers the plugin's event handlers and starts its background work, until the context ends.
 func (pl *Quartermaster) follow(ctx context.Context) error {
 	pods := pl.handle.SharedInformerFactory().Core().V1().Pods().Informer()
-	if err := pl.claims.IndexPods(pods, clusterstate.PodsByClaim); err != nil {
+	if err := pl.claims.IndexPods(pods, cluster.PodsByClaim); err != nil {
 		return err
 	}
 	if err := pl.followEvents(ctx, pods); err != nil {

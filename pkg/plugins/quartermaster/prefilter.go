@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
 	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
@@ -69,7 +69,7 @@ func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, po
 // newCycle returns the state at the beginning of an attempt.
 func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
 	return &cycle{
-		takes:       noderoom.Of(pod),
+		takes:       noderesources.Of(pod),
 		usage:       pl.state.Ledger,
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),

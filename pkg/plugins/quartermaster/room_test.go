@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/backpressure"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/limiter"
 )
 
 // TestRoomForWrites: while claims of many pods are being written, Reserve waits for a moment, but not for pods that
@@ -19,13 +19,13 @@ func TestRoomForWrites(t *testing.T) {
 		edits []func(*v1.Pod)
 		want  time.Duration
 	}{
-		"a pod on its own": {want: backpressure.Patience},
+		"a pod on its own": {want: limiter.Patience},
 		"a pod of a gang":  {edits: []func(*v1.Pod){member}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
-				for range backpressure.Limit {
+				for range limiter.Limit {
 					f.pl.state.Writes.Enter()
 				}
 				a := f.mustBegin(newPod("p", append(test.edits, uses("c"))...)).filter()
@@ -45,7 +45,7 @@ func TestPodsAtPermitTakeNoRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
-				for range backpressure.Limit - 1 {
+				for range limiter.Limit - 1 {
 					f.pl.state.Writes.Enter()
 				}
 				a := f.mustBegin(newPod("p", uses("c"))).filter()

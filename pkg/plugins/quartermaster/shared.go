@@ -14,7 +14,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/clusterstate"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
@@ -23,14 +24,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
-	"github.com/quartermaster-dra/quartermaster/internal/leadership"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // shared holds the state that all profiles of a scheduler share.
 type shared struct {
-	*clusterstate.State
+	*cluster.State
 
 	// reporting starts the reporting of conflicts once, for all profiles.
 	reporting sync.Once
@@ -84,7 +84,7 @@ var states = struct {
 }{byFactory: make(map[informers.SharedInformerFactory]*shared)}
 
 // StateOf returns the cluster state of the scheduler with these informers, nil if none of its profiles has the plugin.
-func StateOf(factory informers.SharedInformerFactory) *clusterstate.State {
+func StateOf(factory informers.SharedInformerFactory) *cluster.State {
 	states.Lock()
 	defer states.Unlock()
 	if state := states.byFactory[factory]; state != nil {
@@ -110,7 +110,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 	}
 	// The gate of taint rules is not among the scheduler's plugin features.
 	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
-	known, err := clusterstate.New(factory, handle.ClientSet(), config.AllocatorFeatures(gates), withRules, leadership.Of(ctx))
+	known, err := cluster.New(factory, handle.ClientSet(), config.AllocatorFeatures(gates), withRules, lease.Of(ctx))
 	if err != nil {
 		return nil, err
 	}

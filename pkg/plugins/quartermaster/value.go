@@ -7,8 +7,8 @@ import (
 
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodecache"
-	"github.com/quartermaster-dra/quartermaster/internal/noderoom"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -65,7 +65,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	verdicts := make([]nodecache.Verdict, len(unknown))
 	pl.handle.Parallelizer().Until(ctx, len(unknown), func(i int) {
 		if task, _ := c.taskOn(unknown[i]); task != nil {
-			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.ownView(c, unknown[i].Node()), noderoom.On(unknown[i]))
+			verdicts[i], _ = c.rate(pl.filterContext(ctx, c), task, pl.ownView(c, unknown[i].Node()), noderesources.On(unknown[i]))
 		}
 	}, Name)
 	for i, verdict := range verdicts {

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Waker wakes pods of one profile that wait for devices or for a claim. Devices are names by pool;
+// a pool without names stands for all its devices.
+type Waker interface {
+	// WakeForDevices wakes the pods that could use any of the devices.
+	WakeForDevices(devices map[inventory.PoolID][]string)
+	// WakeForLanded does the same for devices that a pod had in flight. It does not wake that pod,
+	// and the back-off of all others applies.
+	WakeForLanded(by types.UID, devices map[inventory.PoolID][]string)
+	// WakeOthersOf wakes the pods that wait for a claim that was in flight for one of them and was
+	// not allocated.
+	WakeOthersOf(failed types.UID, claim ledger.ClaimRef)
+}
+
+// Wakes adds the waker of a profile.
+func (s *State) Wakes(waker Waker) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.wakers = append(slices.Clip(s.wakers), waker)
+}
+
+func (s *State) allWakers() []Waker {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.wakers
+}
+
+// Freed wakes the pods that could use devices that became free according to the ledger. It wakes
+// pods of all profiles, because they share the ledger.
+func (s *State) Freed(devices ledger.Freed) {
+	if len(devices) == 0 {
+		return
+	}
+	for _, waker := range s.allWakers() {
+		waker.WakeForDevices(devices)
+	}
+}
+
+// Landed is Freed for devices that a pod only had in flight. It does not wake that pod, and the
+// back-off of all others applies: otherwise pods that fail one after the other would keep each
+// other busy.
+func (s *State) Landed(by types.UID, devices ledger.Freed) {
+	if len(devices) == 0 {
+		return
+	}
+	for _, waker := range s.allWakers() {
+		waker.WakeForLanded(by, devices)
+	}
+}
+
+// GivenUp wakes the pods that may wait for an in-flight allocation that will not be written: for
+// its devices, or for the claim.
+func (s *State) GivenUp(pod *v1.Pod, claim *resourceapi.ResourceClaim, devices ledger.Freed) {
+	s.givenUp(pod.UID, ledger.RefTo(claim), devices)
+}
+
+// ApprovalEnded must be called when the guard in this process no longer has a claim in flight whose
+// allocation it approved. If the allocation was not stored, it counts as given up by a pod; the pod
+// that tried in vain may be among those that wait for the claim.
+func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
+	if s.Ledger.State(claim.UID).Committed == nil {
+		s.givenUp("", claim, devices)
+	}
+}
+
+func (s *State) givenUp(by types.UID, claim ledger.ClaimRef, devices ledger.Freed) {
+	s.Landed(by, devices)
+	if s.Ledger.InFlight(claim.UID) != nil {
+		return // Other pods of the group use it, or it may still be stored.
+	}
+	for _, waker := range s.allWakers() {
+		waker.WakeOthersOf(by, claim)
+	}
+}

@@ -1,0 +1,153 @@
+// Package noderesources tracks the CPU, memory and number of pods that nodes have room for, as of the
+// scheduler's snapshot. The cost of following the snapshot depends only on its changes.
+package noderesources
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+)
+
+// Room is the room for pods on a node, or the room that a pod takes. The room of a node may be
+// negative, because a node can be overcommitted.
+type Room struct {
+	MilliCPU int64
+	Memory   int64 // bytes
+	Pods     int
+}
+
+// Holds reports whether a pod that takes the given room fits in. Resources that the pod does not
+// ask for may be overcommitted, as in NodeResourcesFit.
+func (r Room) Holds(pod Room) bool {
+	return (pod.MilliCPU == 0 || pod.MilliCPU <= r.MilliCPU) && (pod.Memory == 0 || pod.Memory <= r.Memory) && pod.Pods <= r.Pods
+}
+
+// Of returns the room that a pod takes of its node.
+func Of(pod *v1.Pod) Room {
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	return Room{MilliCPU: quantity.MilliValue(*requests.Cpu()), Memory: quantity.Value(*requests.Memory()), Pods: 1}
+}
+
+// Mebibytes returns the memory in MiB, rounded up.
+func (r Room) Mebibytes() int64 { return (r.Memory + mebibyte - 1) / mebibyte }
+
+const mebibyte = 1 << 20
+
+// On returns the free room on a node.
+func On(node fwk.NodeInfo) Room {
+	most, taken := node.GetAllocatable(), node.GetRequested()
+	return Room{
+		MilliCPU: most.GetMilliCPU() - taken.GetMilliCPU(),
+		Memory:   most.GetMemory() - taken.GetMemory(),
+		Pods:     most.GetAllowedPodNumber() - len(node.GetPods()),
+	}
+}
+
+// Rooms follows the scheduler's snapshot. The zero value knows no nodes. It is safe for concurrent
+// use.
+type Rooms struct {
+	// Changed records the nodes whose room changed.
+	Changed inventory.Changes[string]
+	// HasDevices reports whether a node has devices of its own, for Beside; nil means that no node
+	// has. It is called under a lock and must not call back. It must be set before use.
+	HasDevices func(node string) bool
+
+	mutex sync.RWMutex
+	// seen holds the nodes in the order of the snapshot, which stays the same while no node is
+	// added or deleted.
+	seen   []seen
+	byName map[string]*known
+	// taken is the sum over all nodes in byName.
+	taken requested
+}
+
+// seen is a node of the snapshot with the generation that was last looked at.
+type seen struct {
+	node       fwk.NodeInfo
+	generation int64
+}
+
+type known struct {
+	room       Room
+	generation int64
+	taken      requested
+}
+
+// Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
+// cluster's.
+func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.byName == nil || len(r.byName) > 2*len(nodes)+forgetAfter {
+		r.byName, r.seen, r.taken = make(map[string]*known, len(nodes)), nil, requested{} // Most of them no longer exist.
+	}
+	for i, node := range nodes {
+		now := seen{node, node.GetGeneration()}
+		switch {
+		case i == len(r.seen):
+			r.seen = append(r.seen, now)
+		case r.seen[i] == now:
+			continue
+		default:
+			r.seen[i] = now
+		}
+		r.look(node, now.generation)
+	}
+	clear(r.seen[len(nodes):])
+	r.seen = r.seen[:len(nodes)]
+}
+
+// forgetAfter is the number of deleted nodes that may always be kept.
+const forgetAfter = 1000
+
+// look updates a node unless its generation is known.
+func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
+	name := node.Node().Name
+	k := r.byName[name]
+	if k != nil && k.generation == generation {
+		return
+	}
+	room, isNew := On(node), k == nil
+	if isNew {
+		k = &known{}
+		r.byName[name] = k
+	}
+	r.takes(k, node)
+	k.generation = generation
+	if isNew || k.room != room {
+		k.room = room
+		r.Changed.Add(name)
+	}
+}
+
+// At returns the free room on a node, and whether it is known.
+func (r *Rooms) At(node string) (Room, bool) {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	k := r.byName[node]
+	if k == nil {
+		return Room{}, false
+	}
+	return k.room, true
+}
+
+// Nodes returns the names of all known nodes; some may no longer exist.
+func (r *Rooms) Nodes() []string {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	return slices.Collect(maps.Keys(r.byName))
+}
+
+// Len returns the number of known nodes.
+func (r *Rooms) Len() int {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	return len(r.byName)
+}

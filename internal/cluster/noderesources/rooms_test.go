@@ -1,0 +1,98 @@
+package noderesources_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	b "github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+func list(cpu, memory string) v1.ResourceList {
+	return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
+}
+
+func nodeInfo(name string, pods ...*v1.Pod) *framework.NodeInfo {
+	node := b.Node(name)
+	node.Status.Allocatable = list("8", "16Gi")
+	node.Status.Allocatable[v1.ResourcePods] = resource.MustParse("3")
+	info := framework.NewNodeInfo(pods...)
+	info.SetNode(node)
+	return info
+}
+
+func podOf(name, cpu, memory string) *v1.Pod {
+	pod := &v1.Pod{}
+	pod.Name = name
+	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: list(cpu, memory)}}}
+	return pod
+}
+
+func changed(t *testing.T, rooms *noderesources.Rooms, position *uint64) []string {
+	t.Helper()
+	names, end, complete := rooms.Changed.Since(*position)
+	require.True(t, complete)
+	*position = end
+	return names
+}
+
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	var rooms noderesources.Rooms
+	var position uint64
+	one, two := nodeInfo("n1"), nodeInfo("n2", podOf("a", "2", "4Gi"))
+	nodes := []fwk.NodeInfo{one, two}
+	rooms.Follow(nodes)
+	require.Equal(t, []string{"n1", "n2"}, changed(t, &rooms, &position))
+	room, known := rooms.At("n2")
+	require.True(t, known)
+	require.Equal(t, noderesources.Room{MilliCPU: 6000, Memory: 12 << 30, Pods: 2}, room)
+	_, known = rooms.At("n3")
+	require.False(t, known)
+
+	rooms.Follow(nodes)
+	require.Empty(t, changed(t, &rooms, &position))
+
+	one.AddPod(podOf("b", "1", "1Gi"))
+	rooms.Follow(nodes)
+	require.Equal(t, []string{"n1"}, changed(t, &rooms, &position))
+
+	one.SetNode(one.Node()) // Something else about it changes.
+	rooms.Follow(nodes)
+	require.Empty(t, changed(t, &rooms, &position))
+
+	rooms.Follow([]fwk.NodeInfo{two})
+	rooms.Follow([]fwk.NodeInfo{two, one, nodeInfo("n3")})
+	require.Equal(t, []string{"n3"}, changed(t, &rooms, &position), "another order is no change")
+}
+
+// TestForgetsNodes that are gone, but not all at once.
+func TestForgetsNodes(t *testing.T) {
+	t.Parallel()
+	var rooms noderesources.Rooms
+	for i := range 1100 {
+		rooms.Follow([]fwk.NodeInfo{nodeInfo(fmt.Sprintf("n%d", i))})
+	}
+	_, known := rooms.At("n0")
+	require.False(t, known)
+	_, known = rooms.At("n1099")
+	require.True(t, known)
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	free := noderesources.Room{MilliCPU: 1000, Memory: 1 << 30, Pods: 1}
+	require.True(t, free.Holds(noderesources.Of(podOf("p", "1", "1Gi"))))
+	require.False(t, free.Holds(noderesources.Of(podOf("p", "1001m", "1Gi"))))
+	require.False(t, free.Holds(noderesources.Of(podOf("p", "1", "2Gi"))))
+	full := noderesources.Room{MilliCPU: -100, Memory: -1, Pods: 1}
+	require.True(t, full.Holds(noderesources.Of(podOf("p", "0", "0"))), "who asks for nothing")
+	full.Pods = 0
+	require.False(t, full.Holds(noderesources.Of(podOf("p", "0", "0"))))
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
+	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/limiter"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// State is the scheduler's view of the cluster. It is safe for concurrent use.
+//
+// An event only says which object to look at; the state takes over the object in the informer's
+// store at that moment. The store is updated before any handler is called. So a handler that learns
+// of an event can bring the state up to date at once by refreshing the same object, without waiting
+// for the state's own handler. A handler that wakes pods for a claim, a slice or a DeviceTaintRule
+// must do so first: otherwise a pod could be woken by an event, tried against a state without it,
+// and put back into the queue.
+type State struct {
+	Inventory *inventory.Store
+	Ledger    *ledger.Ledger
+	// Order decides between two claims for one device. The owner must call its Run.
+	Order *allocationlog.Order
+	// NodeCache caches which nodes have devices for recurring tasks, and their cost.
+	NodeCache *nodecache.Index
+	// Rooms tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
+	// snapshot.
+	Rooms noderesources.Rooms
+	// Memory caches the results of users' requests.
+	Memory *Memory
+	// Lease says whether this process leads.
+	Lease *leadership.Lease
+	// Writes tracks the pods whose claims are being written.
+	Writes limiter.Gate
+	// Claims is the informer's store of claims.
+	Claims cache.Indexer
+
+	slices cache.Indexer
+	rules  cache.Indexer // nil if DeviceTaintRules are off
+
+	// handlers must have processed all objects that existed at the start.
+	handlers []cache.ResourceEventHandlerRegistration
+	synced   atomic.Bool
+	// began is the time when the first pod with claims was tried, nil before.
+	began atomic.Pointer[time.Time]
+
+	mutex  sync.Mutex
+	wakers []Waker
+}
+
+// New returns a State that follows the factory's informers. Without withRules it ignores
+// DeviceTaintRules, which an API server without them cannot serve. The client is for the watch of
+// State.Order; the lease is the scheduler's.
+func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *leadership.Lease) (*State, error) {
+	s := &State{
+		Inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
+		Ledger:    ledger.New(),
+		Memory:    newMemory(),
+		Lease:     lease,
+	}
+	s.Ledger.Follow(s.Inventory)
+	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
+	s.Inventory.Published = s.Order.PoolPublished
+	s.Rooms.HasDevices = s.Inventory.IsLocal
+	if err := s.followNodes(factory.Core().V1().Nodes()); err != nil {
+		return nil, err
+	}
+	if err := s.followPods(factory.Core().V1().Pods().Informer()); err != nil {
+		return nil, err
+	}
+	api := factory.Resource().V1()
+	var err error
+	if s.Claims, err = s.follow(api.ResourceClaims().Informer(), s.RefreshClaim); err != nil {
+		return nil, err
+	}
+	if s.slices, err = s.follow(api.ResourceSlices().Informer(), s.RefreshSlice); err != nil {
+		return nil, err
+	}
+	if withRules {
+		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), s.RefreshTaintRule)
+	}
+	return s, err
+}
+
+// follow refreshes objects after events, and returns the informer's store. No scheduling cycle may
+// begin before the existing objects are in the state.
+func (s *State) follow(objects cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
+	registration, err := informer.AfterEvents(objects, refresh)
+	if err != nil {
+		return nil, fmt.Errorf("watch objects for the state of devices: %w", err)
+	}
+	s.SyncWith(registration)
+	return objects.GetIndexer(), nil
+}
+
+// SyncWith makes Sync wait for one more handler. It must be called before the informers run.
+func (s *State) SyncWith(handler cache.ResourceEventHandlerRegistration) {
+	s.handlers = append(s.handlers, handler)
+}
+
+// Sync blocks until all objects that existed at the start are in the state. Before that, devices in
+// use would look free. The error is that of the context.
+func (s *State) Sync(ctx context.Context) error {
+	if s.synced.Load() {
+		return nil
+	}
+	if err := s.Known(ctx); err != nil {
+		return err
+	}
+	s.Begin()
+	return nil
+}
+
+// Known is Sync for callers that do not schedule: it does not make this process the leader.
+func (s *State) Known(ctx context.Context) error {
+	for _, handler := range s.handlers {
+		select {
+		case <-handler.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the state of devices: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Begin ends the wait of Sync: all required objects are in the state.
+func (s *State) Begin() {
+	now := time.Now()
+	s.began.CompareAndSwap(nil, &now)
+	s.synced.Store(true)
+}
+
+// HasTaintRules reports whether the state follows DeviceTaintRules.
+func (s *State) HasTaintRules() bool { return s.rules != nil }
+
+// Pool returns a pool with all its devices, nil if it does not exist.
+func (s *State) Pool(id inventory.PoolID) *inventory.NodePool {
+	if pool := s.Inventory.Pool(id); pool != nil {
+		return pool.Everywhere()
+	}
+	return nil
+}
+
+// RefreshClaim updates the state of a claim from the informer's store; the key is "namespace/name".
+// The first call after an event wakes the pods that wait for the claim's devices.
+func (s *State) RefreshClaim(key string) {
+	s.Freed(s.Ledger.Refresh(key, func() *resourceapi.ResourceClaim { return informer.Object[resourceapi.ResourceClaim](s.Claims, key) }))
+}
+
+// RefreshSlice does the same for a ResourceSlice, by name.
+func (s *State) RefreshSlice(name string) {
+	s.Inventory.RefreshSlice(name, func() *resourceapi.ResourceSlice { return informer.Object[resourceapi.ResourceSlice](s.slices, name) })
+}
+
+// RefreshTaintRule does the same for a DeviceTaintRule, by name.
+func (s *State) RefreshTaintRule(name string) {
+	if s.rules == nil {
+		return
+	}
+	s.Inventory.RefreshTaintRule(name, func() *resourceapi.DeviceTaintRule {
+		return informer.Object[resourceapi.DeviceTaintRule](s.rules, name)
+	})
+}
