@@ -14,7 +14,7 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // Scheduler gives access to one profile of the scheduler.
@@ -23,8 +23,8 @@ type Scheduler struct {
 	Classes negotiation.ClassLister
 	Nodes   corelisters.NodeLister
 	// Waiting holds the pods that it has rejected, and Waker moves them back to the queue.
-	Waiting *requeue.Pods
-	Waker   *requeue.Waker
+	Waiting *queue.Pods
+	Waker   *queue.Waker
 	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
 	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
 }

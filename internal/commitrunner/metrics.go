@@ -7,7 +7,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 const metricsSubsystem = "quartermaster"
@@ -65,9 +65,9 @@ func observeWait(stage string, duration time.Duration) {
 }
 
 // CauseOf returns why a pod waits if its claims could not be committed.
-func CauseOf(err error) waitcause.Cause {
+func CauseOf(err error) reasons.Cause {
 	if errors.Is(err, ErrConflict) {
-		return waitcause.Conflict
+		return reasons.Conflict
 	}
-	return waitcause.CommitFailed
+	return reasons.CommitFailed
 }

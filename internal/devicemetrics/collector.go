@@ -7,7 +7,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // newDesc returns the description of a gauge.
@@ -91,7 +91,7 @@ func (c *collector) CollectWithStability(to chan<- k8smetrics.Metric) {
 		}
 	}
 	var stores []cache.Indexer
-	var waiting waitcause.Counts
+	var waiting reasons.Counts
 	for _, scheduler := range all {
 		stores = append(stores, scheduler.State.Claims)
 		for _, pods := range scheduler.Waiting {
@@ -102,7 +102,7 @@ func (c *collector) CollectWithStability(to chan<- k8smetrics.Metric) {
 		gauge(c.classes, n, class)
 	}
 	for cause, n := range waiting {
-		gauge(c.waiting, n, waitcause.Cause(cause).String())
+		gauge(c.waiting, n, reasons.Cause(cause).String())
 	}
 }
 

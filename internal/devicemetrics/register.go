@@ -9,7 +9,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 const metricsSubsystem = "quartermaster"
@@ -20,7 +20,7 @@ type Scheduler struct {
 	// Guarded reports whether a guard is in place.
 	Guarded func() bool
 	// Waiting has the waiting pods of each profile.
-	Waiting []*requeue.Pods
+	Waiting []*queue.Pods
 }
 
 // Register registers the metrics. all returns the schedulers of the process; it is called at each scrape.

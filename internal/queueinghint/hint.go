@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -25,7 +25,7 @@ type Hints struct {
 	Claims *podclaims.Claims
 	// Waiting handles the events that the queue does not: its Pods are the rejected pods, and its Context limits the
 	// evaluation of selectors.
-	Waiting *requeue.Events
+	Waiting *queue.Events
 	// Legacy is nil if the server serves everything in v1.
 	Legacy    *classicdra.Mode
 	Solver    *allocator.Solver

@@ -93,7 +93,7 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 // What is about one feature is tied to the rest by the plugin alone.
 func TestFeaturesDoNotKnowEachOther(t *testing.T) {
 	actual := imports(t)
-	features := []string{"internal/claims/binding", "internal/conflictreport", "internal/contest", "internal/claims/extended", "internal/podgroup", "internal/requeue"}
+	features := []string{"internal/claims/binding", "internal/conflictreport", "internal/contest", "internal/claims/extended", "internal/podgroup", "internal/queue"}
 	for _, name := range features {
 		require.NotEmpty(t, actual[name], "%s has to be found", name)
 		for _, other := range append(features, "pkg/plugins/quartermaster") {

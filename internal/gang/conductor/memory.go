@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	requeue "github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // shortestPause and longestPause bound the pause of a gang after a failed attempt to plan it. longestTrust limits how long

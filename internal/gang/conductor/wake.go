@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	requeue "github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // sleep schedules the next attempt of a gang: after its pause if it was stirred since, otherwise later. The caller must

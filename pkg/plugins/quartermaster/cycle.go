@@ -19,7 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -34,7 +34,7 @@ const cycleKey fwk.StateKey = Name
 // after the other.
 type cycle struct {
 	// pod is the pod's entry, which records rejections.
-	pod *requeue.Pod
+	pod *queue.Pod
 	// rejected is set once Filter has rejected a node.
 	rejected atomic.Bool
 	// undecided is set once Filter could not decide about a node, because an expression was still being evaluated. The

@@ -3,7 +3,7 @@
 //
 // Each extension point has one file; the algorithms are in other packages:
 //
-//	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/gate)
+//	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/queue)
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
 //	PostFilter   free an allocation that fits no node               postfilter.go
@@ -13,7 +13,7 @@
 //	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
 //	PostBind     end the use of a group's shared claims             prebind.go
 //	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
-//	events       which events may help a pod that did not fit       requeue.go (internal/requeue, internal/queueinghint)
+//	events       which events may help a pod that did not fit       requeue.go (internal/queue, internal/queueinghint)
 //
 // Each feature has a package of its own, and a file here that connects it:
 //

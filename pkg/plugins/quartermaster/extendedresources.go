@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
@@ -105,7 +105,7 @@ func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
 	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
 	if full.Task != nil {
 		if err := full.Task.Err(); err != nil {
-			c.pod.Causes.Note(waitcause.OfTask(err))
+			c.pod.Causes.Note(reasons.OfTask(err))
 			return unschedulable("%v", err)
 		}
 		pl.prepareScore(c, full.Task)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -74,7 +74,7 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 	if reason == nil {
 		return nil
 	}
-	c.pod.Causes.Note(waitcause.ClaimElsewhere)
+	c.pod.Causes.Note(reasons.ClaimElsewhere)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, claim := range unavailable {
@@ -101,7 +101,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	site := pl.nodeView(c, node)
 	if pl.mayPreempt(c.pod.Latest()) {
 		if status := pl.standing(c).Known(site); status != nil {
-			c.pod.Causes.Note(waitcause.LowerPriority)
+			c.pod.Causes.Note(reasons.LowerPriority)
 			return status
 		}
 	}
@@ -114,7 +114,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 	case isFilterTimeout(ctx, err):
 		return pl.timedOut(ctx, c, node)
 	case err != nil:
-		c.pod.Causes.Note(waitcause.OfSearch(err))
+		c.pod.Causes.Note(reasons.OfSearch(err))
 		if errors.Is(err, selector.ErrPending) {
 			c.undecided.Store(true)
 		}
@@ -123,7 +123,7 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *pre
 			pl.waker.WakeAfterPause(c.pod)
 		}
 		reason := c.reasons.OfError(ctx, node, err)
-		if waitcause.OfSearch(err) == waitcause.Undecided {
+		if reasons.OfSearch(err) == reasons.Undecided {
 			return unschedulable("%s", reason)
 		}
 		// Other devices, whose selectors were evaluated, may be held by pods of lower priority.

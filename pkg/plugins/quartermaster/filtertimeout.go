@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/deadline"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -41,7 +41,7 @@ func isFilterTimeout(outer context.Context, err error) bool {
 func (pl *Quartermaster) timedOut(ctx context.Context, c *cycle, node *v1.Node) *fwk.Status {
 	klog.FromContext(ctx).Info("The search for devices on a node was given up because of the filter timeout",
 		"node", klog.KObj(node), "timeout", pl.args.FilterTimeout.Duration)
-	c.pod.Causes.Note(waitcause.Undecided)
+	c.pod.Causes.Note(reasons.Undecided)
 	if c.rejected.CompareAndSwap(false, true) {
 		pl.waker.Reject(c.pod)
 	}

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -18,7 +18,7 @@ func (f *fixture) sleep(pods ...*v1.Pod) {
 	for _, pod := range pods {
 		require.False(f.t, f.fits(pod), pod.Name)
 	}
-	time.Sleep(requeue.LongestPause)
+	time.Sleep(queue.LongestPause)
 	f.settle()
 	f.forget()
 }
@@ -71,7 +71,7 @@ func TestGivenUpWakes(t *testing.T) {
 		require.Empty(t, f.names())
 		b.unreserve("n1")
 		require.Empty(t, f.names(), "who was rejected a moment ago has to wait")
-		time.Sleep(requeue.LongestPause)
+		time.Sleep(queue.LongestPause)
 		f.settle()
 		require.Contains(t, f.names(), "default/sharing")
 	})

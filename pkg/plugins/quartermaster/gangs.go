@@ -25,7 +25,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -94,7 +94,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
-	c.pod, c.planning = requeue.Apart(pod), true
+	c.pod, c.planning = queue.Apart(pod), true
 	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // scheduled returns the pod's PodScheduled condition, nil if it has none.
@@ -47,7 +47,7 @@ func (f *fixture) gated(name string) {
 
 // afterDelay waits for the time that a claim may be missing.
 func (f *fixture) afterDelay() {
-	time.Sleep(gate.Delay)
+	time.Sleep(queue.Delay)
 	f.settle()
 }
 

@@ -24,14 +24,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/contest"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/internal/spans"
 	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/internal/traced"
@@ -53,10 +52,10 @@ type Quartermaster struct {
 	learner       *learning.Learner
 	scoring       *extended.Scoring
 	objectives    *config.Objectives
-	gate          *gate.Reporter
-	waiting       *requeue.Pods
-	waker         *requeue.Waker
-	events        *requeue.Events
+	gate          *queue.Reporter
+	waiting       *queue.Pods
+	waker         *queue.Waker
+	events        *queue.Events
 	contest       *contest.Contest
 	commits       *commitrunner.Runner
 	// holders finds the pods that hold devices, and preemption evicts them.
@@ -202,7 +201,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 		return err
 	}
 	pl.support(mode)
-	pl.gate = gate.New(pl.handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
+	pl.gate = queue.New(pl.handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
 	go pl.gate.Run(ctx)
 	if err := pl.state.compete(pl); err != nil {
 		return fmt.Errorf("watch pods: %w", err)

@@ -13,9 +13,9 @@ import (
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -52,7 +52,7 @@ func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, po
 	pl.state.Rooms.Follow(nodes)
 	c := pl.newCycle(pod, len(nodes))
 	if pl.groupRun != nil {
-		c.pod, c.dryRun = requeue.Apart(pod), pl.groupRun
+		c.pod, c.dryRun = queue.Apart(pod), pl.groupRun
 		if err := pl.groupRun.Enter(cs, pod, c); err != nil {
 			return nil, failed(err)
 		}
@@ -93,7 +93,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	}
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
-		c.pod.Causes.Note(waitcause.ClaimMissing)
+		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
 	if len(claims) == 0 && !extendedresource.AnyBacked(extended) {
@@ -107,7 +107,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	c.usage, c.kept = pl.planner.UsageFor(pod)
 	if pl.commits.IsReleasing(pod.UID) {
-		c.pod.Causes.Note(waitcause.ClaimInUse)
+		c.pod.Causes.Note(reasons.ClaimInUse)
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
@@ -118,7 +118,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	for _, claim := range claims {
 		podClaim, status := pl.checkClaim(pod, claim, group)
 		if status != nil {
-			c.pod.Causes.Note(waitcause.ClaimInUse)
+			c.pod.Causes.Note(reasons.ClaimInUse)
 			if pl.features.EnableDRANodeAllocatableResources {
 				c.pod.HelpedByAnySlice() // See package nodeallocatable.
 			}
@@ -193,7 +193,7 @@ func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
 	c.task = pl.solver.Prepare(claims)
 	c.pod.Wants(claims, c.task)
 	if err := c.task.Err(); err != nil {
-		c.pod.Causes.Note(waitcause.OfTask(err))
+		c.pod.Causes.Note(reasons.OfTask(err))
 		return unschedulable("%v", err)
 	}
 	pl.prepareScore(c, c.task)

@@ -12,15 +12,14 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // followEvents sets up retries of pods that this plugin has rejected, after events that may help them.
 func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedIndexInformer) (err error) {
-	if pl.waiting, err = requeue.FollowPods(pods, func(pod types.UID) {
+	if pl.waiting, err = queue.FollowPods(pods, func(pod types.UID) {
 		pl.devices.Changed.Tell(pod)
 		pl.state.turns.Forget(pod)
 		pl.failures.Forget(pod)
@@ -28,13 +27,13 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	factory := pl.handle.SharedInformerFactory()
-	pl.waker = requeue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { pl.state.turns.Wake(pods) })
-	pl.events = &requeue.Events{
+	pl.waker = queue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { pl.state.turns.Wake(pods) })
+	pl.events = &queue.Events{
 		Pods:    pl.waiting,
 		Waker:   pl.waker,
-		Made:    requeue.NewClaimsMade(factory.Core().V1().Pods().Lister(), gate.Delay),
+		Made:    queue.NewClaimsMade(factory.Core().V1().Pods().Lister(), queue.Delay),
 		State:   requeueState{pl},
-		Context: requeue.NewContext(),
+		Context: queue.NewContext(),
 	}
 	if err := pl.events.FollowClaims(ctx, factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err

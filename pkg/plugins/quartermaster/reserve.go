@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod gets these devices while PreBind writes
@@ -96,7 +96,7 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 		claims[i] = &podClaim.Claim
 	}
 	c.attempt = pl.commits.Begin(pod, claims...)
-	c.pod.Causes.Only(waitcause.Committing)
+	c.pod.Causes.Only(reasons.Committing)
 }
 
 // plan returns the devices for the task on the chosen node: a stored plan, or the result of a new search.
@@ -117,7 +117,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 	case err != nil:
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	case !outcome.Fits():
-		c.pod.Causes.Note(waitcause.Conflict)
+		c.pod.Causes.Note(reasons.Conflict)
 		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
 	}
 	if c.objective != nil {

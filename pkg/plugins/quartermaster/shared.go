@@ -22,10 +22,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // shared holds the state that all profiles of a scheduler share.
@@ -57,7 +57,7 @@ type shared struct {
 	groups *podgroup.Claims
 
 	// turns prevents pods of one namespace from holding up those of other namespaces.
-	turns *gate.Turns
+	turns *queue.Turns
 
 	// claimEvents limits the events about claims.
 	claimEvents *write.Limit

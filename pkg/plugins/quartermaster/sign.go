@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/batch"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // claimsSignature is the key of the signature of a pod's claims.
@@ -16,5 +16,5 @@ const claimsSignature = Name + ".ResourceClaims"
 // (kubernetes/kubernetes#134986). A batch determines only the order in which nodes are tried. Each pod still passes
 // PreFilter and Filter on its node, with the current state of devices, so no event in between can make a batch wrong.
 func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return batch.Signer{Key: claimsSignature, ClaimsOf: pl.claims.Of, OfController: pl.legacy.DependsOnController}.Sign(pod)
+	return queue.Signer{Key: claimsSignature, ClaimsOf: pl.claims.Of, OfController: pl.legacy.DependsOnController}.Sign(pod)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -164,7 +164,7 @@ func TestSliceEvents(t *testing.T) {
 				}
 				f.pl.events.SliceHappened(before, object(test.after))
 				require.Equal(t, test.want && !test.later, len(f.names()) > 0)
-				time.Sleep(requeue.LongestPause)
+				time.Sleep(queue.LongestPause)
 				synctest.Wait()
 				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fits, test.want && f.fits(pod), "the pod fits now")
@@ -218,7 +218,7 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		f.arrive(failing) // Filter has looked before that.
 		f.pl.state.RefreshSlice(failing.Name)
 		require.Empty(t, a.filter().feasible)
-		time.Sleep(requeue.LongestPause)
+		time.Sleep(queue.LongestPause)
 		synctest.Wait()
 		require.Equal(t, []string{"default/p"}, f.names())
 	})
@@ -243,7 +243,7 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		f.rejected(other)
 		require.Equal(t, []string{"default/wanting"}, happen(nil, first))
 		require.Empty(t, happen(first, second), "is active already")
-		time.Sleep(requeue.LongestPause)
+		time.Sleep(queue.LongestPause)
 		synctest.Wait()
 		require.Equal(t, []string{"default/wanting"}, f.names(), "another plugin kept it out of the queue")
 		f.rejected(wanting)
@@ -322,7 +322,7 @@ func TestTaintRuleEvents(t *testing.T) {
 func TestFirstInQueueFirst(t *testing.T) {
 	t.Parallel()
 	beforeEvents(t, func(t *testing.T, f *fixture) {
-		const many = requeue.WokenAtOnce + 50
+		const many = queue.WokenAtOnce + 50
 		f.arrive(builder.Class("gpu"))
 		var first []string
 		for i := range many {
@@ -333,7 +333,7 @@ func TestFirstInQueueFirst(t *testing.T) {
 			})
 			f.arrive(pod, gpus("c-"+name, 1).Obj())
 			f.rejected(pod)
-			if i >= 75 || i < requeue.WokenAtOnce-(many-75) {
+			if i >= 75 || i < queue.WokenAtOnce-(many-75) {
 				first = append(first, "default/"+name)
 			}
 		}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // newTurns returns the Turns that let namespaces take turns in the scheduler's queue.
-func (s *shared) newTurns(handle fwk.Handle) *gate.Turns {
-	return gate.NewTurns(gate.Queue{
+func (s *shared) newTurns(handle fwk.Handle) *queue.Turns {
+	return queue.NewTurns(queue.Queue{
 		Active:   activePods,
 		Leads:    func() bool { return s.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },

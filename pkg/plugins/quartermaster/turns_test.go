@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gate"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -30,7 +30,7 @@ func busyWorld(pods int) []runtime.Object {
 
 // busy makes other pods appear to wait all the time, and records that the namespace's pods find no node.
 func (f *fixture) busy() {
-	f.pl.state.turns = gate.NewTurns(gate.Queue{
+	f.pl.state.turns = queue.NewTurns(queue.Queue{
 		Active: func() int { return 100 }, Leads: func() bool { return f.pl.state.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { f.pl.handle.Activate(klog.Background(), pods) },
 	})

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // Unreserve undoes Reserve and PreBind, in reverse order. It also removes an allocation that this attempt has written,
@@ -37,5 +37,5 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 		pl.forgetForGroup(group, c)
 	}
 	c.leaveExtended()
-	c.pod.Causes.Ended(waitcause.Committing)
+	c.pod.Causes.Ended(reasons.Committing)
 }

@@ -8,18 +8,18 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // waits returns how many pods wait, by cause.
 func (f *fixture) waits() map[string]int {
-	var counts waitcause.Counts
+	var counts reasons.Counts
 	f.pl.waiting.Count(&counts)
 	result := make(map[string]int)
 	for cause, n := range counts {
 		if n > 0 {
-			result[waitcause.Cause(cause).String()] = n
+			result[reasons.Cause(cause).String()] = n
 		}
 	}
 	return result

@@ -1,4 +1,4 @@
-package gate
+package queue
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 // TestOthersDoNotWaitForAllOfANamespace: however many pods it has, a pod of another one waits for a few attempts, and the scheduler has
@@ -183,7 +181,7 @@ func TestTriedPodsKeepTheirBackOff(t *testing.T) {
 	}
 	inBubble(t, "busy", func(t *testing.T) {
 		m, _ := begin(t)
-		m.run(time.Now().Add(2*requeue.FirstPause - time.Second/2))
+		m.run(time.Now().Add(2*FirstPause - time.Second/2))
 		require.Zero(t, m.attempts("costly"))
 		m.run(time.Now().Add(2 * time.Second))
 		require.Equal(t, 1, m.attempts("costly"))

@@ -1,4 +1,4 @@
-package requeue
+package queue
 
 import (
 	"sync"
@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -19,7 +19,7 @@ import (
 // tries the pod again.
 type Pod struct {
 	// Causes are the reasons why it waits for devices, as far as its latest attempt has determined them.
-	Causes waitcause.Causes
+	Causes reasons.Causes
 
 	pod *v1.Pod
 

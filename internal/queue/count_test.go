@@ -1,4 +1,4 @@
-package requeue
+package queue
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -19,20 +19,20 @@ func TestCount(t *testing.T) {
 		return builder.Pod(name, func(pod *v1.Pod) { pod.UID = types.UID(name) })
 	}
 	counts := func() map[string]int {
-		var all waitcause.Counts
+		var all reasons.Counts
 		pods.Count(&all)
 		result := make(map[string]int)
 		for cause, n := range all {
 			if n > 0 {
-				result[waitcause.Cause(cause).String()] = n
+				result[reasons.Cause(cause).String()] = n
 			}
 		}
 		return result
 	}
 	pods.Begin(named("tried"))
 	held := pods.Begin(named("held"))
-	held.Causes.Note(waitcause.NoDevices)
-	held.Causes.Note(waitcause.Held)
+	held.Causes.Note(reasons.NoDevices)
+	held.Causes.Note(reasons.Held)
 	waker.Reject(held)
 	waker.Reject(pods.Begin(named("rejected")))
 	pods.Lacks(named("never-tried"), true)

@@ -1,5 +1,5 @@
-// Package waitcause classifies why pods wait for devices, in few enough causes for a metric's label.
-package waitcause
+// Package reasons classifies why pods wait for devices, in few enough causes for a metric's label.
+package reasons
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package gate
+package queue
 
 import (
 	"maps"
@@ -7,8 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/quartermaster-dra/quartermaster/internal/requeue"
 )
 
 const (
@@ -28,7 +26,7 @@ const (
 	look = 20 * time.Millisecond
 	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
 	// it is held for as long as that would take (requeue.Pause).
-	backoff = requeue.LongestPause
+	backoff = LongestPause
 	// atOnce limits the pods of one activation: it locks the scheduling queue.
 	atOnce = 128
 	// manyNamespaces is the number of namespaces above which those without held pods are forgotten.
@@ -155,7 +153,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	own := &heldPod{pod: pod, of: t.namespace(pod.Namespace), since: now, due: now}
 	may := len(t.waiting) == 0 && t.mayLetIn(own.of, now, active)
 	if found && !t.waking[pod.UID] {
-		own.due = now.Add(requeue.Pause(tries.number))
+		own.due = now.Add(Pause(tries.number))
 		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
 	}
 	if may {

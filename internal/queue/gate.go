@@ -1,7 +1,4 @@
-// Package gate tells users why a pod does not get into the scheduling queue. The scheduler does not
-// publish the result of PreEnqueue, so a pod whose template does not exist would be stuck for no
-// stated reason.
-package gate
+package queue
 
 import (
 	"context"

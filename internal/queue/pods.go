@@ -1,4 +1,4 @@
-package requeue
+package queue
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/waitcause"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // Pods holds the pods that this plugin was asked about and that are not bound: it may have to wake them
@@ -120,12 +120,12 @@ func (w *Pods) note(set sets.Set[types.UID], pod *v1.Pod, in bool) {
 }
 
 // Count adds the pods that wait for devices to counts, each with only one cause.
-func (w *Pods) Count(counts *waitcause.Counts) {
+func (w *Pods) Count(counts *reasons.Counts) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	grouped := w.grouped.Difference(w.lacking)
-	counts[waitcause.ClaimMissing] += len(w.lacking)
-	counts[waitcause.Group] += len(grouped)
+	counts[reasons.ClaimMissing] += len(w.lacking)
+	counts[reasons.Group] += len(grouped)
 	for uid, entry := range w.pods {
 		if cause, waits := entry.Causes.First(); waits && !w.lacking.Has(uid) && !grouped.Has(uid) {
 			counts[cause]++

@@ -1,6 +1,4 @@
-// Package batch tells kube-scheduler which pods request the same devices, so that it can reuse the nodes found for one
-// of them for the next (opportunistic batching).
-package batch
+package queue
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package waitcause
+package reasons
 
 import (
 	"context"
