@@ -1,109 +1,89 @@
 package commit
 
-// A Claim is the state of one claim of an attempt.
+import (
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+)
+
+// Claim is one claim of a pod, as far as the protocol is concerned.
 type Claim struct {
-	Phase ClaimPhase
-	// InFlight is set while the devices are kept from others for this claim: from the plan until the server has
-	// confirmed the allocation, or until it is certain that the claim does not get them. A claim that was allocated
-	// before the attempt is not in flight.
-	InFlight bool
-	// Lost is set if another claim holds the same devices and this one has to yield. It is reset when this claim
-	// yields.
-	Lost bool
-	// OfGroup is set if the claim is reserved for the pod's PodGroup: then this attempt alone does not decide about its
-	// release; see Group.
-	OfGroup bool
-	// Takes is the part to roll back if the attempt fails.
-	Takes Takes
+	// Object is the latest known state. It is shared and read-only.
+	Object *resourceapi.ResourceClaim
+	// Origin is the creator of the claim.
+	Origin Origin
+	// Group is the PodGroup that the claim is reserved for, nil if it is reserved for the pod.
+	Group *resourceapi.ResourceClaimConsumerReference
+
+	flight flight
 }
 
-// ClaimPhase is the server's possible knowledge of a claim through an attempt.
-type ClaimPhase uint8
+// Origin is the creator of a claim. A claim that the scheduler creates for a pod is used only by that
+// pod, and is deleted with a failed attempt.
+type Origin uint8
 
 const (
-	// Untouched: nothing, or nothing any more.
-	Untouched ClaimPhase = iota
-	// Sent: the write is being sent, or its outcome is unknown.
-	Sent
-	// Confirmed: the server has answered that the claim is allocated and reserved.
-	Confirmed
-	// Asking: the attempt has failed; the next question is whether a bound pod needs the claim anyway.
-	Asking
-	// FindingOut: a bound pod needs it, or may; only the result of the write is still to be determined.
-	FindingOut
-	// Releasing: no bound pod needs it; Takes is being rolled back.
-	Releasing
+	// Given: another client created the claim.
+	Given Origin = iota
+	// ToMake: the claim exists only in memory, under a UID that the created claim will not have. It may
+	// exist nevertheless, if the result of the request to create it is unknown.
+	ToMake
+	// Made: an attempt to schedule the pod created the claim.
+	Made
 )
 
-// Takes is the part of a claim that a release rolls back.
-type Takes uint8
+// flight is a plan that is in flight.
+type flight struct {
+	// plan is nil if nothing is in flight.
+	plan *resourceapi.AllocationResult
+	// told is the UID under which Signals knows the plan, "" if it does not know it.
+	told types.UID
+}
 
-const (
-	// Reservation: the allocation was there before this attempt.
-	Reservation Takes = iota
-	// Allocation: the allocation too, unless other consumers have reserved the claim. The attempt has written it, or
-	// the claim has lost to another one.
-	Allocation
-	// WholeClaim: the claim was created for the pod, and is deleted with the attempt.
-	WholeClaim
-)
+// IsAllocated reports whether the claim has an allocation.
+func (c *Claim) IsAllocated() bool { return c.Object.Status.Allocation != nil }
 
-// ClaimEvent is an event of a claim that is being released.
-type ClaimEvent uint8
+// Plan returns the allocation that is in flight, nil if there is none.
+func (c *Claim) Plan() *resourceapi.AllocationResult { return c.flight.plan }
 
-const (
-	// InUse: a bound pod needs the claim, or the binding of a pod may be under way.
-	InUse ClaimEvent = iota
-	// NotInUse: no bound pod needs it.
-	NotInUse
-	// Done: the server has carried out the last action.
-	Done
-	// NotDone: the result is unknown, or the question was not answered.
-	NotDone
-)
-
-// Step advances the release of a claim; the action may be NoAction. The devices stay in flight until the server has
-// answered what became of the claim: a write of unknown outcome may have given them to the claim, and they must not be
-// allocated twice.
-func (c Claim) Step(e ClaimEvent) (Claim, ActionKind) {
-	switch {
-	case e == NotDone:
-		c.Phase = Asking
-		return c, TryAgain
-	case c.Phase == Asking && e == InUse:
-		c.Phase = FindingOut
-		return c, FindOut
-	case c.Phase == Asking && e == NotInUse:
-		c.Phase = Releasing
-		return c, [...]ActionKind{Reservation: RollBackReservation, Allocation: RollBackAllocation, WholeClaim: DeleteClaim}[c.Takes]
-	case (c.Phase == FindingOut || c.Phase == Releasing) && e == Done:
-		wasInFlight := c.InFlight
-		c.Phase, c.InFlight, c.Lost = Untouched, false, false
-		if wasInFlight {
-			return c, EndInFlight
-		}
+// Consumer returns the consumer that the claim is reserved for: the pod, or the PodGroup that the claim
+// belongs to.
+func (c *Claim) Consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
+	if c.Group != nil {
+		return *c.Group
 	}
-	return c, NoAction
+	return write.OfPod(pod)
 }
 
-// send marks a claim whose write is about to be sent.
-func (c *Claim) send() {
-	c.Phase = Sent
-	if c.InFlight {
-		c.take(Allocation)
+// allocation returns the allocation that was, or may have been, written for the claim.
+func (c *Claim) allocation() *resourceapi.AllocationResult {
+	if c.IsAllocated() {
+		return c.Object.Status.Allocation
+	}
+	return c.flight.plan
+}
+
+// signalInFlight announces the claim's plan.
+func (r *Runner) signalInFlight(c *Claim) {
+	if told := r.Signals.InFlight(c.Object, c.flight.plan, c.Origin != ToMake); told != "" {
+		c.flight.told = told
 	}
 }
 
-// confirm marks a claim whose write the server has confirmed. It returns whether the devices were in flight: from now
-// on the server has them.
-func (c *Claim) confirm() (wasInFlight bool) {
-	wasInFlight = c.InFlight
-	c.Phase, c.InFlight = Confirmed, false
-	return wasInFlight
+// landed ends the in-flight plan of a claim, because the server has stored it.
+func (r *Runner) landed(pod *v1.Pod, c *Claim) {
+	r.State.Freed(r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID))
+	r.Signals.Written(c.flight.told, c.Object)
+	c.flight = flight{}
 }
 
-// take sets the part to roll back to at least what.
-func (c *Claim) take(what Takes) { c.Takes = max(c.Takes, what) }
-
-// release starts a release, which Claim.Step continues.
-func (c *Claim) release() { c.Phase, c.Lost = Asking, false }
+// endInFlight removes the plan from the ledger, and wakes the pods that waited for its devices: no API
+// event wakes them.
+func (r *Runner) endInFlight(pod *v1.Pod, c *Claim) {
+	freed := r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID)
+	r.Signals.GivenUp(c.flight.told)
+	c.flight = flight{}
+	r.State.GivenUp(pod, c.Object, freed)
+}

@@ -1,17 +1,17 @@
-// Package commit implements the commit protocol (docs/commit-protocol.md) as a state machine without clock, client or
-// goroutine. Step takes the state of an attempt to bind a pod and an event, and returns the next state and the actions
-// to carry out. The caller (the plugin's runner; the model in test/protocol) turns the result of an action into the
-// next event.
+// Package commit executes the commit protocol for the claims of a pod. It begins when devices are
+// planned for the claims, and ends when the pod is bound, or when the writes are rolled back.
+// internal/commit/protocol alone decides the next step. This package carries it out, with writes, the watch of
+// claims and the clock, and reports the result:
 //
-// Three things have a state:
+//	Begin, PutInFlight   keep the planned devices from others     attempt.go
+//	Commit               write, wait for the watch, check, bind   run.go, write.go, check.go, settle.go
+//	Abort                release what was written                 release.go
 //
-//   - Attempt is one attempt to bind a pod, with all its claims. Its phases are the rules of
-//     the protocol: write, see, check, settle, bind, and release if anything goes wrong.
-//   - Claim is one claim of an attempt: what the server may know of it through this
-//     attempt, and what to roll back if the attempt fails. After that the claim is independent:
-//     Claim.Step releases it, however often that has to be tried.
-//   - Group is a claim that is reserved for a PodGroup, so that several attempts share it.
+// It does not know how devices are found, which nodes exist, or extension points.
 //
-// The package identifies claims by their position in the pod. The caller keeps the plans, the versions of the claims
-// and the errors.
+// # After a change of leaders
+//
+// Failover leaves alone what another process has reserved for pods. A process that died or lost its lease may have sent their
+// bindings, and these may arrive for as long as the API server keeps a request. Unlike writes to claims, a late binding cannot
+// be told from one in time: a pod whose claim was released meanwhile would be on a node without its devices.
 package commit

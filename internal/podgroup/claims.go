@@ -6,7 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
 // Claims tracks the claims that are reserved for a PodGroup and used by attempts of this process. A use begins with
@@ -18,7 +18,7 @@ type Claims struct {
 
 // A usedClaim is forgotten when it is over.
 type usedClaim struct {
-	commit.Group
+	protocol.Group
 	// allocation is the allocation to roll back, nil until a user leaves that has written it, or with which the claim
 	// has lost.
 	allocation *resourceapi.AllocationResult
@@ -41,7 +41,7 @@ func (g *Claims) Join(claim, pod types.UID) bool {
 
 // Leave ends the use by a pod whose attempt failed, and returns what the pod has to release, and the allocation to roll
 // back with it. After the release, the caller must call Released.
-func (g *Claims) Leave(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) (commit.Claim, *resourceapi.AllocationResult) {
+func (g *Claims) Leave(claim, pod types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult) (protocol.Claim, *resourceapi.AllocationResult) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	known := g.take(claim, state, allocation)
@@ -51,7 +51,7 @@ func (g *Claims) Leave(claim, pod types.UID, state commit.Claim, allocation *res
 }
 
 // Bound ends the use by a bound pod.
-func (g *Claims) Bound(claim, pod types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) {
+func (g *Claims) Bound(claim, pod types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.take(claim, state, allocation).Bound(pod, state)
@@ -60,12 +60,12 @@ func (g *Claims) Bound(claim, pod types.UID, state commit.Claim, allocation *res
 
 // take returns the entry of a claim whose use ends, and stores the allocation if a release has to roll it back. The
 // caller must hold the mutex.
-func (g *Claims) take(claim types.UID, state commit.Claim, allocation *resourceapi.AllocationResult) *usedClaim {
+func (g *Claims) take(claim types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult) *usedClaim {
 	known := g.claims[claim]
 	if known == nil {
 		return &usedClaim{} // The claim has no users, for example while the group is tried as a whole.
 	}
-	if state.Takes == commit.Allocation {
+	if state.Takes == protocol.Allocation {
 		known.allocation = allocation
 	}
 	return known
@@ -79,7 +79,7 @@ func (g *Claims) BeginRelease(claim types.UID) bool {
 	if g.claims[claim] != nil {
 		return false
 	}
-	g.claims[claim] = &usedClaim{Group: commit.Group{Releasing: true}}
+	g.claims[claim] = &usedClaim{Group: protocol.Group{Releasing: true}}
 	return true
 }
 

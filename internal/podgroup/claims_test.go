@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
 // TestLastUserReleases: a claim stays while others use it. Until its last user has released it, no pod may use it.
@@ -17,14 +17,14 @@ func TestLastUserReleases(t *testing.T) {
 	require.True(t, claims.Join("c", "q"))
 	require.True(t, claims.InUse("c"))
 
-	wrote := commit.Claim{Phase: commit.Confirmed, OfGroup: true, Takes: commit.Allocation}
+	wrote := protocol.Claim{Phase: protocol.Confirmed, OfGroup: true, Takes: protocol.Allocation}
 	left, _ := claims.Leave("c", "p", wrote, allocation)
-	require.Equal(t, commit.Untouched, left.Phase, "q relies on it")
+	require.Equal(t, protocol.Untouched, left.Phase, "q relies on it")
 	require.False(t, claims.IsReleasing("c"))
 
-	left, goes := claims.Leave("c", "q", commit.Claim{OfGroup: true}, nil)
-	require.NotEqual(t, commit.Untouched, left.Phase)
-	require.Equal(t, commit.Allocation, left.Takes)
+	left, goes := claims.Leave("c", "q", protocol.Claim{OfGroup: true}, nil)
+	require.NotEqual(t, protocol.Untouched, left.Phase)
+	require.Equal(t, protocol.Allocation, left.Takes)
 	require.Same(t, allocation, goes, "what p has written")
 	require.True(t, claims.IsReleasing("c"))
 	require.False(t, claims.Join("c", "r"))

@@ -12,13 +12,13 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Claim is a claim of a pod.
 type Claim struct {
-	commitrunner.Claim
+	commit.Claim
 	// Nodes selects the nodes on which the allocation can be used; nil means all.
 	Nodes *nodeaffinity.NodeSelector
 	// Broken is the reason why the allocation cannot be used on any node, nil if it can.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -44,7 +44,7 @@ type Rules struct {
 
 // Check returns a claim as the pod can use it, or an error if the pod cannot use it on any node.
 func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, error) {
-	result := &Claim{Claim: commitrunner.Claim{Object: claim}}
+	result := &Claim{Claim: commit.Claim{Object: claim}}
 	if !result.IsAllocated() {
 		if err := r.checkOpen(result); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -27,7 +27,7 @@ func allocated() *resourceapi.ResourceClaim {
 }
 
 func of(object *resourceapi.ResourceClaim) *usableclaim.Claim {
-	return &usableclaim.Claim{Claim: commitrunner.Claim{Object: object}}
+	return &usableclaim.Claim{Claim: commit.Claim{Object: object}}
 }
 
 func onlyOn(t *testing.T, node string) *nodeaffinity.NodeSelector {

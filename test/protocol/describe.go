@@ -3,7 +3,7 @@ package protocol
 import (
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
 func podName(p uint8) string       { return "pod " + string('p'+rune(p)) }
@@ -47,7 +47,7 @@ func (m *model) describePodStep(l label, to state) string {
 	case doPlan:
 		return fmt.Sprintf("%schooses %s for %s", prefix, m.devices(l.with), claimName(pod.claim))
 	case doWrite:
-		if p := to.pods[l.who].phase; p == commit.Idle || p == commit.Release {
+		if p := to.pods[l.who].phase; p == protocol.Idle || p == protocol.Release {
 			return prefix + "cannot write, another write came first" + now
 		}
 		return prefix + "writes" + now
@@ -62,7 +62,7 @@ func (m *model) describePodStep(l label, to state) string {
 	case doNotice:
 		return prefix + "notices that a conflicting claim was allocated"
 	case doSettle:
-		if commit.Phase(l.with) == commit.Bind {
+		if protocol.Phase(l.with) == protocol.Bind {
 			return prefix + "settles"
 		}
 		return prefix + "settles, and must not bind"
@@ -71,7 +71,7 @@ func (m *model) describePodStep(l label, to state) string {
 	case doFail:
 		return prefix + [...]string{"binding fails for another reason", "the answer to its write gets lost" + now}[l.with]
 	case doBind:
-		if commit.Phase(l.with) == commit.Bound {
+		if protocol.Phase(l.with) == protocol.Bound {
 			return prefix + "binds"
 		}
 		return prefix + "cannot bind, the pod is gone"

@@ -1,7 +1,7 @@
 // Package protocol checks the commit protocol (docs/commit-protocol.md): a model of all that
 // it meets, and a small checker that visits every state which can be reached.
 //
-// The steps of the protocol are those of internal/commit, which the plugin takes as well.
+// The steps of the protocol are those of internal/commit/protocol, which the plugin takes as well.
 // The model has what is around them: an API server with claims and one sequence of versions,
 // a watch for each scheduler that delivers writes in order and as late as it likes, and
 // processes that can crash, fail or be slow between any two steps of an attempt. What is

@@ -1,6 +1,6 @@
 package protocol
 
-import "github.com/quartermaster-dra/quartermaster/internal/commit"
+import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
 // schedulerSteps are those of a scheduler's watch, and its crashes.
 func (m *model) schedulerSteps(from *state, i uint8, emit emitter) {
@@ -56,7 +56,7 @@ func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 	s := *from
 	s.crashes--
 	for p, pod := range m.pods {
-		if pod.scheduler == i && s.pods[p].phase != commit.Bound {
+		if pod.scheduler == i && s.pods[p].phase != protocol.Bound {
 			s.pods[p] = podState{deleted: s.pods[p].deleted}
 		}
 	}
@@ -80,14 +80,14 @@ func (m *model) underWay(s *state, p uint8) request {
 	pod := s.pods[p]
 	r := request{pod: p, base: s.claims[m.pods[p].claim].version, plan: pod.plan, joins: !pod.claim.InFlight}
 	switch pod.phase {
-	case commit.Write:
+	case protocol.Write:
 		r.kind = lateWrite
-	case commit.Yield, commit.Release:
+	case protocol.Yield, protocol.Release:
 		r.kind, r.joins = lateRelease, false
-		if pod.claim.Takes == commit.Reservation {
+		if pod.claim.Takes == protocol.Reservation {
 			r.kind = lateUnreserve
 		}
-	case commit.Bind:
+	case protocol.Bind:
 		r.kind, r.base, r.joins = lateBinding, 0, false
 	}
 	if r.kind == lateBinding && !m.lateBindings || r.kind != lateBinding && !m.lateRequests {

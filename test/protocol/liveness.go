@@ -3,7 +3,7 @@ package protocol
 import (
 	"slices"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
 // class is who takes a step: what scheduling a pod, a watch or a controller may do at a moment is done by one of them. One
@@ -34,7 +34,7 @@ func classOf(l label) (c class, fault bool) {
 func (m *model) rests(s *state) bool {
 	for p, pod := range m.pods {
 		is := &s.pods[p]
-		if is.deleted || is.phase == commit.Bound {
+		if is.deleted || is.phase == protocol.Bound {
 			continue
 		}
 		if s.claims[pod.claim].allocation != 0 {
@@ -70,7 +70,7 @@ func (m *model) isLeft(s *state, claim uint8, c choice) bool {
 // isInUse reports whether a pod that exists is bound with the claim.
 func (m *model) isInUse(s *state, claim uint8) bool {
 	for p, pod := range m.pods {
-		if pod.claim == claim && s.pods[p].phase == commit.Bound && !s.pods[p].deleted {
+		if pod.claim == claim && s.pods[p].phase == protocol.Bound && !s.pods[p].deleted {
 			return true
 		}
 	}

@@ -1,42 +1,42 @@
 package protocol
 
-import "github.com/quartermaster-dra/quartermaster/internal/commit"
+import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
 // attempt takes a pod's attempt through the steps of the protocol, with the events that
 // were the results of what it had to do.
-func (p *podState) attempt(events ...commit.Event) {
-	attempt := commit.Attempt{Phase: p.phase, Claims: []commit.Claim{p.claim}}
+func (p *podState) attempt(events ...protocol.Event) {
+	attempt := protocol.Attempt{Phase: p.phase, Claims: []protocol.Claim{p.claim}}
 	for _, event := range events {
-		attempt, _ = commit.Step(attempt, event)
+		attempt, _ = protocol.Step(attempt, event)
 	}
 	p.phase, p.claim = attempt.Phase, attempt.Claims[0]
-	if p.phase == commit.Failed {
-		p.attempt(commit.Event{Kind: commit.Unreserved})
+	if p.phase == protocol.Failed {
+		p.attempt(protocol.Event{Kind: protocol.Unreserved})
 	}
 	switch {
-	case p.phase == commit.Release && p.claim.Phase == commit.Untouched:
+	case p.phase == protocol.Release && p.claim.Phase == protocol.Untouched:
 		*p = podState{deleted: p.deleted}
-	case p.phase == commit.Bound:
-		*p = podState{phase: commit.Bound, plan: p.plan, deleted: p.deleted}
+	case p.phase == protocol.Bound:
+		*p = podState{phase: protocol.Bound, plan: p.plan, deleted: p.deleted}
 	}
 }
 
 // fail ends an attempt that cannot go on.
 func (p *podState) fail() {
 	p.at, p.noticed = 0, false
-	p.attempt(commit.Event{Kind: commit.Failure})
+	p.attempt(protocol.Event{Kind: protocol.Failure})
 }
 
 // pass goes on from the check with the events of somebody who finds nothing to wait for.
 func (p *podState) pass() {
 	p.at, p.noticed = 0, false
-	p.attempt(commit.Event{Kind: commit.Settled}, commit.Event{Kind: commit.GotReady})
+	p.attempt(protocol.Event{Kind: protocol.Settled}, protocol.Event{Kind: protocol.GotReady})
 }
 
 // lose is pass for a claim that has lost.
-func (p *podState) lose(kind commit.EventKind) {
+func (p *podState) lose(kind protocol.EventKind) {
 	p.at, p.noticed = 0, false
-	p.attempt(commit.Event{Kind: kind, Lost: []int{0}, AtOnce: true})
+	p.attempt(protocol.Event{Kind: kind, Lost: []int{0}, AtOnce: true})
 }
 
 // settles reports whether the pod's claim settles.
@@ -45,24 +45,24 @@ func (m *model) settles(p uint8) bool { return m.settle && !m.blind[m.pods[p].sc
 // podSteps are those of the pod's scheduler for this pod: what its attempt has to do next.
 func (m *model) podSteps(from *state, p uint8, emit emitter) {
 	switch from.pods[p].phase {
-	case commit.Idle:
+	case protocol.Idle:
 		if !from.pods[p].deleted {
 			m.planSteps(from, p, emit)
 		}
-	case commit.PreWriteSettle:
+	case protocol.PreWriteSettle:
 		m.preSettleSteps(from, p, emit)
-	case commit.Write:
+	case protocol.Write:
 		m.writeSteps(from, p, emit)
-	case commit.See:
+	case protocol.See:
 		m.checkSteps(from, p, emit)
 		m.failSteps(from, p, emit)
-	case commit.Settle:
+	case protocol.Settle:
 		m.settleSteps(from, p, emit)
 		m.failSteps(from, p, emit)
-	case commit.Bind:
+	case protocol.Bind:
 		m.bindSteps(from, p, emit)
 		m.failSteps(from, p, emit)
-	case commit.Yield, commit.Release:
+	case protocol.Yield, protocol.Release:
 		if m.hasRoom(from) {
 			s := *from
 			emit(m.release(&s, p), &s, "")
@@ -93,23 +93,23 @@ func (m *model) planSteps(from *state, p uint8, emit emitter) {
 func (m *model) plan(from *state, p uint8, c choice, joins bool, emit emitter) {
 	s := *from
 	pod := &s.pods[p]
-	begun := commit.Begin(commit.Claim{})
+	begun := protocol.Begin(protocol.Claim{})
 	pod.phase, pod.claim, pod.plan = begun.Phase, begun.Claims[0], c
 	if !joins {
-		pod.attempt(commit.Event{Kind: commit.PutInFlight})
+		pod.attempt(protocol.Event{Kind: protocol.PutInFlight})
 	}
 	if joins && m.looksBeforeJoining(p) && m.knownToLose(&s, p, c) {
 		if m.settles(p) && !m.lostToOurs(&s.views[m.pods[p].scheduler], m.pods[p].claim, c) {
-			pod.attempt(commit.Event{Kind: commit.Started, Lost: []int{0}})
+			pod.attempt(protocol.Event{Kind: protocol.Started, Lost: []int{0}})
 		} else {
-			pod.lose(commit.Started)
+			pod.lose(protocol.Started)
 		}
 		emit(label{doPlan, p, c}, &s, "")
 		return
 	}
-	pod.attempt(commit.Event{Kind: commit.Started})
-	if pod.phase == commit.PreWriteSettle && !m.settles(p) {
-		pod.attempt(commit.Event{Kind: commit.Settled})
+	pod.attempt(protocol.Event{Kind: protocol.Started})
+	if pod.phase == protocol.PreWriteSettle && !m.settles(p) {
+		pod.attempt(protocol.Event{Kind: protocol.Settled})
 	}
 	emit(label{doPlan, p, c}, &s, "")
 }
@@ -130,14 +130,14 @@ func (m *model) knownToLose(s *state, p uint8, c choice) bool {
 func (m *model) inFlight(s *state, scheduler, claim uint8) choice {
 	for p, pod := range m.pods {
 		state := &s.pods[p]
-		if pod.scheduler != scheduler || pod.claim != claim || state.deleted && state.phase == commit.Bound {
+		if pod.scheduler != scheduler || pod.claim != claim || state.deleted && state.phase == protocol.Bound {
 			continue
 		}
 		if state.claim.InFlight {
 			return state.plan
 		}
 		switch state.phase {
-		case commit.Write, commit.See, commit.Settle, commit.Bind, commit.Bound:
+		case protocol.Write, protocol.See, protocol.Settle, protocol.Bind, protocol.Bound:
 			return state.plan
 		}
 	}
@@ -162,7 +162,7 @@ func (m *model) looksFree(s *state, scheduler, claim uint8, c choice) bool {
 // is modelled here; and with what is planned if that is somebody else's by now.
 func (m *model) preSettleSteps(from *state, p uint8, emit emitter) {
 	s := *from
-	s.pods[p].attempt(commit.Event{Kind: commit.Settled})
+	s.pods[p].attempt(protocol.Event{Kind: protocol.Settled})
 	emit(label{action: doPreSettle, who: p}, &s, "")
 	v := &from.views[m.pods[p].scheduler]
 	if m.overdrawn(v, m.pods[p].claim, from.pods[p].plan, func(*known) bool { return true }) {
@@ -208,10 +208,10 @@ func (m *model) write(s *state, p uint8) {
 			at = s.now
 		}
 	}
-	pod.attempt(commit.Event{Kind: commit.Written})
+	pod.attempt(protocol.Event{Kind: protocol.Written})
 	pod.at = at
 	if m.blind[m.pods[p].scheduler] || m.flaws.has(noCheck) || m.flaws.has(joinsUnchecked) && wasAllocated {
-		pod.attempt(commit.Event{Kind: commit.Seen}, commit.Event{Kind: commit.Checked})
+		pod.attempt(protocol.Event{Kind: protocol.Seen}, protocol.Event{Kind: protocol.Checked})
 		pod.pass()
 	}
 }
@@ -246,20 +246,20 @@ func (m *model) doCheck(s *state, p uint8) (result verdict, broken string) {
 	if result == wasLate && !m.lostInTruth(v, claim) && !m.onlySafety {
 		broken = firstReleases
 	}
-	pod.attempt(commit.Event{Kind: commit.Seen})
+	pod.attempt(protocol.Event{Kind: protocol.Seen})
 	switch {
 	case result == gone:
 		pod.fail()
 	case result != passes && (!m.settles(p) || m.lostToOurs(v, claim, pod.plan)):
-		pod.lose(commit.Checked)
+		pod.lose(protocol.Checked)
 	case result != passes:
 		pod.at = 0
-		pod.attempt(commit.Event{Kind: commit.Checked, Lost: []int{0}})
+		pod.attempt(protocol.Event{Kind: protocol.Checked, Lost: []int{0}})
 	default:
 		pod.at = 0
-		pod.attempt(commit.Event{Kind: commit.Checked})
+		pod.attempt(protocol.Event{Kind: protocol.Checked})
 	}
-	if pod.phase == commit.Settle && !m.settles(p) {
+	if pod.phase == protocol.Settle && !m.settles(p) {
 		pod.pass()
 	}
 	return result, broken
@@ -282,7 +282,7 @@ func (m *model) settleSteps(from *state, p uint8, emit emitter) {
 	pod := &s.pods[p]
 	switch {
 	case lost:
-		pod.lose(commit.Settled)
+		pod.lose(protocol.Settled)
 	case v.claims[claim].allocation != plan:
 		pod.fail()
 	default:
@@ -299,7 +299,7 @@ func (m *model) settled(s *state, p uint8) bool {
 		return false
 	}
 	for i, other := range m.pods {
-		if m.blind[other.scheduler] && (s.views[other.scheduler].upTo < c.made || s.pods[i].phase == commit.Write) {
+		if m.blind[other.scheduler] && (s.views[other.scheduler].upTo < c.made || s.pods[i].phase == protocol.Write) {
 			return false
 		}
 	}
@@ -313,7 +313,7 @@ func (m *model) bindSteps(from *state, p uint8, emit emitter) {
 	if pod.deleted {
 		pod.fail()
 	} else {
-		pod.attempt(commit.Event{Kind: commit.PodBound})
+		pod.attempt(protocol.Event{Kind: protocol.PodBound})
 	}
 	emit(label{doBind, p, uint8(pod.phase)}, &s, "")
 }
@@ -338,22 +338,22 @@ func (m *model) mayFail(s *state, p uint8) bool {
 func (m *model) release(s *state, p uint8) label {
 	pod := &s.pods[p]
 	l := label{action: doRelease, who: p}
-	used := commit.NotInUse
+	used := protocol.NotInUse
 	if m.waitsForBindings && s.late.kind == lateBinding && s.late.pod == p {
-		used = commit.InUse
+		used = protocol.InUse
 	}
 	claim, action := pod.claim.Step(used)
 	switch {
-	case action == commit.FindOut:
+	case action == protocol.FindOut:
 		l.with = 1
-	case action == commit.RollBackReservation, m.flaws.has(failuresKeep) && pod.phase == commit.Release:
+	case action == protocol.RollBackReservation, m.flaws.has(failuresKeep) && pod.phase == protocol.Release:
 		m.unreserve(s, p)
 	default:
 		m.releaseClaim(s, p, pod.plan)
 	}
-	claim, _ = claim.Step(commit.Done)
-	if pod.phase == commit.Yield {
-		pod.attempt(commit.Event{Kind: commit.Yielded})
+	claim, _ = claim.Step(protocol.Done)
+	if pod.phase == protocol.Yield {
+		pod.attempt(protocol.Event{Kind: protocol.Yielded})
 		return l
 	}
 	pod.claim = claim

@@ -3,7 +3,7 @@ package protocol
 import (
 	"fmt"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
 // What is said of a property that is broken.
@@ -20,7 +20,7 @@ func (m *model) broken(s *state) string {
 	var counted uint8
 	for p, pod := range m.pods {
 		is := &s.pods[p]
-		if is.phase != commit.Bound || is.deleted {
+		if is.phase != protocol.Bound || is.deleted {
 			continue
 		}
 		c := s.claims[pod.claim]
@@ -48,7 +48,7 @@ func (m *model) broken(s *state) string {
 // done reports whether all pods that exist are bound.
 func (m *model) done(s *state) bool {
 	for p := range m.pods {
-		if s.pods[p].phase != commit.Bound && !s.pods[p].deleted {
+		if s.pods[p].phase != protocol.Bound && !s.pods[p].deleted {
 			return false
 		}
 	}

@@ -1,6 +1,6 @@
 package protocol
 
-import "github.com/quartermaster-dra/quartermaster/internal/commit"
+import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
 // hasRoom reports whether the server takes another write: not while a watch is as far
 // behind as the configuration permits.
@@ -111,9 +111,9 @@ func (m *model) deliverLate(s *state) {
 	s.late = request{}
 	p := &s.pods[r.pod]
 	if r.kind == lateBinding {
-		if !p.deleted && p.phase != commit.Bound {
+		if !p.deleted && p.phase != protocol.Bound {
 			// The server knows of the pod's node; the choice stands for it.
-			*p = podState{phase: commit.Bound, plan: r.plan}
+			*p = podState{phase: protocol.Bound, plan: r.plan}
 		}
 		return
 	}

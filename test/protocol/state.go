@@ -1,6 +1,6 @@
 package protocol
 
-import "github.com/quartermaster-dra/quartermaster/internal/commit"
+import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
 // Sizes of the arrays in a state, which has to be comparable. They are limits for
 // configurations; unused places stay zero.
@@ -64,9 +64,9 @@ type event struct {
 
 // podState is a pod, and what its scheduler has in memory about it.
 type podState struct {
-	// phase and claim are the attempt to bind the pod, as internal/commit has it.
-	phase commit.Phase
-	claim commit.Claim
+	// phase and claim are the attempt to bind the pod, as internal/commit/protocol has it.
+	phase protocol.Phase
+	claim protocol.Claim
 	// plan is what the claim should be allocated or, after that, is; zero while idle.
 	plan choice
 	// at is the version that has to be delivered before the check. Only in See.

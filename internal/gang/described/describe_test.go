@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -41,7 +41,7 @@ func (c *cluster) describer() *described.Describer {
 			return claims, nil, nil
 		},
 		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*usableclaim.Claim, error) {
-			return &usableclaim.Claim{Claim: commitrunner.Claim{Object: claim}}, nil
+			return &usableclaim.Claim{Claim: commit.Claim{Object: claim}}, nil
 		},
 		Extended: func(pod *v1.Pod) []extended.Resource {
 			if pod.Spec.Containers[0].Resources.Requests.Name(gpu, "").IsZero() {

@@ -12,7 +12,7 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -32,15 +32,15 @@ func (pl *Quartermaster) newDeviceWaiter() *binding.Waiter {
 
 // awaitDevices waits until the devices of all claims are ready, unless the feature is off. It runs after the check:
 // from then on the pod keeps its devices.
-func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commitrunner.Readiness, error) {
+func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commit.Readiness, error) {
 	if !pl.bindingConditions {
-		return commitrunner.Readiness{}, nil
+		return commit.Readiness{}, nil
 	}
 	outcome, err := pl.devices.Await(ctx, pod, node, claims)
 	for _, broken := range outcome.Broken {
 		pl.failures.Note(pod.UID, outcome.Claims[broken])
 	}
-	return commitrunner.Readiness(outcome), err
+	return commit.Readiness(outcome), err
 }
 
 // brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the

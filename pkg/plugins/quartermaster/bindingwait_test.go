@@ -10,7 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -312,7 +312,7 @@ func TestBindingYields(t *testing.T) {
 		f.changeClaim("c", report(attached))
 		result := p.result()
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 		require.Nil(t, f.claim("c").Status.Allocation)
 	})
 }

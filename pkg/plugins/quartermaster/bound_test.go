@@ -13,7 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // boundTo returns a copy of the pod that is bound to a node.
@@ -90,10 +90,10 @@ func TestUnreserveAsksUntilItKnows(t *testing.T) {
 		f.create(boundTo(pod, "n1"))
 		a.unreserve("n1")
 		require.True(t, f.pl.commits.IsReleasing(pod.UID))
-		time.Sleep(2 * commitrunner.UndoInterval)
+		time.Sleep(2 * commit.UndoInterval)
 		require.True(t, f.pl.commits.IsReleasing(pod.UID))
 		away.Store(false)
-		time.Sleep(2 * commitrunner.UndoInterval)
+		time.Sleep(2 * commit.UndoInterval)
 		f.settle()
 		require.False(t, f.pl.commits.IsReleasing(pod.UID))
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // conflictWorld has one node with two GPUs; pod p would get the first one.
@@ -39,7 +39,7 @@ func TestEarlierClaimWins(t *testing.T) {
 		f.beforeOurs(func() { f.otherInstanceAllocates("conflicting", "n1", "gpu-0") })
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 		require.Contains(t, result.text(), "claim default/conflicting was allocated device gpu-0")
 		require.Contains(t, result.text(), "first")
 		require.Nil(t, f.claim("c").Status.Allocation)
@@ -64,7 +64,7 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 		f.settle()
 		result := f.schedule(f.pod("joins"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")), "in use by p, which has to yield itself")
 	})
@@ -96,9 +96,9 @@ func TestReleaseFails(t *testing.T) {
 		})
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase)
-		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 		require.Contains(t, result.text(), "releasing it")
-		time.Sleep(2 * commitrunner.UndoInterval)
+		time.Sleep(2 * commit.UndoInterval)
 		f.settle()
 		require.Nil(t, f.claim("c").Status.Allocation, "Unreserve has done it")
 		require.Empty(t, consumerNames(f.claim("c")))

@@ -4,12 +4,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // newRunner returns the Runner that commits the claims of pods.
-func (pl *Quartermaster) newRunner() *commitrunner.Runner {
-	return &commitrunner.Runner{
+func (pl *Quartermaster) newRunner() *commit.Runner {
+	return &commit.Runner{
 		State:        pl.state.State,
 		Writer:       pl.writer,
 		Known:        pl.claims,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 )
 
 // report starts the reporting of conflicts with the scheduler's first plugin, until the context ends. After that the
@@ -15,7 +15,7 @@ func (s *shared) report(pl *Quartermaster, ctx context.Context) {
 	s.profiles = append(s.profiles, pl)
 	s.profilesMutex.Unlock()
 	s.reporting.Do(func() {
-		reporter := &conflictreport.Reporter{
+		reporter := &conflicts.Reporter{
 			Order:    s.Order,
 			Objects:  pl.claims,
 			Leads:    s.Leads,

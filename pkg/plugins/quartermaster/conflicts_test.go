@@ -10,8 +10,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -65,14 +65,14 @@ func TestConflictsAreReported(t *testing.T) {
 			objects := plus(conflictWorld(), newPod("q", uses("conflicting"), podStatus(test.q)))
 			inCluster(t, objects, func(t *testing.T, f *fixture) {
 				f.pl.args.OnConflict = test.policy
-				counter := conflictreport.Conflicts.WithLabelValues(builder.Driver, "n1")
+				counter := conflicts.Conflicts.WithLabelValues(builder.Driver, "n1")
 				before, err := testutil.GetCounterMetricValue(counter)
 				require.NoError(t, err)
 				f.boundConflict()
 				if test.resolve {
 					f.changeClaim("conflicting", deallocate)
 				}
-				time.Sleep(2 * conflictreport.Grace)
+				time.Sleep(2 * conflicts.Grace)
 				f.settle()
 				texts := f.eventTexts()
 				require.Len(t, texts, test.events, "%q", texts)
@@ -102,8 +102,8 @@ func TestNoReportWhileSettling(t *testing.T) {
 		start := time.Now()
 		result := f.schedule(f.pod("p"))
 		require.Equal(t, "PreBind", result.phase, result.text())
-		require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
-		require.Greater(t, time.Since(start), conflictreport.Grace)
+		require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
+		require.Greater(t, time.Since(start), conflicts.Grace)
 		time.Sleep(time.Minute)
 		for _, text := range f.eventTexts() {
 			require.NotContains(t, text, "DeviceConflict")
@@ -121,12 +121,12 @@ func TestConflictThatComesBack(t *testing.T) {
 			t.Parallel()
 			inCluster(t, plus(conflictWorld(), newPod("q", uses("conflicting"))), func(t *testing.T, f *fixture) {
 				f.boundConflict()
-				time.Sleep(conflictreport.Grace * 4 / 5)
+				time.Sleep(conflicts.Grace * 4 / 5)
 				f.changeClaim(anew, deallocate)
 				f.settle()
 				f.changeClaim(anew, allocate("n1", "gpu-0"))
 				f.changeClaim(anew, reservedFor(user))
-				time.Sleep(conflictreport.Grace / 2)
+				time.Sleep(conflicts.Grace / 2)
 				f.settle()
 				require.Empty(t, f.eventTexts(), "too early")
 				time.Sleep(time.Minute)

@@ -9,8 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/contenders"
-	"github.com/quartermaster-dra/quartermaster/internal/contest"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -21,10 +20,10 @@ func (s *shared) compete(pl *Quartermaster) error {
 	defer s.profilesMutex.Unlock()
 	first := s.contenders == nil
 	if first {
-		s.contenders = contenders.New(clock.RealClock{}, pl.needsDevices)
+		s.contenders = foreign.New(clock.RealClock{}, pl.needsDevices)
 	}
 	s.contenders.Own(pl.handle.ProfileName())
-	pl.contest = &contest.Contest{
+	pl.contest = &foreign.Contest{
 		Contenders: s.contenders,
 		Order:      s.Order,
 		Cluster:    contestedCluster{pl},
@@ -34,7 +33,7 @@ func (s *shared) compete(pl *Quartermaster) error {
 		return nil
 	}
 	factory := pl.handle.SharedInformerFactory()
-	registrations, err := contest.Follow(s.contenders, factory.Core().V1().Pods().Informer(),
+	registrations, err := foreign.Follow(s.contenders, factory.Core().V1().Pods().Informer(),
 		factory.Resource().V1().ResourceClaims().Informer(), pl.claims.Users)
 	for _, registration := range registrations {
 		s.SyncWith(registration)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/contest"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 )
 
 // TestContendersSinceADearView: on a busy machine a look at all contenders can take long, so its result is used for
@@ -56,7 +56,7 @@ func TestContendersSinceADearView(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 			},
 			after: func(f *fixture) { f.changeClaim("conflicting", announce) },
-			want:  2 * contest.MaxSettleTimes * settleTime,
+			want:  2 * foreign.MaxSettleTimes * settleTime,
 		},
 		"one goes": { // PreBind waits for it until all contenders are looked at again.
 			before: func(f *fixture) { f.create(conflicting()) },

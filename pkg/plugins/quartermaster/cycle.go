@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -65,7 +65,7 @@ type cycle struct {
 	asksDrivers bool
 
 	// attempt commits the claims; it is set from Reserve on.
-	attempt *commitrunner.Attempt
+	attempt *commit.Attempt
 
 	// takes is the pod's use of its node besides devices.
 	takes noderesources.Room

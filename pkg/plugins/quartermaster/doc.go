@@ -10,15 +10,15 @@
 //	PreScore     ask controllers about nodes (internal/classicdra)      score.go
 //	Score        prefer the first alternatives of requests          score.go
 //	Reserve      put the plan into the ledger (pkg/ledger)          reserve.go
-//	PreBind      commit the plan (internal/commitrunner)            prebind.go, commits.go
+//	PreBind      commit the plan (internal/commit)            prebind.go, commits.go
 //	PostBind     end the use of a group's shared claims             prebind.go
-//	Unreserve    undo Reserve and PreBind (internal/commitrunner)   unreserve.go
+//	Unreserve    undo Reserve and PreBind (internal/commit)   unreserve.go
 //	events       which events may help a pod that did not fit       requeue.go (internal/queue, internal/queueinghint)
 //
 // Each feature has a package of its own, and a file here that connects it:
 //
-//	other schedulers without the protocol  internal/contest            contest.go
-//	unresolved conflicts                   internal/conflictreport     conflicts.go
+//	other schedulers without the protocol  internal/commit/foreign            contest.go
+//	unresolved conflicts                   internal/commit/conflicts     conflicts.go
 //	devices that get ready late            internal/claims/binding   bindingconditions.go
 //	extended resources                     internal/claims/extended   extendedresources.go
 //	claims of older servers                internal/classicdra             olderservers.go

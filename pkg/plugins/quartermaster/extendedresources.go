@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -69,9 +69,9 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if status != nil {
 		return status
 	}
-	found.Origin = commitrunner.Made
+	found.Origin = commit.Made
 	if expected {
-		found.Origin = commitrunner.ToMake
+		found.Origin = commit.ToMake
 	}
 	c.leftOver = found
 	c.claims = append(c.claims, found)
@@ -141,7 +141,7 @@ func (c *cycle) chooseExtended(nodeName string) error {
 	}
 	c.task = variant.Task
 	if variant.Claim != nil && c.leftOver == nil {
-		c.claims = append(c.claims, &podClaim{Claim: commitrunner.Claim{Object: variant.Claim, Origin: commitrunner.ToMake}})
+		c.claims = append(c.claims, &podClaim{Claim: commit.Claim{Object: variant.Claim, Origin: commit.ToMake}})
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (c *cycle) leaveExtended() {
 	}
 	c.task = nil
 	c.claims = slices.DeleteFunc(c.claims, func(claim *podClaim) bool {
-		return claim.Origin != commitrunner.Given && claim != c.leftOver
+		return claim.Origin != commit.Given && claim != c.leftOver
 	})
 }
 
@@ -163,7 +163,7 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 		return nil
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.Origin == commitrunner.Given {
+		if podClaim.Origin == commit.Given {
 			continue
 		}
 		if err := extended.Record(ctx, pl.handle.ClientSet(), pod, podClaim.Object, c.extended.Chosen().Mappings); err != nil {
@@ -181,7 +181,7 @@ func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.P
 		return false, nil
 	}
 	claims := c.extended.Obsolete()
-	if c.leftOver != nil && c.leftOver.Origin == commitrunner.Made && !c.undecided.Load() {
+	if c.leftOver != nil && c.leftOver.Origin == commit.Made && !c.undecided.Load() {
 		claims = append([]*resourceapi.ResourceClaim{c.leftOver.Object}, claims...)
 	}
 	return pl.leftovers.RemoveMade(ctx, pod, claims)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -37,7 +37,7 @@ func TestConflictOverADeviceThatIsNotKnownYet(t *testing.T) {
 					return
 				}
 				require.Equal(t, "PreBind", result.phase)
-				require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+				require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 				require.Contains(t, result.text(), "counter memory/size")
 				require.Nil(t, f.claim("c").Status.Allocation, "released")
 			})
@@ -61,7 +61,7 @@ func TestPoolThatWasNeverComplete(t *testing.T) {
 		require.Equal(t, "PreBind", result.phase)
 		require.Contains(t, result.text(), "1 of 2 slices of generation 1 is published")
 		require.Contains(t, result.text(), "waited for that for at most 10s")
-		require.GreaterOrEqual(t, time.Since(begin), commitrunner.JudgeTimeout)
+		require.GreaterOrEqual(t, time.Since(begin), commit.JudgeTimeout)
 		require.Equal(t, []string{"other"}, consumerNames(f.claim("c")), "the reservation is rolled back")
 
 		time.AfterFunc(time.Second, func() { f.create(counters) })
@@ -83,7 +83,7 @@ func TestJoinAPodOnANode(t *testing.T) {
 		f.settle()
 		begin := time.Now()
 		require.Empty(t, f.schedule(f.pod("p")).text())
-		require.Less(t, time.Since(begin), commitrunner.JudgeTimeout)
+		require.Less(t, time.Since(begin), commit.JudgeTimeout)
 		require.Equal(t, []string{"other", "p"}, consumerNames(f.claim("c")))
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 )
 
 const leaseDuration = 15 * time.Second
@@ -50,7 +50,7 @@ func TestStandbyDoesNotReport(t *testing.T) {
 				require.Empty(t, f.evictions())
 				for range 4 {
 					lead()
-					time.Sleep(conflictreport.Grace)
+					time.Sleep(conflicts.Grace)
 				}
 				f.settle()
 				require.Len(t, f.eventTexts(), 4)
@@ -82,7 +82,7 @@ func TestLeaseEndsDuringAnAttempt(t *testing.T) {
 				require.ErrorIs(t, status.AsError(), lease.ErrNotLeading)
 				require.Equal(t, on != "", f.claim("c").Status.Allocation != nil, "it takes nothing back either")
 				lead() // A process that has lost its lease ends. This one goes on, so that nothing is left in flight.
-				time.Sleep(2 * commitrunner.UndoInterval)
+				time.Sleep(2 * commit.UndoInterval)
 				f.settle()
 			})
 		})

@@ -5,16 +5,16 @@ import (
 
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
-	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 	"github.com/quartermaster-dra/quartermaster/internal/devicemetrics"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
 // registerMetrics registers the metrics of all profiles, once per process.
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(conflictreport.Conflicts, conflictreport.Evictions)
-	commitrunner.RegisterMetrics(legacyregistry.MustRegister)
+	legacyregistry.MustRegister(conflicts.Conflicts, conflicts.Evictions)
+	commit.RegisterMetrics(legacyregistry.MustRegister)
 	release.RegisterMetrics(legacyregistry.MustRegister)
 	devicemetrics.Register(schedulers)
 })

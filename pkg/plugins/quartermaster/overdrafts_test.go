@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/conflictreport"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -74,7 +74,7 @@ func TestOverdraftsAreReported(t *testing.T) {
 			inCluster(t, overdrawnWorld(test.slices...), func(t *testing.T, f *fixture) {
 				f.pl.args.OnConflict = EvictOnConflict
 				test.overdraw(f)
-				time.Sleep(2 * conflictreport.Grace)
+				time.Sleep(2 * conflicts.Grace)
 				f.settle()
 				texts := f.eventTexts()
 				require.Len(t, texts, 4, "both claims and both pods: %q", texts)
@@ -100,7 +100,7 @@ func TestNoReportOfAShortOverdraft(t *testing.T) {
 	counters, devices := partitions()
 	inCluster(t, overdrawnWorld(counters, devices), func(t *testing.T, f *fixture) {
 		f.overdraw()
-		time.Sleep(conflictreport.Grace / 2)
+		time.Sleep(conflicts.Grace / 2)
 		f.changeClaim("conflicting", deallocate)
 		time.Sleep(time.Minute)
 		f.settle()
@@ -144,7 +144,7 @@ func TestLoweredCapacity(t *testing.T) {
 		f.replace(lowered)
 		var texts []string
 		for range 10 {
-			time.Sleep(conflictreport.Grace / 2)
+			time.Sleep(conflicts.Grace / 2)
 			f.settle()
 			texts = append(texts, f.eventTexts()...)
 		}
@@ -153,7 +153,7 @@ func TestLoweredCapacity(t *testing.T) {
 		require.Len(t, f.evictions(), claims-left)
 
 		take(claims)
-		time.Sleep(2 * conflictreport.Grace)
+		time.Sleep(2 * conflicts.Grace)
 		f.settle()
 		require.Len(t, f.eventTexts(), 2, "of one more, only that one is told")
 	})

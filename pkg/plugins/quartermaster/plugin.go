@@ -21,9 +21,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
-	"github.com/quartermaster-dra/quartermaster/internal/contest"
 	"github.com/quartermaster-dra/quartermaster/internal/learning"
 	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
@@ -32,7 +32,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 	"github.com/quartermaster-dra/quartermaster/internal/spans"
-	"github.com/quartermaster-dra/quartermaster/internal/takeover"
 	"github.com/quartermaster-dra/quartermaster/internal/traced"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -47,7 +46,7 @@ type Quartermaster struct {
 	// consumerLimit returns the maximum number of consumers of a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
-	takeover      *takeover.Pause
+	takeover      *commit.Pause
 	narrowing     *narrowing.Narrowing
 	learner       *learning.Learner
 	scoring       *extended.Scoring
@@ -56,8 +55,8 @@ type Quartermaster struct {
 	waiting       *queue.Pods
 	waker         *queue.Waker
 	events        *queue.Events
-	contest       *contest.Contest
-	commits       *commitrunner.Runner
+	contest       *foreign.Contest
+	commits       *commit.Runner
 	// holders finds the pods that hold devices, and preemption evicts them.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
@@ -174,7 +173,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
 		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(func() error { return state.Lease.Leads() }),
 		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
-	pl.takeover = takeover.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
+	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
 	})
 	pl.devices, pl.failures = pl.newDeviceWaiter(), state.failures

@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 )
 
@@ -142,7 +142,7 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 			return failed(err)
 		}
 		c.attempt.Signal(&podClaim.Claim)
-		if podClaim.Origin == commitrunner.ToMake {
+		if podClaim.Origin == commit.ToMake {
 			pl.state.gangs.HandOver(cs, podClaim.Object.UID)
 		}
 	}

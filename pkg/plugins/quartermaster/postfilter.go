@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
@@ -50,7 +50,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		return nil, kube.New(fwk.Success, "devices became free meanwhile; looking again")
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.Origin != commitrunner.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
+		if podClaim.Origin != commit.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
 			continue
 		}
 		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {

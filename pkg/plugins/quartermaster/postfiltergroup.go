@@ -14,7 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
@@ -81,7 +81,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			if found = done.Has(podClaim.Object.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.inTheWay(podClaim) && podClaim.Origin == commitrunner.Given && onlyFor(podClaim, pod.UID) &&
+			if found = c.inTheWay(podClaim) && podClaim.Origin == commit.Given && onlyFor(podClaim, pod.UID) &&
 				!pl.inUseByGroup(podClaim) && !pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod); !found {
 				continue
 			}

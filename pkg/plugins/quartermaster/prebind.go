@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 )
 
@@ -59,7 +59,7 @@ func (pl *Quartermaster) preBind(ctx context.Context, cs fwk.CycleState, pod *v1
 		return nil
 	}
 	if err := c.attempt.Commit(ctx, node, func(ctx context.Context) error { return pl.recordExtended(ctx, c, pod) }); err != nil {
-		c.pod.Causes.Note(commitrunner.CauseOf(err))
+		c.pod.Causes.Note(commit.CauseOf(err))
 		return failed(err)
 	}
 	return nil

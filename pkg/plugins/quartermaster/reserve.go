@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
 	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -91,7 +91,7 @@ func (pl *Quartermaster) reservePlan(ctx context.Context, c *cycle, nodeName str
 
 // begin begins an attempt to commit the claims.
 func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
-	claims := make([]*commitrunner.Claim, len(c.claims))
+	claims := make([]*commit.Claim, len(c.claims))
 	for i, podClaim := range c.claims {
 		claims[i] = &podClaim.Claim
 	}

@@ -9,13 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/contest"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // oneStep is the error in seconds that comes from looking only at intervals.
 func oneStep(settleTime time.Duration) float64 {
-	return 1.1 * (settleTime / contest.SettleSteps).Seconds()
+	return 1.1 * (settleTime / foreign.SettleSteps).Seconds()
 }
 
 // announce changes a claim like another scheduler that is about to allocate it.
@@ -80,13 +80,13 @@ func TestWhereToSettle(t *testing.T) {
 		"allocated by others here, just now":      {change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")) }, want: settleTime},
 		"allocated by others here, before":        {since: 3 * settleTime, change: func(f *fixture) { f.changeClaim("foreign", theyAllocate("n1", "gpu-1")); time.Sleep(3 * settleTime) }},
 		"a pod just created":                      {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, want: 2 * settleTime},
-		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: contest.Youth + time.Second, want: settleTime},
+		"a pod that nobody looks after":           {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: foreign.Youth + time.Second, want: settleTime},
 		"a pod that nobody looks after, long ago": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: 2 * time.Minute},
 		"a pod that was rejected":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), rejectedThere)}, since: time.Hour, want: settleTime},
-		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), nominatedThere)}, since: time.Second, want: 2 * contest.MaxSettleTimes * settleTime},
+		"a pod with a nomination":                 {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), nominatedThere)}, since: time.Second, want: 2 * foreign.MaxSettleTimes * settleTime},
 		"a pod with a nomination for preemption":  {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), retriedThere)}, since: time.Second, want: 2 * settleTime},
 		"a pod with a nomination, long ago":       {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"), nominatedThere)}, since: time.Hour, want: settleTime},
-		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: time.Hour, want: 2 * contest.MaxSettleTimes * settleTime,
+		"a pod that waited long, nominated now": {pods: []*v1.Pod{newPod("theirs", of("other"), uses("conflicting"))}, since: time.Hour, want: 2 * foreign.MaxSettleTimes * settleTime,
 			change: func(f *fixture) {
 				pod := f.pod("theirs").DeepCopy()
 				nominatedThere(pod)
@@ -199,7 +199,7 @@ func TestSettleBesideBacklog(t *testing.T) {
 	const settleTime = time.Second
 	// A delay of 5 s and more is as long as can be, and what is announced is believed for a
 	// minute.
-	const longest, believed = contest.MaxSettleTimes * settleTime, time.Minute
+	const longest, believed = foreign.MaxSettleTimes * settleTime, time.Minute
 	tests := map[string]struct {
 		announced time.Duration // how long ago conflicting was announced
 		allocates time.Duration // after which time conflicting is allocated, 0: never
@@ -260,7 +260,7 @@ func TestSettleIsBounded(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		start := time.Now()
 		require.Empty(t, f.schedule(f.pod("p")).phase)
-		require.InDelta(t, (2 * contest.MaxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 4*oneStep(settleTime))
+		require.InDelta(t, (2 * foreign.MaxSettleTimes * settleTime).Seconds(), time.Since(start).Seconds(), 4*oneStep(settleTime))
 		time.Sleep(time.Minute)
 	})
 }

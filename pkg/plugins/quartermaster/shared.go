@@ -16,8 +16,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
-	"github.com/quartermaster-dra/quartermaster/internal/contenders"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
 	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
 	"github.com/quartermaster-dra/quartermaster/internal/demand"
@@ -39,7 +39,7 @@ type shared struct {
 	profilesMutex sync.Mutex
 
 	// contenders are the pods of other schedulers that need devices.
-	contenders *contenders.Registry
+	contenders *foreign.Registry
 
 	// guard tracks whether a guard is in place, and looking starts that once, for all profiles.
 	guard   *presence.Presence

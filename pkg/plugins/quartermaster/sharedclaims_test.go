@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // groupReservation is the consumer reference of the group in these tests.
@@ -153,7 +153,7 @@ func TestLateUndoKeepsMembersOut(t *testing.T) {
 		require.Contains(t, late.try(pods[2])["p2"], "could not be undone yet")
 
 		g.recoverNow()
-		time.Sleep(2 * commitrunner.UndoInterval)
+		time.Sleep(2 * commit.UndoInterval)
 		g.settle()
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
@@ -172,9 +172,9 @@ func TestGroupsClaimHasLost(t *testing.T) {
 		require.NoError(t, g.reserve(0).AsError())
 		require.NoError(t, g.reserve(1).AsError())
 		g.fail(fault{on: "update/status", claim: "shared", before: func() { g.otherInstanceAllocates("conflicting", "n1", "gpu-0") }})
-		require.ErrorIs(t, g.preBind(0).AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, g.preBind(0).AsError(), commit.ErrConflict)
 		require.Equal(t, []string{"gang"}, consumerNames(g.claim("shared")), "the other one is not there yet")
-		require.ErrorIs(t, g.preBind(1).AsError(), commitrunner.ErrConflict)
+		require.ErrorIs(t, g.preBind(1).AsError(), commit.ErrConflict)
 		require.Nil(t, g.claim("shared").Status.Allocation)
 		require.Empty(t, g.claim("shared").Status.ReservedFor)
 

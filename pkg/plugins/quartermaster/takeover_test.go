@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -35,7 +35,7 @@ func TestFoundReservationIsLeftAlone(t *testing.T) {
 				for range 3 {
 					result := f.schedule(f.pod("p"))
 					require.Equal(t, "PreBind", result.phase)
-					require.ErrorIs(t, result.status.AsError(), commitrunner.ErrConflict)
+					require.ErrorIs(t, result.status.AsError(), commit.ErrConflict)
 					require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
 					require.Equal(t, []string{"p"}, consumerNames(f.claim("c")))
 					time.Sleep(10 * time.Second)

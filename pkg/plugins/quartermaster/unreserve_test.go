@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/commitrunner"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -100,7 +100,7 @@ func TestUnreserveGoesOn(t *testing.T) {
 				require.Equal(t, fwk.UnschedulableAndUnresolvable, again.status.Code())
 
 				f.recoverNow()
-				time.Sleep(2 * commitrunner.UndoInterval)
+				time.Sleep(2 * commit.UndoInterval)
 				f.settle()
 				require.Zero(t, f.pl.state.Ledger.InFlightCount())
 				require.Empty(t, consumerNames(f.claim("a")))
@@ -134,7 +134,7 @@ func TestUnreserveDoesNotUndoTheNextAttempt(t *testing.T) {
 		require.Equal(t, "PreFilter", early.phase)
 		require.Equal(t, fwk.UnschedulableAndUnresolvable, early.status.Code())
 		require.Contains(t, early.text(), "could not be undone yet")
-		time.Sleep(2 * commitrunner.UndoInterval)
+		time.Sleep(2 * commit.UndoInterval)
 		f.settle()
 		require.Contains(t, f.names(), "default/p", "is tried again")
 		require.Empty(t, f.schedule(pod).phase)
@@ -190,7 +190,7 @@ func TestUnreserveOfSeveralClaimsGoesOn(t *testing.T) {
 		f.fail(fault{on: "get", claim: "a", err: forbidden()}, fault{on: "update/status", claim: "a", err: forbidden()})
 		for f.pl.commits.IsReleasing(pod.UID) {
 			require.Equal(t, "PreFilter", f.schedule(pod).phase)
-			time.Sleep(commitrunner.UndoInterval)
+			time.Sleep(commit.UndoInterval)
 			f.settle()
 		}
 		require.Empty(t, consumerNames(f.claim("a")))

@@ -1,0 +1,104 @@
+package foreign
+
+import (
+	"maps"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// pollAge is the maximum age of a view for pods that wait; a pod that has just begun needs a new
+	// view. If a full look takes longer than cheapView, its view is used for viewShare times as long,
+	// at most for a settle time, and only newer contenders are looked at.
+	pollAge   = 10 * time.Millisecond
+	cheapView = time.Millisecond
+	viewShare = 10
+	// maxContested limits the number of different claims of other schedulers in a namespace that are
+	// looked at. Further claims count as if they could use any device. It also limits the number of
+	// pods of a namespace that are looked at for other namespaces, in no order, and to learn whether
+	// their schedulers take part: one pod is enough for that.
+	maxContested = 100
+)
+
+// view is the contest at some moment. It does not change any more.
+type view struct {
+	// taken is the time when everything was looked at. added is the time when newer contenders were
+	// added, at taken or later.
+	taken, added time.Time
+	// cost is the time in nanoseconds that it took to look at everything that was asked for so far.
+	cost *atomic.Int64
+	// version is the version of the contenders in the view.
+	version uint64
+	// crowds holds the pods of other schedulers, by namespace.
+	crowds    map[string]*crowd
+	announced *announced
+}
+
+// Look looks at everything that has changed, as Begin does. It thereby learns from pods whether their
+// schedulers take part.
+func (c *Contest) Look() { c.view(0) }
+
+// view returns a view that is at most maxAge old. It may contain contenders that are gone for up to a
+// settle time, but it lacks none (except because of changed classes): a missing contender can make two
+// claims get the same device, while one that is gone only makes a pod wait for nothing.
+func (c *Contest) view(maxAge time.Duration) *view {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch {
+	case c.latest == nil || time.Since(c.latest.taken) >= max(maxAge, c.latest.lasts(c.SettleTime())):
+		c.latest = c.look()
+	case time.Since(c.latest.added) >= maxAge:
+		c.latest = c.lookAgain(c.latest)
+	}
+	return c.latest
+}
+
+// lasts returns how long a view can be used if newer contenders are added.
+func (v *view) lasts(longest time.Duration) time.Duration {
+	cost := time.Duration(v.cost.Load())
+	if cost <= cheapView {
+		return 0
+	}
+	return min(viewShare*cost, longest)
+}
+
+// look looks at everything. The caller must hold the mutex.
+func (c *Contest) look() *view {
+	c.keys.rotate()
+	v := &view{taken: time.Now(), cost: &atomic.Int64{}, crowds: make(map[string]*crowd)}
+	c.fill(v)
+	cost := c.Cost
+	if cost == nil {
+		cost = time.Since
+	}
+	v.cost.Store(int64(cost(v.taken)))
+	return v
+}
+
+// lookAgain adds newer contenders to a view. The caller must hold the mutex.
+func (c *Contest) lookAgain(at *view) *view {
+	v := *at
+	v.crowds = maps.Clone(at.crowds)
+	c.fill(&v)
+	return &v
+}
+
+// fill adds the contenders that are not in a view yet.
+func (c *Contest) fill(v *view) {
+	v.added, v.announced = time.Now(), &announced{in: make(map[string]map[string]contested)}
+	since, changed := v.version, false
+	namespaces, version := c.Contenders.Namespaces(since)
+	for _, namespace := range namespaces {
+		some, _ := c.Contenders.List(namespace, since, maxContested)
+		for _, contender := range some {
+			changed = c.learn(contender.Pod) || changed
+		}
+	}
+	if changed {
+		namespaces, version = c.Contenders.Namespaces(since)
+	}
+	for _, namespace := range namespaces {
+		v.crowds[namespace] = c.newCrowd(namespace, v.crowds[namespace], since, v)
+	}
+	v.version = version
+}
