@@ -16,8 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
-	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
@@ -93,7 +92,7 @@ type cycle struct {
 	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
 	// reasons are the reasons why nodes have no devices.
-	reasons nodereason.Reasons
+	reasons nodes.Reasons
 
 	// mutex guards the fields that Filter writes for several nodes concurrently.
 	mutex sync.Mutex
@@ -123,7 +122,7 @@ type cycle struct {
 	// values holds the cost of the devices on scored nodes, by node.
 	values map[string]allocator.Value
 	// ranking holds the nodes that were scored by cost, the best first.
-	ranking []nodescore.Node
+	ranking []nodes.Node
 	// unavailable holds the allocated claims that cannot be used on some node.
 	unavailable map[*podClaim]bool
 }

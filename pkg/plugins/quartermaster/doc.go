@@ -5,7 +5,7 @@
 //
 //	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/queue)
 //	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
-//	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodereason)
+//	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodes)
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	PreScore     ask controllers about nodes (internal/classicdra)      score.go
 //	Score        prefer the first alternatives of requests          score.go

@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/deadline"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -21,7 +21,7 @@ func (pl *Quartermaster) searchContext(ctx context.Context, c *cycle) context.Co
 	if pl.args.FilterTimeout == nil || pl.args.FilterTimeout.Duration == 0 {
 		return ctx
 	}
-	return deadline.After(ctx, pl.args.FilterTimeout.Duration)
+	return nodes.After(ctx, pl.args.FilterTimeout.Duration)
 }
 
 // filterContext is like searchContext, for one of many nodes that share a budget of steps. The search on the finally

@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
-	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
@@ -17,10 +17,10 @@ import (
 // if that is known; otherwise all nodes with devices, if these are few. A group may be limited to some nodes: for its
 // pods, narrow returns nil.
 func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || narrowing.OthersName(pod) {
+	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || nodes.OthersName(pod) {
 		return nil
 	}
-	names := narrowing.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
+	names := nodes.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
 	if names == nil && c.known != nil && c.accepts != nil {
 		known := c.known
 		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsTied() {
@@ -66,11 +66,11 @@ const (
 // accepts returns a function that reports whether a node can be among the best. It returns nil if the plans of nodes
 // differ in more than the cost of devices, and if the pod has conditions that only other plugins can judge.
 func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) func(node string) bool {
-	if c.scored || narrowing.DependsOnPods(pod) ||
+	if c.scored || nodes.DependsOnPods(pod) ||
 		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
 		return nil
 	}
-	return narrowing.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
+	return nodes.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
 		return usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
 	})
 }

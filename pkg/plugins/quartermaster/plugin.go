@@ -24,8 +24,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
-	"github.com/quartermaster-dra/quartermaster/internal/learning"
-	"github.com/quartermaster-dra/quartermaster/internal/narrowing"
+	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
@@ -48,7 +48,7 @@ type Quartermaster struct {
 	state         *shared
 	takeover      *commit.Pause
 	narrowing     *narrowing.Narrowing
-	learner       *learning.Learner
+	learner       *demand.Observer
 	scoring       *extended.Scoring
 	objectives    *config.Objectives
 	gate          *queue.Reporter
@@ -179,7 +179,7 @@ func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Fe
 	pl.devices, pl.failures = pl.newDeviceWaiter(), state.failures
 	pl.groups = state.groups
 	pl.holders = pl.newHolders()
-	pl.learner = &learning.Learner{
+	pl.learner = &demand.Observer{
 		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		Claims: pl.claims, Solver: pl.solver,
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 )
 
 // TestReasonBudget: once finding reasons took too long, nodes say no more than for which
@@ -17,7 +17,7 @@ func TestReasonBudget(t *testing.T) {
 		require.Equal(t, "cannot allocate all claims: claim default/a request gpu: 1 device matches: 2 asked", a.reasons["n1"])
 		c, err := cycleOf(a.state)
 		require.NoError(t, err)
-		c.reasons.Spent.Store(int64(nodereason.Budget) + 1)
+		c.reasons.Spent.Store(int64(nodes.Budget) + 1)
 		a.filter()
 		require.Equal(t, "cannot allocate all claims: claim default/a: no devices for this on the node; other nodes like this one say why", a.reasons["n1"])
 	})

@@ -13,7 +13,7 @@ import (
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
-	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
@@ -121,7 +121,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(errors.New("the devices on node " + nodeName + " changed since it was chosen: " + outcome.Reason()))
 	}
 	if c.objective != nil {
-		nodescore.Choice{
+		nodes.Choice{
 			Node: nodeName, Outcome: outcome, Strategy: string(c.strategy), DemandVersion: c.objective.Demand.Version, Ranking: c.ranking,
 		}.Tell(klog.FromContext(ctx))
 	}

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
 )
 
 // PreScore stores the feasible nodes for the controllers of drivers to judge, and the cost of devices there. It skips

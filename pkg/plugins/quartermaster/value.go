@@ -9,7 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 

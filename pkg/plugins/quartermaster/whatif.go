@@ -7,7 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -35,7 +35,7 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
 	case !outcome.Fits():
 		defer outcome.Release()
-		return kube.New(fwk.Unschedulable, nodereason.Brief(outcome))
+		return kube.New(fwk.Unschedulable, nodes.Brief(outcome))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package nodereason_test
+package nodes_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodereason"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -39,7 +39,7 @@ func TestOfError(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, new(nodereason.Reasons).OfError(test.ctx, builder.Node("n1"), test.err))
+			require.Equal(t, test.want, new(nodes.Reasons).OfError(test.ctx, builder.Node("n1"), test.err))
 		})
 	}
 }
@@ -62,7 +62,7 @@ func TestOf(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reason, full := new(nodereason.Reasons).Of(&test.outcome)
+			reason, full := new(nodes.Reasons).Of(&test.outcome)
 			require.Equal(t, test.want, reason)
 			require.Equal(t, test.full, full)
 		})
@@ -72,11 +72,11 @@ func TestOf(t *testing.T) {
 // TestOfWithoutTime: who has spent the time for reasons gets no full ones.
 func TestOfWithoutTime(t *testing.T) {
 	t.Parallel()
-	var reasons nodereason.Reasons
+	var reasons nodes.Reasons
 	_, full := reasons.Of(&allocator.Outcome{})
 	require.True(t, full)
 	require.Positive(t, reasons.Spent.Load())
-	reasons.Spent.Store(int64(nodereason.Budget) + 1)
+	reasons.Spent.Store(int64(nodes.Budget) + 1)
 	_, full = reasons.Of(&allocator.Outcome{})
 	require.False(t, full)
 }
@@ -84,7 +84,7 @@ func TestOfWithoutTime(t *testing.T) {
 // TestFewReasons: one device is named, or one on each of a few nodes; on many nodes with devices of many names the rest is told alike.
 func TestFewReasons(t *testing.T) {
 	t.Parallel()
-	var reasons nodereason.Reasons
+	var reasons nodes.Reasons
 	told := make(map[string]int)
 	for i := range 5000 {
 		told[reasons.OfError(context.Background(), builder.Node("n"), deviceError{fmt.Sprint("gpu-", i)})]++

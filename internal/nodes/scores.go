@@ -1,6 +1,4 @@
-// Package nodescore turns an order of nodes into scores for kube-scheduler. The scores reflect
-// which node is better and by how much.
-package nodescore
+package nodes
 
 import (
 	"cmp"

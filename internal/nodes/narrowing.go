@@ -1,12 +1,4 @@
-// Package narrowing lets PreFilter name the nodes that can have the devices for a pod, so that in a
-// cluster that is nearly full no plugin looks at the others.
-//
-// No pod is at a disadvantage. The other nodes are those that Filter would reject. If none of the
-// named nodes fits, PostFilter makes all plugins judge the other nodes as well, before preemption
-// runs: the pod gets their reasons, and preemption their verdicts. A change meanwhile is an event
-// like any other for a pod that this plugin has rejected. If one of the other nodes fits after all,
-// the next attempt is not narrowed, so this cannot happen twice in a row.
-package narrowing
+package nodes
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package nodereason explains in the status of a pod why a node has no devices for it, or why that
-// is unknown.
-package nodereason
+package nodes
 
 import (
 	"context"

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/demand"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )

@@ -1,4 +1,4 @@
-package nodescore_test
+package nodes_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quartermaster-dra/quartermaster/internal/nodescore"
+	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 

@@ -1,4 +1,3 @@
-// Package demand learns from pods which requests for devices are likely to come.
 package demand
 
 import (

@@ -1,6 +1,4 @@
-// Package learning feeds the requests of scheduled and rejected pods to the demand learner, which predicts future
-// requests.
-package learning
+package demand
 
 import (
 	"context"
@@ -15,7 +13,6 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	"github.com/quartermaster-dra/quartermaster/internal/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -24,8 +21,8 @@ import (
 )
 
 // A Learner learns from pods. It is safe for concurrent use.
-type Learner struct {
-	Demand    *demand.Learner
+type Observer struct {
+	Demand    *Learner
 	Inventory *inventory.Store
 	Nodes     corelisters.NodeLister
 	Pods      corelisters.PodLister
@@ -34,21 +31,21 @@ type Learner struct {
 }
 
 // Chose records the requests of a pod for which the given node was chosen.
-func (l *Learner) Chose(ctx context.Context, pod *v1.Pod, task *allocator.Task, node string) {
+func (l *Observer) Chose(ctx context.Context, pod *v1.Pod, task *allocator.Task, node string) {
 	l.Demand.Saw(pod, task.Asks(ctx, l.poolsOf(node)))
 }
 
 // Rejected records the requests of a pod that fits no node: they are still wanted. But if no node has that size, the
 // pod does not count: such a pod cannot come either, and a single pod that requests a million cores would outweigh what
 // all others take besides devices. nodes are the nodes that were tried, nil for all.
-func (l *Learner) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Room, task *allocator.Task, nodes sets.Set[string]) {
+func (l *Observer) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Room, task *allocator.Task, nodes sets.Set[string]) {
 	if l.isNodeSized(takes) {
 		l.Demand.Saw(pod, task.Asks(ctx, l.poolsLike(ctx, nodes, task)))
 	}
 }
 
 // isNodeSized reports whether any node is large enough for the pod without other pods.
-func (l *Learner) isNodeSized(takes noderesources.Room) bool {
+func (l *Observer) isNodeSized(takes noderesources.Room) bool {
 	nodes, err := l.Nodes.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(nodes, func(node *v1.Node) bool {
 		most := node.Status.Allocatable
@@ -61,7 +58,7 @@ const mostAlike = 512
 
 // poolsLike returns the pools of the first node by name that could satisfy the most requests of a task if all its
 // devices were free. Only matching devices tell what the requested amounts mean.
-func (l *Learner) poolsLike(ctx context.Context, among sets.Set[string], task *allocator.Task) (best []*inventory.NodePool) {
+func (l *Observer) poolsLike(ctx context.Context, among sets.Set[string], task *allocator.Task) (best []*inventory.NodePool) {
 	nodes := sets.List(among)
 	if len(nodes) == 0 {
 		nodes = slices.Sorted(l.Inventory.LocalNodes())
@@ -81,7 +78,7 @@ func (l *Learner) poolsLike(ctx context.Context, among sets.Set[string], task *a
 }
 
 // poolsOf returns the pools of a node, nil if the node is unknown or has none.
-func (l *Learner) poolsOf(name string) []*inventory.NodePool {
+func (l *Observer) poolsOf(name string) []*inventory.NodePool {
 	node, err := l.Nodes.Get(name)
 	if err != nil {
 		return nil
@@ -94,7 +91,7 @@ func (l *Learner) poolsOf(name string) []*inventory.NodePool {
 const seedTime = 2 * time.Second
 
 // Seed records the pods that are on nodes when the scheduler starts.
-func (l *Learner) Seed(ctx context.Context) {
+func (l *Observer) Seed(ctx context.Context) {
 	l.Demand.Seed(func(found func(*v1.Pod, []placement.Ask)) {
 		pods, err := l.Pods.List(labels.Everything())
 		if err != nil {

@@ -1,4 +1,4 @@
-package narrowing
+package nodes
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package nodescore
+package nodes
 
 import (
 	"math"

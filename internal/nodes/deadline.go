@@ -1,5 +1,4 @@
-// Package deadline provides contexts with a deadline that need no timer and no lock.
-package deadline
+package nodes
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package deadline
+package nodes
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package nodescore
+package nodes
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
