@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
-	"github.com/quartermaster-dra/quartermaster/internal/spans"
+	"github.com/quartermaster-dra/quartermaster/internal/telemetry/tracing"
 )
 
 // run advances an attempt from one call of the scheduler to the next. It carries out the actions of
@@ -46,7 +46,7 @@ func (r *run) do(ctx context.Context, action protocol.Action) (protocol.Event, e
 	if !takesTime(action.Kind) {
 		return r.carryOut(ctx, action)
 	}
-	ctx, span := spans.Start(ctx, action.Kind.String())
+	ctx, span := tracing.Start(ctx, action.Kind.String())
 	if span.Recorded() && isOfClaim(action.Kind) {
 		span.Set("claim", klog.KObj(r.claims[action.Claim].Object).String())
 	}

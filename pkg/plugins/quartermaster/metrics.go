@@ -7,8 +7,8 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
-	"github.com/quartermaster-dra/quartermaster/internal/devicemetrics"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
+	"github.com/quartermaster-dra/quartermaster/internal/telemetry"
 )
 
 // registerMetrics registers the metrics of all profiles, once per process.
@@ -16,15 +16,15 @@ var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(conflicts.Conflicts, conflicts.Evictions)
 	commit.RegisterMetrics(legacyregistry.MustRegister)
 	release.RegisterMetrics(legacyregistry.MustRegister)
-	devicemetrics.Register(schedulers)
+	telemetry.Register(schedulers)
 })
 
 // schedulers returns the inputs of the metrics, for all schedulers in this process.
-func schedulers() (all []devicemetrics.Scheduler) {
+func schedulers() (all []telemetry.Scheduler) {
 	states.Lock()
 	defer states.Unlock()
 	for _, state := range states.byFactory {
-		scheduler := devicemetrics.Scheduler{State: state.State, Guarded: state.guard.InPlace}
+		scheduler := telemetry.Scheduler{State: state.State, Guarded: state.guard.InPlace}
 		state.profilesMutex.Lock()
 		for _, profile := range state.profiles {
 			scheduler.Waiting = append(scheduler.Waiting, profile.waiting)

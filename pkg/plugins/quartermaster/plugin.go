@@ -31,8 +31,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
-	"github.com/quartermaster-dra/quartermaster/internal/spans"
-	"github.com/quartermaster-dra/quartermaster/internal/traced"
+	"github.com/quartermaster-dra/quartermaster/internal/telemetry/tracing"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -126,14 +125,14 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	tracer, err := spans.NewTracer(ctx, args.Tracing)
+	tracer, err := tracing.NewTracer(ctx, args.Tracing)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	if err := pl.follow(ctx); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	return traced.Around(pl, tracer, handle.ProfileName()), nil
+	return tracing.Around(pl, tracer, handle.ProfileName()), nil
 }
 
 // newPlugin returns a plugin that does not receive events yet.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/traced"
+	"github.com/quartermaster-dra/quartermaster/internal/telemetry/tracing"
 )
 
 // TestSpansOfAnAttempt: a pod that is bound in the end, after a conflict.
@@ -21,7 +21,7 @@ func TestSpansOfAnAttempt(t *testing.T) {
 	inCluster(t, conflictWorld(), func(t *testing.T, f *fixture) {
 		recorder := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-		plugin := traced.Around(f.pl, provider.Tracer(""), "default").(traced.Plugin)
+		plugin := tracing.Around(f.pl, provider.Tracer(""), "default").(tracing.Plugin)
 		attempt := func() (spans map[string][]string) {
 			recorder.Reset()
 			pod, cs := f.pod("p"), framework.NewCycleState()
@@ -62,7 +62,7 @@ func TestSpansOfAnAttempt(t *testing.T) {
 // TestTracedPluginIsTheSame: kube-scheduler finds everything in a plugin with spans that it finds in one without.
 func TestTracedPluginIsTheSame(t *testing.T) {
 	t.Parallel()
-	wrapped := reflect.TypeOf(traced.Around(&Quartermaster{}, sdktrace.NewTracerProvider().Tracer(""), "default"))
+	wrapped := reflect.TypeOf(tracing.Around(&Quartermaster{}, sdktrace.NewTracerProvider().Tracer(""), "default"))
 	own := reflect.TypeFor[*Quartermaster]()
 	for i := range own.NumMethod() {
 		name := own.Method(i).Name

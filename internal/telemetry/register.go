@@ -1,7 +1,7 @@
-// Package devicemetrics has metrics about the scheduler's state: devices by state, free devices on nodes, waiting
+// Package telemetry has metrics about the scheduler's state: devices by state, free devices on nodes, waiting
 // pods by cause. They are computed at each scrape from existing state, and no attempt to schedule a pod waits for
 // that.
-package devicemetrics
+package telemetry
 
 import (
 	"k8s.io/component-base/metrics/legacyregistry"

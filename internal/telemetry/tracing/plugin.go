@@ -1,9 +1,4 @@
-// Package traced wraps a plugin with spans: one for each attempt to schedule a pod that needs devices, and below it
-// one for each extension point. Filter and Score, which are called for each node, have one span for all nodes.
-//
-// Without tracing, the plugin is not wrapped, at no cost. With tracing, attempts that are not sampled cost one lookup
-// in the CycleState at each call.
-package traced
+package tracing
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package traced
+package tracing
 
 import (
 	"context"
@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-
-	"github.com/quartermaster-dra/quartermaster/internal/spans"
 )
 
 // simple is a plugin with preset results.
@@ -75,7 +73,7 @@ func (s *simple) Reserve(ctx context.Context, _ fwk.CycleState, _ *v1.Pod, _ str
 
 func (s *simple) PreBind(ctx context.Context, _ fwk.CycleState, _ *v1.Pod, _ string) *fwk.Status {
 	s.saw(ctx)
-	_, span := spans.Start(ctx, "write")
+	_, span := Start(ctx, "write")
 	span.End(nil)
 	return s.preBind
 }
@@ -163,7 +161,7 @@ func describe(span sdktrace.ReadOnlySpan) string {
 
 func newRecorder(sampler sdktrace.Sampler) (*tracetest.SpanRecorder, trace.Tracer) {
 	recorder := tracetest.NewSpanRecorder()
-	return recorder, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sdktrace.ParentBased(sampler))).Tracer(spans.Scope)
+	return recorder, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sdktrace.ParentBased(sampler))).Tracer(Scope)
 }
 
 func podNamed(name string) *v1.Pod {

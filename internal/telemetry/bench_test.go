@@ -1,4 +1,4 @@
-package devicemetrics
+package telemetry
 
 import (
 	"fmt"
