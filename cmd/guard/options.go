@@ -5,7 +5,7 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/options"
+	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
 // options holds the flags.

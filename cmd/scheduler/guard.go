@@ -15,7 +15,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
-	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/options"
 	guardserver "github.com/quartermaster-dra/quartermaster/internal/guard/server"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
@@ -23,12 +22,12 @@ import (
 
 // guardOptions holds the flags of the guard in the scheduler: the flags of cmd/guard with the prefix --guard-.
 type guardOptions struct {
-	*guardoptions.Options
+	*guardserver.Options
 	enabled bool
 }
 
 func newGuardOptions() *guardOptions {
-	return &guardOptions{Options: guardoptions.New(guardoptions.Namespace, "guard-")}
+	return &guardOptions{Options: guardserver.New(guardserver.Namespace, "guard-")}
 }
 
 func (o *guardOptions) addFlags(flags *pflag.FlagSet) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
-	"github.com/quartermaster-dra/quartermaster/internal/guard/options"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
@@ -35,7 +35,7 @@ func startGuard(tCtx ktesting.TContext, logFile string) error {
 	if err := writeKubeconfig(kubeconfig, tCtx.RESTConfig()); err != nil {
 		return fmt.Errorf("identity of the guard: %w", err)
 	}
-	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: options.Namespace}}
+	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: server.Namespace}}
 	if _, err := tCtx.Client().CoreV1().Namespaces().Create(tCtx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/certs"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/webhook"
@@ -89,7 +88,7 @@ func Run(ctx context.Context, config *Config, holdings *Holdings) error {
 		registrar.URL = "https://" + net.JoinHostPort(address.String(), strconv.Itoa(config.Serving.BindPort))
 	}
 	if config.Serving.ServerCert.CertKey.CertFile == "" {
-		own, err := certs.New(ctx, config.Client, config.Election.ResourceNamespace, SecretName, hosts...)
+		own, err := webhook.New(ctx, config.Client, config.Election.ResourceNamespace, SecretName, hosts...)
 		if err != nil {
 			return err
 		}

@@ -20,16 +20,16 @@ import (
 )
 
 // authority issues client certificates.
-type authority struct {
+type callersAuthority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-func newAuthority(t *testing.T, name string) *authority {
+func newCallersAuthority(t *testing.T, name string) *callersAuthority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	a := &authority{key: key}
+	a := &callersAuthority{key: key}
 	a.certificate, err = x509.ParseCertificate(a.signs(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, key))
@@ -38,7 +38,7 @@ func newAuthority(t *testing.T, name string) *authority {
 }
 
 // signs returns a certificate for a key, by the authority, or by the key itself if that is the authority's.
-func (a *authority) signs(t *testing.T, template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
+func (a *callersAuthority) signs(t *testing.T, template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-time.Hour)
 	if template.NotAfter.IsZero() {
@@ -54,7 +54,7 @@ func (a *authority) signs(t *testing.T, template *x509.Certificate, key *ecdsa.P
 }
 
 // client returns the certificate of a client, whose use and end may be changed.
-func (a *authority) client(t *testing.T, change func(*x509.Certificate)) *tls.Certificate {
+func (a *callersAuthority) client(t *testing.T, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func (a *authority) client(t *testing.T, change func(*x509.Certificate)) *tls.Ce
 	return &tls.Certificate{Certificate: [][]byte{a.signs(t, template, key)}, PrivateKey: key}
 }
 
-func (a *authority) pool() *x509.CertPool {
+func (a *callersAuthority) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
@@ -74,7 +74,7 @@ func (a *authority) pool() *x509.CertPool {
 // Only clients with a certificate by an authority are answered, and when the authorities change, others.
 func TestOnlyClientsOf(t *testing.T) {
 	t.Parallel()
-	of, another := newAuthority(t, "api-servers"), newAuthority(t, "another")
+	of, another := newCallersAuthority(t, "api-servers"), newCallersAuthority(t, "another")
 	var trusted atomic.Pointer[x509.CertPool]
 	server := httptest.NewUnstartedServer(OnlyClientsOf(func() (x509.VerifyOptions, bool) {
 		roots := trusted.Load()

@@ -1,6 +1,4 @@
-// Package options has the flags of a guard, for cmd/guard and for the scheduler, which has the same flags with a
-// prefix.
-package options
+package server
 
 import (
 	"errors"

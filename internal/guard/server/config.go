@@ -1,4 +1,4 @@
-package options
+package server
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
-	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
 // lookupShare is the ratio between the rate limit of all other requests and that of lookups, which any client of the
@@ -23,7 +22,7 @@ const lookupShare = 5
 
 // Config returns the configuration that the flags describe, with separate connections to the API server: other
 // requests of this process do not delay the guard.
-func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.Config, error) {
+func (o *Options) Config(ctx context.Context, connection *rest.Config) (*Config, error) {
 	connection = rest.CopyConfig(connection)
 	connection.UserAgent = "quartermaster-guard"
 	connection.QPS, connection.Burst = o.qps, int(o.qps)
@@ -41,7 +40,7 @@ func (o *Options) Config(ctx context.Context, connection *rest.Config) (*server.
 	if err != nil {
 		return nil, err
 	}
-	return &server.Config{
+	return &Config{
 		Client: client, Leases: leases, Lookups: lookups, Identity: identity(), Mode: guard.Mode(o.mode), Serving: o.serving, ClientCAFile: o.clientCAFile,
 		RegisterURL: o.register == registerURL, FailurePolicy: admissionregistrationv1.FailurePolicyType(o.failurePolicy),
 		Election: o.election, ServiceNames: o.serviceNames(), RequestTimeout: o.requestTimeout,
