@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 )
 
@@ -80,7 +80,7 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 			}
 			take(seen, victim)
 			first := victim.Pods()[0].GetPod()
-			if key := coscheduling.KeyOf(first); key != "" && !victim.IsGroup() {
+			if key := crd.KeyOf(first); key != "" && !victim.IsGroup() {
 				gangs[key] = append(gangs[key], victim.Pods()...)
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
@@ -40,7 +40,7 @@ func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error
 	gangs := make(map[string][]fwk.PodInfo)
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
-			if key := coscheduling.KeyOf(info.GetPod()); key != "" {
+			if key := crd.KeyOf(info.GetPod()); key != "" {
 				gangs[key] = append(gangs[key], info)
 			}
 		}
@@ -104,13 +104,13 @@ func (s guardedSnapshot) StartMutations() error {
 // companions returns the pods of the victim's gang that have to go as well, if the gang loses more pods than it can do
 // without. Only the first victim of a gang has companions.
 func (e *eviction) companions(target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod) []*v1.Pod {
-	gang := coscheduling.KeyOf(victim)
+	gang := crd.KeyOf(victim)
 	if _, whole := preemptor.(*gangPreemptor); whole || gang == "" {
 		return nil // If a gang preempts, its victims include the companions already.
 	}
 	var mates []*v1.Pod
 	for _, other := range target.Victims().Pods {
-		if coscheduling.KeyOf(other) == gang && other.DeletionTimestamp == nil { // Pods that leave need no eviction.
+		if crd.KeyOf(other) == gang && other.DeletionTimestamp == nil { // Pods that leave need no eviction.
 			mates = append(mates, other)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -160,7 +160,7 @@ func GroupOf(pod *v1.Pod) string {
 	if name := podgroup.NameOf(pod); name != "" {
 		return pod.Namespace + "/" + name
 	}
-	return coscheduling.KeyOf(pod)
+	return crd.KeyOf(pod)
 }
 
 // Changed handles an event about a pod: before and after are the API server's versions, nil if there was none. The

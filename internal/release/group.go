@@ -10,14 +10,14 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 )
 
 // Groups says which PodGroups do without their claims for now.
 type Groups struct {
 	Known *claims.Claims
 	// InUse are the claims that attempts of this process use, nil if there can be none.
-	InUse *podgroup.Claims
+	InUse *workload.Claims
 	// Ask asks the server whether a group is bound, see claimwriter.Writer.
 	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
 	// Ours reports whether this process schedules the pods with a spec.schedulerName.

@@ -93,7 +93,7 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 // What is about one feature is tied to the rest by the plugin alone.
 func TestFeaturesDoNotKnowEachOther(t *testing.T) {
 	actual := imports(t)
-	features := []string{"internal/claims/binding", "internal/commit/conflicts", "internal/commit/foreign", "internal/claims/extended", "internal/podgroup", "internal/queue"}
+	features := []string{"internal/claims/binding", "internal/commit/conflicts", "internal/commit/foreign", "internal/claims/extended", "internal/gang/workload", "internal/queue"}
 	for _, name := range features {
 		require.NotEmpty(t, actual[name], "%s has to be found", name)
 		for _, other := range append(features, "pkg/plugins/quartermaster") {
@@ -104,7 +104,7 @@ func TestFeaturesDoNotKnowEachOther(t *testing.T) {
 
 func TestPurePackagesKnowNoClients(t *testing.T) {
 	forbidden := regexp.MustCompile(`^k8s\.io/(client-go|kubernetes|apiserver|kube-scheduler)/`)
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./internal/commit/protocol", "./internal/bitset", "./internal/attribute", "./internal/gang", "./internal/gang/domain", "./internal/gang/trial", "./internal/gang/roster", "./pkg/inventory", "./pkg/selector", "./pkg/ledger", "./pkg/allocator/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./internal/commit/protocol", "./internal/bitset", "./internal/attribute", "./internal/gang/search", "./internal/gang/domain", "./internal/gang/devices", "./internal/gang/coordinator", "./pkg/inventory", "./pkg/selector", "./pkg/ledger", "./pkg/allocator/...")
 	cmd.Dir = root
 	output, err := cmd.Output()
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -24,7 +24,7 @@ type known struct {
 	groups map[string]types.UID
 }
 
-func listen(groups *coscheduling.Groups) *known {
+func listen(groups *crd.Groups) *known {
 	k := &known{groups: make(map[string]types.UID)}
 	groups.OnChange(func(before, after *v1alpha1.PodGroup) {
 		k.mutex.Lock()
@@ -51,10 +51,10 @@ func (k *known) await(t *testing.T, name string, want types.UID) {
 	})
 }
 
-func awaitNotInstalled(t *testing.T, groups *coscheduling.Groups) {
+func awaitNotInstalled(t *testing.T, groups *crd.Groups) {
 	t.Helper()
 	eventually(t, func(context.Context) error {
-		if _, err := groups.Get(namespace, "train"); !errors.Is(err, coscheduling.ErrNotInstalled) || !groups.HasSynced() || groups.Installed() {
+		if _, err := groups.Get(namespace, "train"); !errors.Is(err, crd.ErrNotInstalled) || !groups.HasSynced() || groups.Installed() {
 			return fmt.Errorf("want it to be known that PodGroups are not installed, got %v", err)
 		}
 		return nil

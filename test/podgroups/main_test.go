@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
@@ -138,10 +138,10 @@ func create(t *testing.T, group *unstructured.Unstructured) *v1alpha1.PodGroup {
 }
 
 // follow has Groups and the controller of their status run until the test ends, as a scheduler that leads has them.
-func follow(t *testing.T) *coscheduling.Groups {
+func follow(t *testing.T) *crd.Groups {
 	t.Helper()
 	config := identity(t)
-	groups, err := coscheduling.New(config)
+	groups, err := crd.New(config)
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
 const (
@@ -60,7 +60,7 @@ func (a *attempts) add(pod *v1.Pod) int {
 		a.of, a.lately = map[string]int{}, map[string]*burst{}
 	}
 	a.of[pod.Name]++
-	if pod.Spec.SchedulingGroup == nil && coscheduling.NameOf(pod) == "" {
+	if pod.Spec.SchedulingGroup == nil && crd.NameOf(pod) == "" {
 		a.alone++
 	}
 	b := a.lately[pod.Name]

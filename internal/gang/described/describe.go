@@ -9,8 +9,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
@@ -37,7 +37,7 @@ type Describer struct {
 
 // Describe returns a pod with its claims. The error says why the pod cannot be scheduled for now.
 func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
-	m := planning.Member{Pod: trial.Pod{Pod: pod}}
+	m := planning.Member{Pod: devices.Pod{Pod: pod}}
 	claims, err := d.Claims(pod)
 	if err != nil {
 		return m, err
@@ -104,7 +104,7 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources 
 		return d.add(m, usable, []*resourceapi.ResourceClaim{found})
 	}
 	m.Claims += planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{demand.Full().Claim})
-	m.Made = &trial.Made{Most: demand.Full().Claim, On: on.claim, Varies: on.varies}
+	m.Made = &devices.Made{Most: demand.Full().Claim, On: on.claim, Varies: on.varies}
 	return nil
 }
 

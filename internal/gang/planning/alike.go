@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 )
 
 // A class is a number of pods that are alike.
@@ -44,7 +44,7 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 		c.members = append(c.members, member)
 	}
 	slices.SortStableFunc(classes, func(a, b *class) int {
-		return cmp.Or(boolToInt(others.IsOrdered(a.first()))-boolToInt(others.IsOrdered(b.first())),
+		return cmp.Or(boolToInt(filters.IsOrdered(a.first()))-boolToInt(filters.IsOrdered(b.first())),
 			cmp.Compare(devicesOf(&b.members[0]), devicesOf(&a.members[0])))
 	})
 	return classes, nil

@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -20,7 +20,7 @@ type attempt struct {
 	classes []*class
 	nodes   []*v1.Node
 	// rest judges everything except devices. Between two searches it holds no pods.
-	rest *others.Others
+	rest *filters.Others
 	// candidates are the nodes to try, in this order.
 	candidates []int
 	// tasks caches allocator tasks, and users holds the number of pods by open claim.
@@ -35,15 +35,15 @@ func (a *attempt) askOthers() (err error) {
 	for _, c := range a.classes {
 		pods = append(pods, c.first())
 	}
-	a.rest, err = others.New(a.ctx, others.Without(a.Framework, a.gang.Pods), a.Planner.Nodes, pods, a.Mark)
+	a.rest, err = filters.New(a.ctx, filters.Without(a.Framework, a.gang.Pods), a.Planner.Nodes, pods, a.Mark)
 	return err
 }
 
 // try looks for a plan in an area.
-func (a *attempt) try(where area, need int) (*gang.Result, error) {
+func (a *attempt) try(where area, need int) (*search.Result, error) {
 	a.rest.Reset()
 	j := newJudge(a.ctx, a.rest, a.world(where), a.classes)
-	result := gang.Search(a.ctx, a.problem(j.Trial, where.nodes, need), j)
+	result := search.Search(a.ctx, a.problem(j.Trial, where.nodes, need), j)
 	if result.Fits() {
 		plan, err := j.Plan()
 		a.out.GaveUp, a.out.Pending, a.out.Fit, a.out.Left, a.out.Plan = false, nil, len(result.Seats), nil, plan
@@ -58,12 +58,12 @@ func (a *attempt) try(where area, need int) (*gang.Result, error) {
 }
 
 // world returns the input of a trial in an area.
-func (a *attempt) world(where area) trial.World {
+func (a *attempt) world(where area) devices.World {
 	view := a.classes[0].view
-	world := trial.World{Solver: a.Solver, Nodes: a.nodes, Site: where.seen(view.Site), Valued: where.seen(view.Valued)}
+	world := devices.World{Solver: a.Solver, Nodes: a.nodes, Site: where.seen(view.Site), Valued: where.seen(view.Valued)}
 	for _, c := range a.classes {
 		world.Tied = world.Tied || c.view.Tied
-		pods := make([]trial.Pod, len(c.members))
+		pods := make([]devices.Pod, len(c.members))
 		for i := range c.members {
 			pods[i] = c.members[i].Pod
 		}
@@ -73,18 +73,18 @@ func (a *attempt) world(where area) trial.World {
 }
 
 // problem returns the input of a search on some nodes.
-func (a *attempt) problem(t *trial.Trial, nodes []int, need int) gang.Problem {
-	problem := gang.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
+func (a *attempt) problem(t *devices.Trial, nodes []int, need int) search.Problem {
+	problem := search.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
 	if key := a.spreadBy(); key != "" {
 		problem.Rounds = roundsOf(nodes, func(i int) string { return a.nodes[i].Labels[key] })
 	}
 	for i, c := range a.classes {
-		class := gang.Class{Pods: len(c.members), Ordered: others.IsOrdered(c.first())}
+		class := search.Class{Pods: len(c.members), Ordered: filters.IsOrdered(c.first())}
 		if a.rest.Rejected(i) != "" {
 			class.Pods = 0 // No node needs to be asked.
 		}
 		problem.Classes = append(problem.Classes, class)
-		problem.Apart = problem.Apart && !others.IsTied(c.first())
+		problem.Apart = problem.Apart && !filters.IsTied(c.first())
 	}
 	return problem
 }

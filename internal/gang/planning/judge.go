@@ -5,9 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 )
 
 // Reasons for which a node is rejected before other plugins are asked.
@@ -18,7 +18,7 @@ const (
 
 // A judge is a trial that also notes reasons for nodes where no other plugin was asked.
 type judge struct {
-	*trial.Trial
+	*devices.Trial
 	rest *witness
 	// claims holds, by class, the first class with the same Claims.
 	claims []int
@@ -31,17 +31,17 @@ type lack struct{ claims, node int }
 
 // A witness notices whether other plugins are asked.
 type witness struct {
-	*others.Others
+	*filters.Others
 	asked bool
 }
 
 // Add implements trial.Others.
-func (w *witness) Add(class, node int, pod *v1.Pod) gang.Answer {
+func (w *witness) Add(class, node int, pod *v1.Pod) search.Answer {
 	w.asked = true
 	return w.Others.Add(class, node, pod)
 }
 
-func newJudge(ctx context.Context, rest *others.Others, world trial.World, classes []*class) *judge {
+func newJudge(ctx context.Context, rest *filters.Others, world devices.World, classes []*class) *judge {
 	j := &judge{rest: &witness{Others: rest}, lacking: make(map[lack]bool)}
 	first := make(map[string]int)
 	for i, c := range classes {
@@ -52,26 +52,26 @@ func newJudge(ctx context.Context, rest *others.Others, world trial.World, class
 		j.claims = append(j.claims, first[claims])
 	}
 	world.Others = j.rest
-	j.Trial = trial.New(ctx, world)
+	j.Trial = devices.New(ctx, world)
 	return j
 }
 
 // Add implements gang.Judge.
-func (j *judge) Add(class, node int) gang.Answer {
+func (j *judge) Add(class, node int) search.Answer {
 	where := lack{j.claims[class], node}
 	if j.lacking[where] {
 		j.rest.Note(class, node, noDevices)
-		return gang.No
+		return search.No
 	}
 	j.rest.asked = false
 	answer := j.Trial.Add(class, node)
 	switch {
-	case answer == gang.Yes || j.rest.asked:
+	case answer == search.Yes || j.rest.asked:
 	case !j.isUsable(class, node):
 		j.rest.Note(class, node, notUsable)
 	default:
 		j.rest.Note(class, node, noDevices)
-		if answer == gang.No && j.Apart() && !j.rest.Has(node) {
+		if answer == search.No && j.Apart() && !j.rest.Has(node) {
 			j.lacking[where] = true
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -32,7 +32,7 @@ type Gang struct {
 
 // A Member is a pod with its claims.
 type Member struct {
-	trial.Pod
+	devices.Pod
 	// Claims is equal for pods whose claims are alike.
 	Claims string
 }
@@ -52,7 +52,7 @@ type View struct {
 // A Planner plans gangs, in one scheduling cycle.
 type Planner struct {
 	Solver    *allocator.Solver
-	Framework others.Framework
+	Framework filters.Framework
 	// Mark marks the cycle state of attempts that others.New makes; see there.
 	Mark  func(fwk.CycleState)
 	Nodes []fwk.NodeInfo
@@ -67,7 +67,7 @@ type Planner struct {
 // Outcome is the result of Planner.Plan.
 type Outcome struct {
 	// Plan is nil if the gang does not fit, or if that is unknown.
-	Plan *trial.Plan
+	Plan *devices.Plan
 	// GaveUp is set if the answer is unknown. Pending is the evaluation to wait for, if that is the reason.
 	GaveUp  bool
 	Pending error
@@ -100,7 +100,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.AnyOrder && !areAlike(classes) && slices.ContainsFunc(g.Pods, others.IsOrdered) {
+	if g.AnyOrder && !areAlike(classes) && slices.ContainsFunc(g.Pods, filters.IsOrdered) {
 		return &Outcome{GaveUp: true, Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}, nil
 	}
 	if first, differs := firstAlternatives(classes); differs {

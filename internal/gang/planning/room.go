@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -26,7 +26,7 @@ func (a *attempt) measure(where *area) {
 		members := 0
 		for _, i := range group {
 			members += len(a.classes[i].members)
-			ordered = ordered || others.IsOrdered(a.classes[i].first())
+			ordered = ordered || filters.IsOrdered(a.classes[i].first())
 		}
 		devices, room := a.roomFor(group[0], where)
 		if len(group) == 1 {
@@ -96,7 +96,7 @@ func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) al
 		return mostOnNode
 	}
 	seen := site(node)
-	return gang.Most(guess, mostOnNode, func(pods int) bool {
+	return search.Most(guess, mostOnNode, func(pods int) bool {
 		outcome, err := a.task(taskKey{class, pods, kind}, open).Check(a.ctx, seen)
 		if err != nil {
 			return errors.Is(err, selector.ErrPending)

@@ -8,7 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
+	trial "github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 )
 
 // Limits of messages: the number of listed items of a kind, and the characters of a plugin's reason.

@@ -25,8 +25,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	trial "github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/trial"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"

@@ -10,9 +10,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 )
 
 // GeneratePlacements implements fwk.PlacementGeneratePlugin. The constraints of the API come first, as in
@@ -209,12 +209,12 @@ func (a *attempt) remember(parent *fwk.Placement, domains []domain.Domain) {
 
 // tell stores the attempt, and the domains of its placements for the plugin that allocates devices.
 func (a *attempt) tell(state fwk.PodGroupCycleState) {
-	domains := make(map[*fwk.Placement]placed.Domain)
+	domains := make(map[*fwk.Placement]workload.Chosen)
 	for p, c := range a.choices {
 		if len(c.domains) == 1 {
-			domains[p] = placed.Domain{Key: a.wish.Key, Name: c.domains[0]}
+			domains[p] = workload.Chosen{Key: a.wish.Key, Name: c.domains[0]}
 		}
 	}
-	placed.Tell(state, placed.Placements{Listed: a.listed, Domains: domains})
+	workload.Tell(state, workload.Placements{Listed: a.listed, Domains: domains})
 	state.Write(stateKey, a)
 }

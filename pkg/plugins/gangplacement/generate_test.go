@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -163,7 +163,7 @@ func TestPlacedDomain(t *testing.T) {
 	_, status = w.generate()
 	require.True(t, status.IsSuccess())
 	require.Empty(t, w.placedDomains())
-	require.Zero(t, placed.Current(w.snapshot, framework.NewCycleState()))
+	require.Zero(t, workload.Current(w.snapshot, framework.NewCycleState()))
 }
 
 // placedDomains tries placements as kube-scheduler does, and returns what pods are told, by placement.
@@ -178,7 +178,7 @@ func (w *world) placedDomains() map[string]string {
 			state := framework.NewCycleState()
 			state.SetPodGroupSchedulingCycle(w.state)
 			state.SetPlacementCycleState(placementState)
-			got := placed.Current(w.snapshot, state)
+			got := workload.Current(w.snapshot, state)
 			require.Equal(w.t, len(placement.Nodes) < len(w.nodes), got.SomeNodes)
 			if i > 0 {
 				require.Equal(w.t, told[placement.Name], got.Domain.Name, "all pods are told the same")

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 )
 
@@ -34,7 +34,7 @@ func entityOf(queued fwk.QueuedEntityInfo, gangs *order.Gangs) order.Entity {
 		pod := q.GetPodInfo().GetPod()
 		e.Name = keyOf(pod.Namespace, pod.Name)
 		e.Group = e.Name
-		if gang := coscheduling.KeyOf(pod); gang != "" {
+		if gang := crd.KeyOf(pod); gang != "" {
 			e.Group, e.InGroup, e.Time = gang, true, gangs.Since(pod)
 		}
 	case queuedGroup:

@@ -22,7 +22,7 @@
 //	devices that get ready late            internal/claims/binding   bindingconditions.go
 //	extended resources                     internal/claims/extended   extendedresources.go
 //	claims of older servers                internal/classicdra             olderservers.go
-//	pods that are scheduled together       internal/podgroup           podgroup.go, jointplan.go, postfiltergroup.go
+//	pods that are scheduled together       internal/gang/workload           podgroup.go, jointplan.go, postfiltergroup.go
 //
 // All profiles share the state of the cluster (internal/cluster); see shared.go. The state of one scheduling cycle
 // is in cycle.go.

@@ -17,7 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -67,7 +67,7 @@ func inGang(t *testing.T, group *schedulingapi.PodGroup, objects []runtime.Objec
 // gangOf turns the gates on.
 func (f *fixture) gangOf(group *schedulingapi.PodGroup) *gang {
 	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims, f.pl.claims.OfGroups = true, true, true
-	f.pl.groups = podgroup.NewClaims()
+	f.pl.groups = workload.NewClaims()
 	f.pl.commits.Groups = f.pl.groups
 	g := &gang{fixture: f, group: group}
 	f.pl.handle = groupHandle{Handle: f.pl.handle, gang: g}

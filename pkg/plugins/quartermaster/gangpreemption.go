@@ -12,10 +12,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -26,7 +25,7 @@ import (
 // all. The planner keeps their devices for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
-		verdict := conductor.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
+		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
 		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.
 		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
 	}
@@ -67,7 +66,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 }
 
 // unlessKept ends the nomination of a pod if the verdict is hopeless.
-func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict conductor.Verdict) *fwk.PostFilterResult {
+func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict coordinator.Verdict) *fwk.PostFilterResult {
 	if !verdict.Hopeless || pod.Status.NominatedNodeName == "" {
 		return nil
 	}
@@ -92,7 +91,7 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 }
 
 // usesOf returns the planned allocations of a seat's claims.
-func usesOf(seat *roster.Seat) (uses []ledger.Use) {
+func usesOf(seat *coordinator.Seat) (uses []ledger.Use) {
 	for _, claim := range seat.Claims {
 		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: seat.Allocations[claim.UID]})
 	}
@@ -103,7 +102,7 @@ func usesOf(seat *roster.Seat) (uses []ledger.Use) {
 type gangWorld struct {
 	pl    *Quartermaster
 	ctx   context.Context
-	group *conductor.Group
+	group *coordinator.Group
 	gang  planning.Gang
 	// lacks is set if the cluster has less than the group's minResources free without evictions.
 	lacks bool
@@ -114,7 +113,7 @@ type gangWorld struct {
 
 // A gangPlan is a placement of a gang, with its nodes and devices.
 type gangPlan struct {
-	seats   []*roster.Seat
+	seats   []*coordinator.Seat
 	nodes   sets.Set[string]
 	devices map[device]bool
 }

@@ -17,11 +17,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/others"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -33,8 +33,8 @@ import (
 )
 
 // planGang returns the planner for gangs on the nodes of an attempt.
-func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
-	return func(ctx context.Context, group *conductor.Group, members *conductor.Members, need int) (*conductor.Plan, error) {
+func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
+	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
 		for _, pod := range members.Assigned {
 			gang.On = append(gang.On, pod.Spec.NodeName)
@@ -50,7 +50,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) conductor.Planner {
 				return planning.DevicesOf(pl.legacy.Resolved(slices.Concat(claims, made)), classes)
 			})
 		})
-		return &conductor.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
+		return &coordinator.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
 	}
 }
 
@@ -63,12 +63,12 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, err
 	}
-	run, ok := pl.handle.(others.Framework)
+	run, ok := pl.handle.(filters.Framework)
 	if !ok {
 		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
 	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Mark: conductor.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
+		Solver: pl.solver, Framework: run, Mark: coordinator.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
 		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
 			return pl.viewOf(ctx, pod, gang.Pods, nodes, released)
 		},
@@ -144,11 +144,11 @@ func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Val
 // newGangs sets up the state about gangs that all profiles share.
 func (s *shared) newGangs(handle fwk.Handle) (err error) {
 	factory := handle.SharedInformerFactory()
-	if s.podGroups, err = coscheduling.New(handle.KubeConfig()); err != nil {
+	if s.podGroups, err = crd.New(handle.KubeConfig()); err != nil {
 		return err
 	}
 	pods := factory.Core().V1().Pods().Informer()
-	if s.gangs, err = conductor.New(pods); err != nil {
+	if s.gangs, err = coordinator.New(pods); err != nil {
 		return err
 	}
 	s.gangs.Lookup, s.gangs.Ledger, s.gangs.Freed = s.podGroups.Get, s.Ledger, s.Freed
@@ -179,7 +179,7 @@ func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWith
 
 // conduct starts the scheduling of a profile's gangs.
 func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
-	s.gangs.Serve(pl.handle.ProfileName(), pl.handle, conductor.Times{
+	s.gangs.Serve(pl.handle.ProfileName(), pl.handle, coordinator.Times{
 		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
 	})
 	s.conducting.Do(func() {
@@ -222,7 +222,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 
 // removeObsolete removes claims for extended resources of a gang's pod that only prevent the gang from being planned.
 func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.Status {
-	if coscheduling.KeyOf(pod) == "" {
+	if crd.KeyOf(pod) == "" {
 		return nil
 	}
 	removed, err := pl.leftovers.RemoveObsolete(ctx, pod)
@@ -240,7 +240,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (released []string, err error) {
 	waiting := sync.OnceValue(func() map[types.UID]*v1.Pod { return preemption.ByUID(pl.state.gangs.MembersOf(pod).Waiting) })
 	members := map[types.UID]*v1.Pod{pod.UID: pod}
-	if conductor.HasPlanned(cs) {
+	if coordinator.HasPlanned(cs) {
 		members = waiting() // Each other pod releases only its own claims: there may be many pods.
 	}
 	for _, member := range members {

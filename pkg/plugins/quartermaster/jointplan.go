@@ -10,9 +10,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/roster"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 )
 
 // planGroup plans nodes and devices for all pods of a PodGroup of the API (KEP-4671) together when the first of them is
@@ -67,8 +67,8 @@ func (c *cycle) takeSeat() (node string) {
 }
 
 // groupSeat returns the seat of a pod in the plan for its PodGroup, nil if it has none.
-func (c *cycle) groupSeat() *roster.Seat {
-	if c.group == nil || c.place != (placed.Place{}) {
+func (c *cycle) groupSeat() *coordinator.Seat {
+	if c.group == nil || c.place != (workload.Place{}) {
 		return nil
 	}
 	return c.group.Seat(c.uid)

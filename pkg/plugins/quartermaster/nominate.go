@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -82,7 +82,7 @@ func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusRead
 	if nomination == nil || statuses.Get(nomination.Node).Code() != fwk.UnschedulableAndUnresolvable {
 		return nil
 	}
-	if gang := coscheduling.KeyOf(pod); gang != "" && (pl.state.gangs.Seat(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
+	if gang := crd.KeyOf(pod); gang != "" && (pl.state.gangs.Seat(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
 		return nil
 	}
 	pl.state.Freed(pl.state.nominations.Drop(pod.UID))

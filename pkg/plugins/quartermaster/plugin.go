@@ -24,9 +24,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -75,7 +75,7 @@ type Quartermaster struct {
 	// legacy is nil if the server serves everything in v1.
 	legacy *classicdra.Mode
 	// groups is nil unless claims can belong to PodGroups (gate DRAWorkloadResourceClaims).
-	groups *podgroup.Claims
+	groups *workload.Claims
 	// attemptBudget limits the time that an attempt waits for the evaluation of selectors, on all nodes together.
 	attemptBudget time.Duration
 	// storesExtended reports whether the API server may store the status fields about extended resources.

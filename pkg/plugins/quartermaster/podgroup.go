@@ -12,11 +12,11 @@ import (
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 )
 
 // A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
-type groupCycle = podgroup.Attempt[*cycle]
+type groupCycle = workload.Attempt[*cycle]
 
 // groupCycleOf returns the state of the pod's group, nil unless the scheduler is trying the group as a whole.
 func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
@@ -29,7 +29,7 @@ func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 	}
 	group, err := groupCycleIn(state)
 	if err == nil && group == nil {
-		group = podgroup.NewAttempt[*cycle]()
+		group = workload.NewAttempt[*cycle]()
 		state.Write(cycleKey, group)
 	}
 	return group, err

@@ -7,7 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write. If there is, the pod counts as writing from
@@ -18,7 +18,7 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	if err != nil {
 		return result, failed(err)
 	}
-	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && conductor.SeatIn(cs) == nil {
+	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && coordinator.SeatIn(cs) == nil {
 		return result, fwk.NewStatus(fwk.Skip)
 	}
 	if c != nil && pl.handle.GetWaitingPod(pod.UID) == nil {

@@ -12,12 +12,12 @@ import (
 
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/placed"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -26,7 +26,7 @@ import (
 //
 // Pods of a gang get the node and devices in the gang's plan.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if conductor.IsApart(cs) {
+	if coordinator.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	pl.state.turns.Begin(pod, pl.takesTurns(pod))
@@ -86,8 +86,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if group != nil {
 		c.group, c.uid = group, pod.UID
 		group.SetMember(pod.UID, c)
-		c.place = placed.Current(pl.handle.SnapshotSharedLister(), cs)
-		if c.dryRun == nil && c.place == (placed.Place{}) { // In a domain, the question is whether the pods fit there.
+		c.place = workload.Current(pl.handle.SnapshotSharedLister(), cs)
+		if c.dryRun == nil && c.place == (workload.Place{}) { // In a domain, the question is whether the pods fit there.
 			pl.planGroup(ctx, group, pod, nodes)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/release"
 )
 
@@ -31,7 +31,7 @@ func (pl *Quartermaster) planAgain(preemptor types.UID) {
 	if entry == nil {
 		return
 	}
-	if gang := coscheduling.KeyOf(entry.Latest()); gang != "" {
+	if gang := crd.KeyOf(entry.Latest()); gang != "" {
 		pl.state.gangs.Stir(gang)
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -48,7 +48,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return failed(err)
 	}
 	pl.begin(c, pod)
-	if podgroup.NameOf(pod) == "" && conductor.SeatIn(cs) == nil {
+	if podgroup.NameOf(pod) == "" && coordinator.SeatIn(cs) == nil {
 		c.attempt.AwaitRoom(ctx)
 	}
 	group, err := pl.groupCycleOf(cs)

@@ -18,12 +18,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling/status"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/conductor"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
-	"github.com/quartermaster-dra/quartermaster/internal/podgroup"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
@@ -54,7 +54,7 @@ type shared struct {
 	priorities *preemption.Priorities
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
-	groups *podgroup.Claims
+	groups *workload.Claims
 
 	// turns prevents pods of one namespace from holding up those of other namespaces.
 	turns *queue.Turns
@@ -64,8 +64,8 @@ type shared struct {
 
 	// gangs schedules pods of PodGroups of scheduler-plugins together; podGroups holds these PodGroups, and
 	// podGroupStatus writes their status; it is nil without a server.
-	gangs          *conductor.Conductor
-	podGroups      *coscheduling.Groups
+	gangs          *coordinator.Conductor
+	podGroups      *crd.Groups
 	podGroupStatus *status.Controller
 	// conducting starts the background work for gangs once, for all profiles.
 	conducting sync.Once
@@ -118,7 +118,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(), failures: binding.NewFailures(clock.RealClock{})}
 	state.turns = state.newTurns(handle)
 	if gates.EnableDRAWorkloadResourceClaims {
-		state.groups = podgroup.NewClaims()
+		state.groups = workload.NewClaims()
 	}
 	if err := state.newGangs(handle); err != nil {
 		return nil, err

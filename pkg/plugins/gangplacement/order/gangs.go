@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
@@ -76,13 +76,13 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 	})
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	known := g.known[coscheduling.KeyOf(pod)]
+	known := g.known[crd.KeyOf(pod)]
 	if known == nil {
 		// The queue received the pod first. The pod counts once Gangs receives it; if it is gone already, it never
 		// counts, and the gang is forgotten later.
 		known = &gang{since: pod.CreationTimestamp.Time}
-		g.known[coscheduling.KeyOf(pod)] = known
-		g.leave(coscheduling.KeyOf(pod), known)
+		g.known[crd.KeyOf(pod)] = known
+		g.leave(crd.KeyOf(pod), known)
 	}
 	known.fixed = true
 	return known.since
@@ -92,10 +92,10 @@ func (g *Gangs) Since(pod *v1.Pod) time.Time {
 func (g *Gangs) change(before, after *v1.Pod) {
 	var left, joined string
 	if before != nil {
-		left = coscheduling.KeyOf(before)
+		left = crd.KeyOf(before)
 	}
 	if after != nil {
-		joined = coscheduling.KeyOf(after)
+		joined = crd.KeyOf(after)
 	}
 	if left == joined {
 		return

@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/quartermaster-dra/quartermaster/internal/coscheduling"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -120,5 +120,5 @@ func TestFollow(t *testing.T) {
 	require.NoError(t, err)
 	factory.Start(t.Context().Done())
 	require.Equal(t, after(3), g.Since(member("late", "a", 8)), "it waits for what is there at the start")
-	require.Equal(t, 2, g.known[coscheduling.KeyOf(pod)].pods)
+	require.Equal(t, 2, g.known[crd.KeyOf(pod)].pods)
 }

@@ -1,0 +1,120 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Handle is the part of kube-scheduler's handle that a Conductor uses.
+type Handle interface {
+	fwk.PodNominator
+	fwk.PodActivator
+	GetWaitingPod(uid types.UID) fwk.WaitingPod
+}
+
+// A Conductor schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
+type Conductor struct {
+	// Lookup returns the PodGroup with this namespace and name. Its error tells the user what to do.
+	Lookup func(namespace, name string) (*v1alpha1.PodGroup, error)
+	// Ready returns why a pod cannot be tried at all yet, nil if it can.
+	Ready  func(*v1.Pod) error
+	Ledger *ledger.Ledger
+	// Freed is called with devices that are no longer held for a gang.
+	Freed func(ledger.Freed)
+	// Backed reports whether devices may back a resource (KEP-5004); the plan then determines whether there is enough of
+	// it. nil means that devices back no resource.
+	Backed func(v1.ResourceName) bool
+
+	pods   cache.Indexer
+	roster Roster
+	mutex  sync.Mutex
+	// gangs holds the gangs that wait, by "namespace/name".
+	gangs map[string]*waiting
+	// handles holds the handles of the profiles, by schedulerName. times holds the longest of the profiles' times.
+	handles map[string]Handle
+	times   Times
+	// rested is the time before which no gang that was planned in vain is planned again without a turn, see takeTurn. turns
+	// is the timer for the next turn, nil if no gang waits for one.
+	rested time.Time
+	turns  *time.Timer
+	// held holds, by seat, the UID of the PodGroup in whose name the seat's claims are in flight. A pod may get its next
+	// seat before its last one is ended here.
+	held map[*Seat]types.UID
+	// awaited holds the victims that gangs wait for, by gang.
+	awaited map[string][]*v1.Pod
+	// underway holds the attempts that got as far as Permit, by pod.
+	underway map[types.UID]*underway
+}
+
+// New returns a Conductor for the pods of an informer, which must not have been started.
+func New(pods cache.SharedIndexInformer) (*Conductor, error) {
+	c := &Conductor{
+		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Seat]types.UID),
+		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
+	}
+	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {
+		if pod, ok := obj.(*v1.Pod); ok {
+			if key := crd.KeyOf(pod); key != "" {
+				return []string{key}, nil
+			}
+		}
+		return nil, nil
+	}}); err != nil {
+		return nil, fmt.Errorf("index pods by PodGroup: %w", err)
+	}
+	return c, nil
+}
+
+// Times limit or delay the waiting of gangs.
+type Times struct {
+	// Permit limits how long reserved pods wait for the others of their gang, unless the PodGroup has a limit of its own.
+	Permit time.Duration
+	// Backoff is the time for which a gang is not tried again after it failed; 0 means a pause that depends on how long
+	// planning takes.
+	Backoff time.Duration
+}
+
+// Serve adds a profile whose pods the Conductor schedules. If the times of profiles differ, the longest ones apply.
+func (c *Conductor) Serve(profile string, handle Handle, times Times) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.handles[profile] = handle
+	c.times = Times{Permit: max(c.times.Permit, times.Permit), Backoff: max(c.times.Backoff, times.Backoff)}
+}
+
+// handle returns the handle of the profile that schedules a pod, nil if this scheduler has no such profile.
+func (c *Conductor) handle(pod *v1.Pod) Handle {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.handles[pod.Spec.SchedulerName]
+}
+
+// activate makes kube-scheduler try pods again.
+func (c *Conductor) activate(pods []*v1.Pod) {
+	byHandle := make(map[Handle]map[string]*v1.Pod)
+	for _, pod := range pods {
+		handle := c.handle(pod)
+		if handle == nil {
+			continue
+		}
+		if byHandle[handle] == nil {
+			byHandle[handle] = make(map[string]*v1.Pod)
+		}
+		byHandle[handle][pod.Namespace+"/"+pod.Name] = pod
+	}
+	for handle, pods := range byHandle {
+		handle.Activate(klog.FromContext(context.Background()), pods)
+	}
+}

@@ -1,0 +1,146 @@
+package coordinator
+
+import (
+	"fmt"
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Follow registers event handlers that retry gangs when something may help them: a change of pods, of nodes, or of any
+// object of the other informers.
+func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
+	if _, err := pods.AddEventHandler(informer.Handler(c.podChanged)); err != nil {
+		return fmt.Errorf("watch the pods of groups: %w", err)
+	}
+	if _, err := nodes.AddEventHandler(informer.Handler(c.nodeChanged)); err != nil {
+		return fmt.Errorf("watch nodes for groups: %w", err)
+	}
+	for _, other := range others {
+		if _, err := other.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { c.StirAll() }, UpdateFunc: func(any, any) { c.StirAll() }, DeleteFunc: func(any) { c.StirAll() },
+		}); err != nil {
+			return fmt.Errorf("watch devices for groups: %w", err)
+		}
+	}
+	return nil
+}
+
+// podChanged handles a change of a pod; before is nil if the pod is new, after is nil if it is gone.
+func (c *Conductor) podChanged(before, after *v1.Pod) {
+	switch {
+	case before == nil:
+		c.podStirs(after)
+		return
+	case after == nil:
+		c.land(before.UID)
+		c.leave(before)
+		c.StirAll() // Its resources on the node are free.
+		c.podStirs(before)
+		return
+	case before.UID != after.UID: // It was deleted and created again while the watch was interrupted.
+		c.podChanged(before, nil)
+		c.podChanged(nil, after)
+		return
+	}
+	if isOver(after) && !isOver(before) {
+		c.leave(after)
+		c.StirAll()
+	}
+	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
+		c.land(after.UID)
+		if seat := c.roster.Of(after.UID); seat != nil && c.roster.IsPlanned(seat) {
+			c.fail(seat) // Another client has bound it.
+		}
+		c.stirOrdered()
+		c.stirWaiting(crd.KeyOf(after))
+	}
+	if crd.KeyOf(before) != crd.KeyOf(after) {
+		c.leave(after)
+		c.podStirs(before)
+		c.podStirs(after)
+	} else if isHeld(before) != isHeld(after) || isOver(before) != isOver(after) || isLeaving(before) != isLeaving(after) {
+		c.podStirs(after)
+	}
+}
+
+// leave gives up the seat of a pod that is gone or in another gang, unless the pod has a node.
+func (c *Conductor) leave(pod *v1.Pod) {
+	if seat := c.roster.Of(pod.UID); seat != nil && pod.Spec.NodeName == "" {
+		c.fail(seat)
+	}
+}
+
+// podStirs stirs the gang of a pod.
+func (c *Conductor) podStirs(pod *v1.Pod) {
+	if gang := crd.KeyOf(pod); gang != "" {
+		c.Stir(gang)
+	}
+}
+
+// GroupChanged handles a change of a PodGroup. It gives up the plan for the previous version, unless the pods are about to
+// be bound.
+func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
+	group := after
+	if group == nil {
+		group = before
+	}
+	gang := group.Namespace + "/" + group.Name
+	if !wantsTheSame(before, after) {
+		if ended := c.roster.Abandon(gang); len(ended) > 0 {
+			c.giveUp(ended, "the PodGroup has changed")
+		}
+		c.Stir(gang)
+		return
+	}
+	if before.Status.Succeeded != after.Status.Succeeded {
+		c.Stir(gang)
+	}
+}
+
+// wantsTheSame reports whether two versions of a PodGroup have the same requirements. The number of pods that have
+// succeeded does not count.
+func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
+	return before != nil && after != nil && before.UID == after.UID && quantity.DeepEqual(before.Spec, after.Spec) &&
+		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
+		before.Annotations[domain.PreferredAnnotation] == after.Annotations[domain.PreferredAnnotation]
+}
+
+// isOver reports whether a pod needs no node any more.
+func isOver(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+}
+
+// isLeaving reports whether a pod is being deleted. It still holds its resources, but its gang must manage without it:
+// controllers that replace pods do not wait for the old ones to end.
+func isLeaving(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+func isHeld(pod *v1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
+
+// nodeChanged handles a change of a node.
+func (c *Conductor) nodeChanged(before, after *v1.Node) {
+	if after == nil || before != nil && reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) &&
+		reflect.DeepEqual(before.Labels, after.Labels) && reflect.DeepEqual(before.Spec, after.Spec) {
+		return
+	}
+	c.StirAll()
+}
+
+// WakeForDevices implements clusterstate.Waker: devices became free.
+func (c *Conductor) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
+
+// WakeForLanded implements clusterstate.Waker.
+func (c *Conductor) WakeForLanded(types.UID, map[inventory.PoolID][]string) { c.StirAll() }
+
+// WakeOthersOf implements clusterstate.Waker.
+func (c *Conductor) WakeOthersOf(types.UID, ledger.ClaimRef) { c.StirAll() }

@@ -1,0 +1,168 @@
+package coordinator
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+// TestNobodyTriesPods: while the scheduling queue is not worked off (a standby, a long backlog), a gang is woken only now
+// and then.
+func TestNobodyTriesPods(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.group("gang", 2)
+		w.pods("gang", 0, 2)
+		for range 60 {
+			time.Sleep(30 * time.Second)
+			w.queue.mutex.Lock()
+			woken := w.queue.activated["gang-0"]
+			clear(w.queue.activated)
+			w.queue.mutex.Unlock()
+			require.Less(t, woken, 10)
+			require.NotZero(t, woken)
+		}
+		w.delete("gang-0")
+		w.delete("gang-1")
+	})
+}
+
+// TestShareOfPlanning: however many gangs wait that do not fit, and whatever happens, planning them takes a tenth of the
+// time. Gangs of another namespace wait for only one of them.
+func TestShareOfPlanning(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		const took, gangs = 100 * time.Millisecond, 100
+		var mutex sync.Mutex
+		var spent time.Duration
+		w.planning = func() {
+			time.Sleep(took)
+			mutex.Lock()
+			defer mutex.Unlock()
+			spent += took
+		}
+		for i := range gangs {
+			name := fmt.Sprintf("big%d", i)
+			w.group(name, 4)
+			w.pods(name, 0, 4)
+		}
+		time.Sleep(2 * time.Minute)
+		mutex.Lock()
+		spent = 0
+		mutex.Unlock()
+		const seconds = 600
+		for range seconds * 10 {
+			w.StirAll()
+			time.Sleep(100 * time.Millisecond)
+		}
+		mutex.Lock()
+		share := spent.Seconds() / seconds
+		mutex.Unlock()
+		w.Logf("%.3f of the time", share)
+		require.LessOrEqual(w, share, 0.11)
+		require.GreaterOrEqual(w, share, 0.07, "they have to be planned")
+		w.has(gangs * 4)
+		w.StirAll()
+		time.Sleep(10 * time.Minute)
+		for i := range gangs {
+			require.Equal(w, 4, w.bound(fmt.Sprintf("big%d", i)))
+		}
+	})
+}
+
+// TestTurnsByNamespace: a namespace with many gangs gets one turn, and a gang of another namespace gets the next one.
+func TestTurnsByNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	now := time.Now()
+	for i := range 50 {
+		w.gangs[fmt.Sprintf("many/%d", i)] = &waiting{took: time.Second, queued: true, at: now.Add(-time.Duration(i) * time.Second)}
+	}
+	w.gangs["one/a"] = &waiting{took: time.Second, queued: true, at: now.Add(-time.Second)}
+	gang, _ := w.next()
+	require.Equal(t, "one/a", gang)
+	delete(w.gangs, "one/a")
+	gang, _ = w.next()
+	require.Equal(t, "many/49", gang, "the one that waits longest")
+	clear(w.gangs)
+	_, next := w.next()
+	require.Nil(t, next)
+}
+
+// TestHintsOfOthers: a gang is planned again after an event that another plugin's hint considers helpful for one of its
+// pods. The queue leaves the pods where they are.
+func TestHintsOfOthers(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		other := &extension{hint: func(pod *v1.Pod) (fwk.QueueingHint, error) {
+			switch pod.Name {
+			case "gang-1":
+				return fwk.Queue, nil
+			case "gang-2":
+				return fwk.QueueSkip, errHere
+			}
+			return fwk.QueueSkip, nil
+		}}
+		events, err := w.Hints(w.Context(), []fwk.EnqueueExtensions{other, &extension{}})
+		require.NoError(w, err)
+		require.Len(w, events, 2)
+		w.group("gang", 3)
+		w.pods("gang", 0, 3)
+		time.Sleep(5 * time.Second)
+		asked := func(event int, pod *v1.Pod) (again bool) {
+			before := w.planned()
+			hint, err := events[event].QueueingHintFn(klog.Background(), pod, nil, nil)
+			require.NoError(w, err)
+			require.Equal(w, fwk.QueueSkip, hint)
+			time.Sleep(5 * time.Second)
+			return w.planned() > before
+		}
+		require.False(w, asked(0, builder.Pod("single")))
+		require.False(w, asked(0, w.pod("gang-0")))
+		require.True(w, asked(0, w.pod("gang-1")))
+		require.True(w, asked(0, w.pod("gang-2")), "a hint that fails")
+		require.True(w, asked(1, w.pod("gang-0")), "an event without a hint")
+		_, err = w.Hints(w.Context(), []fwk.EnqueueExtensions{&extension{err: errHere}})
+		require.ErrorIs(w, err, errHere)
+	})
+}
+
+// TestNothingIsTrustedForEver: a gang is planned again even if no event is reported.
+func TestNothingIsTrustedForEver(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.group("gang", 2)
+		w.pods("gang", 0, 2)
+		time.Sleep(time.Hour)
+		before := w.planned()
+		time.Sleep(time.Hour)
+		require.LessOrEqual(w, w.planned()-before, 60)
+		w.has(2)
+		w.requireBoundLater("gang", 2, longestTrust+time.Second)
+	})
+}
+
+// TestHeardWhilePlanned: events during the first plan of a gang count.
+func TestHeardWhilePlanned(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		once := sync.OnceFunc(func() {
+			events, err := w.Hints(w.Context(), []fwk.EnqueueExtensions{&extension{}})
+			require.NoError(w, err)
+			_, err = events[0].QueueingHintFn(klog.Background(), w.pod("gang-1"), nil, nil)
+			require.NoError(w, err)
+		})
+		w.planning = once
+		w.group("gang", 2)
+		w.pods("gang", 0, 2)
+		time.Sleep(100 * time.Millisecond)
+		w.has(2)
+		w.requireBoundLater("gang", 2, 5*time.Second)
+	})
+}

@@ -1,0 +1,116 @@
+package coordinator
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+)
+
+// underwayKey is the key under which an attempt that got as far as Permit is in its own state.
+const underwayKey fwk.StateKey = "QuartermasterUnderway"
+
+// underway is an attempt to schedule a pod of a gang that got as far as Permit and has not failed. Until the informer shows
+// that the pod is bound, only the attempt knows the pod's node.
+type underway struct {
+	// pod has its node set.
+	pod *v1.Pod
+	// seat is nil if the pod does not depend on others of its gang.
+	seat *Seat
+	// passed is set once the pod no longer waits in Permit, and bound once the API server has accepted the binding.
+	passed, bound bool
+}
+
+// Clone implements fwk.StateData.
+func (u *underway) Clone() fwk.StateData { return u }
+
+// getUnderway records that an attempt got as far as Permit.
+func (c *Conductor) getUnderway(cs fwk.CycleState, pod *v1.Pod, seat *Seat) {
+	if crd.KeyOf(pod) == "" {
+		return
+	}
+	u := &underway{pod: pod, seat: seat}
+	cs.Write(underwayKey, u)
+	c.mutex.Lock()
+	c.underway[pod.UID] = u
+	c.mutex.Unlock()
+	c.forgetSeen(pod)
+}
+
+func underwayIn(cs fwk.CycleState) *underway {
+	data, err := cs.Read(underwayKey)
+	if err != nil {
+		return nil
+	}
+	u, _ := data.(*underway)
+	return u
+}
+
+// arrived records that the pod of an attempt is bound.
+func (c *Conductor) arrived(cs fwk.CycleState) {
+	u := underwayIn(cs)
+	if u == nil {
+		return
+	}
+	c.mutex.Lock()
+	u.bound = true
+	c.mutex.Unlock()
+	c.forgetSeen(u.pod)
+}
+
+// pass records that an attempt is beyond Permit.
+func (c *Conductor) pass(cs fwk.CycleState) {
+	if u := underwayIn(cs); u != nil {
+		c.mutex.Lock()
+		u.passed = true
+		c.mutex.Unlock()
+	}
+}
+
+// undone records that an attempt has failed. It returns the pod if others of the gang may have counted on it.
+func (c *Conductor) undone(cs fwk.CycleState) *v1.Pod {
+	u := underwayIn(cs)
+	if u == nil {
+		return nil
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.underway[u.pod.UID] != u {
+		return nil
+	}
+	delete(c.underway, u.pod.UID)
+	return u.pod
+}
+
+// forgetSeen forgets an attempt whose result the informer shows already: the event may have come before the attempt was recorded.
+func (c *Conductor) forgetSeen(pod *v1.Pod) {
+	known := informer.Object[v1.Pod](c.pods, pod.Namespace+"/"+pod.Name)
+	if known == nil || known.UID != pod.UID || known.Spec.NodeName != "" {
+		c.land(pod.UID)
+	}
+}
+
+// land forgets the attempt of a pod that is bound, or gone.
+func (c *Conductor) land(pod types.UID) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.underway, pod)
+}
+
+// placeOf returns a pod without a node as it will be if the attempt to schedule it succeeds, nil if there is no attempt.
+// undoing is set if the attempt is being undone, because the pod has lost its seat meanwhile.
+func (c *Conductor) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
+	c.mutex.Lock()
+	u := c.underway[pod.UID]
+	bound := u != nil && u.bound
+	c.mutex.Unlock()
+	switch {
+	case u == nil:
+		return nil, false
+	case u.seat == nil, bound:
+		return u.pod, false
+	}
+	return u.pod, c.roster.Of(pod.UID) != u.seat
+}

@@ -1,0 +1,122 @@
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+)
+
+const (
+	// settle is the wait for changes of more pods of a group: a gang's pods start together.
+	settle = 200 * time.Millisecond
+	// askAgain is the interval at which a process that does not lead checks whether it leads.
+	askAgain = time.Second
+	// firstRetry and lastRetry limit the pause after a failed write; it doubles each time.
+	firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
+)
+
+// A Controller writes the status of PodGroups. Its methods are safe for concurrent use.
+type Controller struct {
+	groups *crd.Groups
+	client dynamic.NamespaceableResourceInterface
+	leads  func() error
+	// pods holds the pods that name a group, including those that have ended.
+	pods cache.SharedIndexInformer
+	// queue holds the "namespace/name" of groups to check.
+	queue workqueue.TypedRateLimitingInterface[string]
+	// denied is set once a write was forbidden. Only the worker uses it.
+	denied bool
+}
+
+// New returns a Controller. client watches pods: the scheduler's own informer lacks pods that have ended. writer writes
+// the PodGroups. leads returns nil while this process may write.
+func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Groups, leads func() error) *Controller {
+	c := &Controller{
+		groups: groups,
+		client: writer.Resource(v1alpha1.SchemeGroupVersion.WithResource("podgroups")),
+		leads:  leads,
+		pods:   newPodInformer(client),
+		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
+	}
+	// It fails only if the informer was stopped.
+	_, _ = c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.podChanged,
+		UpdateFunc: func(before, after any) {
+			c.podChanged(before) // The label may have changed.
+			c.podChanged(after)
+		},
+		DeleteFunc: c.podChanged,
+	})
+	groups.OnChange(c.groupChanged)
+	return c
+}
+
+func (c *Controller) groupChanged(_, after *v1alpha1.PodGroup) {
+	if after != nil {
+		c.queue.Add(after.Namespace + "/" + after.Name)
+	}
+}
+
+func (c *Controller) podChanged(obj any) {
+	if pod := podOf(obj); pod != nil {
+		c.queue.AddAfter(crd.KeyOf(pod), settle)
+	}
+}
+
+// Run writes until the context ends. It watches pods only once there is a PodGroup and this process leads: most
+// clusters have no PodGroups, and most processes do not lead. Run must be called only once.
+func (c *Controller) Run(ctx context.Context) {
+	defer c.queue.ShutDown()
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	for started := false; ; {
+		key, ended := c.queue.Get()
+		if ended || !c.awaitLead(ctx) {
+			return
+		}
+		if !started {
+			started = true
+			watching.Go(func() { c.pods.RunWithContext(ctx) })
+			if !cache.WaitForCacheSync(ctx.Done(), c.pods.HasSynced) {
+				return
+			}
+		}
+		c.process(ctx, key)
+	}
+}
+
+// awaitLead returns true once this process leads, false when the context ends. Changes meanwhile stay in the queue,
+// which holds each group once.
+func (c *Controller) awaitLead(ctx context.Context) bool {
+	for c.leads() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(askAgain):
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (c *Controller) process(ctx context.Context, key string) {
+	defer c.queue.Done(key)
+	err := c.write(ctx, key)
+	if err == nil {
+		c.queue.Forget(key)
+		return
+	}
+	if ctx.Err() == nil {
+		c.report(klog.FromContext(ctx), key, err)
+		c.queue.AddRateLimited(key)
+	}
+}

@@ -1,0 +1,164 @@
+package search
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// chain is the search for nodes that affect each other: it places pods one after the other, and revises the last
+// choice first.
+type chain struct {
+	Problem
+	ctx   context.Context
+	judge Judge
+	// steps is the rest of the budget. stopped is set when it is used up, or the context has ended.
+	steps   int
+	stopped bool
+	// unsure is set if the Judge could not answer.
+	unsure bool
+	seats  []Seat
+	counts []int
+	most   []int
+}
+
+func newChain(ctx context.Context, p Problem, judge Judge) *chain {
+	return &chain{
+		Problem: p, ctx: ctx, judge: judge, steps: p.Steps,
+		seats: []Seat{}, counts: make([]int, len(p.Classes)), most: make([]int, len(p.Classes)),
+	}
+}
+
+func (c *chain) search() Result {
+	if c.place(0, 0, c.pods()-c.Need) {
+		return Result{Seats: c.seats, Most: c.most}
+	}
+	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered && class.Pods > 0 }) {
+		c.steps, c.stopped = c.Steps, false
+		if c.mix(make(map[string]bool)) {
+			return Result{Seats: c.seats, Most: c.most}
+		}
+	}
+	gaveUp := c.unsure || c.stopped && !c.isTooLittle()
+	c.countWithoutTurningBack()
+	return Result{Most: c.most, GaveUp: gaveUp}
+}
+
+// countWithoutTurningBack counts how many pods fit without a minimum: place ends with the first class that does
+// not fit unless it may leave out pods.
+func (c *chain) countWithoutTurningBack() {
+	c.steps, c.stopped = max(c.Steps, c.pods()+len(c.Nodes)), false
+	c.place(0, 0, c.pods())
+	for i := range slices.Backward(c.seats) {
+		c.remove(c.seats[i].Class)
+	}
+}
+
+// place places the rest of a class on nodes from the given position of Nodes on, and then the classes after it. It
+// may leave out up to spare pods. If it fails, it restores the previous state.
+func (c *chain) place(class, from, spare int) bool {
+	if class == len(c.Classes) {
+		return true
+	}
+	rest := c.Classes[class].Pods - c.counts[class]
+	if rest == 0 {
+		return c.place(class+1, 0, spare)
+	}
+	for position := range c.positions(class, from) {
+		if !c.add(class, c.Nodes[position]) {
+			if c.stopped {
+				return false
+			}
+			continue
+		}
+		if c.place(class, position, spare) {
+			return true
+		}
+		c.remove(class)
+		if c.stopped {
+			return false
+		}
+	}
+	return spare >= rest && c.place(class+1, 0, spare-rest)
+}
+
+// positions returns the nodes to try for the next pod of a class, where the previous one is at from. Pods of a class
+// are interchangeable, so they go from left to right. If the class is Ordered, a node further to the left may have room
+// by now: then positions uses up the current round before other ones.
+func (c *chain) positions(class, from int) iter.Seq[int] {
+	start, end := 0, len(c.Nodes)
+	for _, begin := range c.Rounds {
+		if begin <= from {
+			start = begin
+		} else {
+			end = begin
+			break
+		}
+	}
+	parts := [][2]int{{from, end}, {start, from}, {end, len(c.Nodes)}, {0, start}}
+	if !c.Classes[class].Ordered {
+		parts = [][2]int{{from, len(c.Nodes)}}
+	}
+	return func(yield func(int) bool) {
+		for _, part := range parts {
+			for position := part[0]; position < part[1]; position++ {
+				if !yield(position) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *chain) add(class, node int) bool {
+	if c.steps <= 0 || c.ctx.Err() != nil {
+		c.stopped = true
+		return false
+	}
+	c.steps--
+	answer := c.judge.Add(class, node)
+	c.unsure = c.unsure || answer == Unknown
+	if answer != Yes {
+		return false
+	}
+	c.seats = append(c.seats, Seat{Class: class, Node: node})
+	c.counts[class]++
+	if sum(c.counts) > sum(c.most) {
+		c.most = slices.Clone(c.counts)
+	}
+	return true
+}
+
+func (c *chain) remove(class int) {
+	c.judge.Remove()
+	c.seats = c.seats[:len(c.seats)-1]
+	c.counts[class]--
+}
+
+// isTooLittle reports whether the gang does not fit even if each class had each node to itself. Then the answer is
+// certain although the search has stopped. isTooLittle takes as many steps again.
+func (c *chain) isTooLittle() bool {
+	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered }) {
+		return false
+	}
+	c.steps, c.stopped = c.Steps, false
+	fits := 0
+	for class := range c.Classes {
+		of := 0
+		for _, node := range c.Nodes {
+			alone := 0
+			for of+alone < c.Classes[class].Pods && c.add(class, node) {
+				alone++
+			}
+			for range alone {
+				c.remove(class)
+			}
+			of += alone
+			if c.stopped || c.unsure {
+				return false
+			}
+		}
+		fits += of
+	}
+	return fits < c.Need
+}

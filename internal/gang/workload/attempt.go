@@ -1,0 +1,96 @@
+package workload
+
+import (
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+)
+
+// Attempt is the state of one attempt to schedule the pods of a PodGroup together. Member is the caller's data about a
+// pod.
+//
+// The scheduler takes the pods one after the other from PreFilter to Reserve, with the group's cycle state. Then it
+// undoes all that, the last pod first. If the group fits, it reserves each pod once more, now without that state, and
+// binds it in a goroutine of its own: the first pod may be bound before the last one is reserved again. So each pod
+// must get the same allocations as the first time: other pods may rely on them.
+//
+// Only the scheduling goroutine touches an Attempt. It implements fwk.StateData.
+type Attempt[Member any] struct {
+	planned map[types.UID]*resourceapi.AllocationResult
+	members map[types.UID]Member
+	// tried is set once a plan for all pods was attempted. seats holds that plan.
+	tried bool
+	seats map[types.UID]*coordinator.Seat
+	// inTurn holds the pods that have not asked for a seat yet, in the order of the plan. It is empty if the order does
+	// not matter.
+	inTurn []types.UID
+}
+
+// NewAttempt returns an empty Attempt.
+func NewAttempt[Member any]() *Attempt[Member] {
+	return &Attempt[Member]{planned: make(map[types.UID]*resourceapi.AllocationResult), members: make(map[types.UID]Member)}
+}
+
+// Clone implements fwk.StateData.
+func (a *Attempt[Member]) Clone() fwk.StateData { return a }
+
+// BeginPlan reports whether to make a plan for all pods: only once in an attempt.
+func (a *Attempt[Member]) BeginPlan() bool {
+	began := !a.tried
+	a.tried = true
+	return began
+}
+
+// Plans stores the plan for all pods. If the order matters to any of them, all must be alike: the first pod that asks
+// gets the first seat, because the order in which kube-scheduler takes the pods is not known beforehand.
+func (a *Attempt[Member]) Plans(seats []*coordinator.Seat) {
+	a.seats, a.inTurn = make(map[types.UID]*coordinator.Seat, len(seats)), nil
+	ordered := false
+	for _, seat := range seats {
+		a.seats[seat.Pod.UID] = seat
+		a.inTurn = append(a.inTurn, seat.Pod.UID)
+		ordered = ordered || len(seat.After) > 0
+	}
+	if !ordered {
+		a.inTurn = nil
+	}
+}
+
+// Seat returns a pod's seat in the plan for all pods, nil if it has none.
+func (a *Attempt[Member]) Seat(pod types.UID) *coordinator.Seat {
+	if at := slices.Index(a.inTurn, pod); at >= 0 {
+		if first := a.inTurn[0]; at > 0 {
+			a.seats[pod], a.seats[first] = coordinator.Exchanged(a.seats[pod], a.seats[first])
+			a.inTurn[at] = first
+		}
+		a.inTurn = a.inTurn[1:]
+	}
+	return a.seats[pod]
+}
+
+// SetMember stores the latest state of a pod.
+func (a *Attempt[Member]) SetMember(pod types.UID, m Member) { a.members[pod] = m }
+
+// Member returns the value given to SetMember for the pod, the zero value if there is none.
+func (a *Attempt[Member]) Member(pod types.UID) Member { return a.members[pod] }
+
+// Plan records that this attempt has put an allocation for a claim in flight: other members can use it. For all other
+// pods the claim is being allocated.
+func (a *Attempt[Member]) Plan(claim types.UID, allocation *resourceapi.AllocationResult) {
+	a.planned[claim] = allocation
+}
+
+// Unplan records that no allocation of this attempt is in flight for the claim.
+func (a *Attempt[Member]) Unplan(claim types.UID) { delete(a.planned, claim) }
+
+// Planned reports whether members can use the allocation that is in flight for a claim.
+func (a *Attempt[Member]) Planned(claim types.UID, inFlight *resourceapi.AllocationResult) bool {
+	return a.planned[claim] == inFlight
+}
+
+// Empty reports whether no allocations are planned.
+func (a *Attempt[Member]) Empty() bool { return len(a.planned) == 0 }
