@@ -16,11 +16,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -128,17 +128,17 @@ type cycle struct {
 }
 
 // A podClaim is one claim of the pod.
-type podClaim = usableclaim.Claim
+type podClaim = eligibility.Claim
 
 // Clone implements fwk.StateData. Dry runs share the state; their changes are in an entry of their own, see
 // preemption.World.
 func (c *cycle) Clone() fwk.StateData { return c }
 
 // unallocated returns the claims that the task allocates.
-func (c *cycle) unallocated() []*podClaim { return usableclaim.Open(c.claims) }
+func (c *cycle) unallocated() []*podClaim { return eligibility.Open(c.claims) }
 
 // open returns the claim objects that the task allocates.
-func (c *cycle) open() []*resourceapi.ResourceClaim { return usableclaim.Objects(c.unallocated()) }
+func (c *cycle) open() []*resourceapi.ResourceClaim { return eligibility.Objects(c.unallocated()) }
 
 // usualTask returns the task for most nodes.
 func (c *cycle) usualTask() *allocator.Task {

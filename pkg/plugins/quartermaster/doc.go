@@ -4,7 +4,7 @@
 // Each extension point has one file; the algorithms are in other packages:
 //
 //	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/queue)
-//	PreFilter    resolve the claims into a task                     prefilter.go (internal/usableclaim)
+//	PreFilter    resolve the claims into a task                     prefilter.go (internal/eligibility)
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodes)
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	PreScore     ask controllers about nodes (internal/classicdra)      score.go

@@ -10,9 +10,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -61,7 +61,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 		return nil
 	}
 	if pl.legacy.Resolves() {
-		if err := usableclaim.Unsuitable(node, c.claims); err != nil {
+		if err := eligibility.Unsuitable(node, c.claims); err != nil {
 			return unschedulable("%v", err)
 		}
 	}
@@ -70,7 +70,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 
 // filterAllocated checks that all existing allocations can be used on the node. It remembers the claims that cannot.
 func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
-	unavailable, reason := usableclaim.NotOn(node, c.claims)
+	unavailable, reason := eligibility.NotOn(node, c.claims)
 	if reason == nil {
 		return nil
 	}

@@ -17,10 +17,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -79,8 +79,8 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 }
 
 // describer returns the Describer for planning a gang's pods.
-func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *described.Describer {
-	return &described.Describer{
+func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer {
+	return &eligibility.Describer{
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
 			checked, status := pl.checkClaim(pod, claim, nil)

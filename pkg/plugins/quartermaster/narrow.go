@@ -9,8 +9,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the nodes where the devices cost the least,
@@ -20,7 +20,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || nodes.OthersName(pod) {
 		return nil
 	}
-	names := nodes.OnlyNode(usableclaim.NodeSelectors(c.claims)...)
+	names := nodes.OnlyNode(eligibility.NodeSelectors(c.claims)...)
 	if names == nil && c.known != nil && c.accepts != nil {
 		known := c.known
 		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsTied() {
@@ -71,7 +71,7 @@ func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) fun
 		return nil
 	}
 	return nodes.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
-		return usableclaim.Admit(node, c.claims) && !pl.keepsOn(c, node)
+		return eligibility.Admit(node, c.claims) && !pl.keepsOn(c, node)
 	})
 }
 

@@ -12,11 +12,11 @@ import (
 
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -163,7 +163,7 @@ func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 
 // checkClaim checks whether the pod can use a claim on any node.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
-	rules := usableclaim.Rules{
+	rules := eligibility.Rules{
 		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
 		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
 		ConsumerLimit: pl.consumerLimit,

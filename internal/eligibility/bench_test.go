@@ -1,4 +1,4 @@
-package described_test
+package eligibility_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package usableclaim
+package eligibility
 
 import (
 	"fmt"

@@ -1,7 +1,4 @@
-// Package usableclaim determines whether a pod can use its claims, and on which nodes: their
-// allocations, or those planned for other pods of its group, must be usable there. It does not
-// search devices for claims that are not allocated or planned yet.
-package usableclaim
+package eligibility
 
 import (
 	"fmt"

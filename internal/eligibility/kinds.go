@@ -1,4 +1,4 @@
-package described
+package eligibility
 
 import (
 	"slices"

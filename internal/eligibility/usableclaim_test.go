@@ -1,4 +1,4 @@
-package usableclaim_test
+package eligibility_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -26,8 +26,8 @@ func allocated() *resourceapi.ResourceClaim {
 	return builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
 }
 
-func of(object *resourceapi.ResourceClaim) *usableclaim.Claim {
-	return &usableclaim.Claim{Claim: commit.Claim{Object: object}}
+func of(object *resourceapi.ResourceClaim) *eligibility.Claim {
+	return &eligibility.Claim{Claim: commit.Claim{Object: object}}
 }
 
 func onlyOn(t *testing.T, node string) *nodeaffinity.NodeSelector {
@@ -55,8 +55,8 @@ func TestPlannedAllocationNeedsItsNode(t *testing.T) {
 }
 
 // rules are such that nothing is in the way.
-func rules() usableclaim.Rules {
-	return usableclaim.Rules{
+func rules() eligibility.Rules {
+	return eligibility.Rules{
 		ConsumerLimit: func(*resourceapi.ResourceClaim) int { return 2 },
 		Planned:       func(types.UID) (*resourceapi.AllocationResult, bool) { return nil, true },
 		BrokenBinding: func(*resourceapi.ResourceClaim) error { return nil },
@@ -83,14 +83,14 @@ func TestCheck(t *testing.T) {
 		}
 		return references
 	}
-	planned := func(allocation *resourceapi.AllocationResult, usable bool) func(*usableclaim.Rules) {
-		return func(r *usableclaim.Rules) {
+	planned := func(allocation *resourceapi.AllocationResult, usable bool) func(*eligibility.Rules) {
+		return func(r *eligibility.Rules) {
 			r.Planned = func(types.UID) (*resourceapi.AllocationResult, bool) { return allocation, usable }
 		}
 	}
 	tests := map[string]struct {
 		claim   *resourceapi.ResourceClaim
-		rules   func(*usableclaim.Rules)
+		rules   func(*eligibility.Rules)
 		err     string
 		decided bool
 		broken  error
@@ -117,7 +117,7 @@ func TestCheck(t *testing.T) {
 		},
 		"broken": {
 			claim:   allocated(),
-			rules:   func(r *usableclaim.Rules) { r.BrokenBinding = func(*resourceapi.ResourceClaim) error { return broken } },
+			rules:   func(r *eligibility.Rules) { r.BrokenBinding = func(*resourceapi.ResourceClaim) error { return broken } },
 			decided: true, broken: broken, on: []string{"n1", "n2"},
 		},
 		"planned for the group": {claim: open(), rules: planned(plan, true), decided: true, on: []string{"n1"}},
@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 			require.Equal(t, test.broken, claim.Broken)
 			var on []string
 			for _, name := range []string{"n1", "n2"} {
-				if usableclaim.Admit(builder.Node(name), []*usableclaim.Claim{claim}) {
+				if eligibility.Admit(builder.Node(name), []*eligibility.Claim{claim}) {
 					on = append(on, name)
 				}
 			}
@@ -163,27 +163,27 @@ func TestNotOn(t *testing.T) {
 	broken.Broken = errors.New("device broke")
 	shared.Shared = allocated().Status.Allocation
 	tests := map[string]struct {
-		claims, allocated []*usableclaim.Claim
+		claims, allocated []*eligibility.Claim
 		reason            string
 	}{
-		"all usable": {claims: []*usableclaim.Claim{usable, undecided}},
+		"all usable": {claims: []*eligibility.Claim{usable, undecided}},
 		"first elsewhere": {
-			claims: []*usableclaim.Claim{usable, elsewhere, broken}, allocated: []*usableclaim.Claim{elsewhere, broken},
+			claims: []*eligibility.Claim{usable, elsewhere, broken}, allocated: []*eligibility.Claim{elsewhere, broken},
 			reason: "resourceclaim not available on the node: claim default/c is allocated on other nodes",
 		},
 		"first broken": {
-			claims: []*usableclaim.Claim{broken, elsewhere}, allocated: []*usableclaim.Claim{broken, elsewhere},
+			claims: []*eligibility.Claim{broken, elsewhere}, allocated: []*eligibility.Claim{broken, elsewhere},
 			reason: "resourceclaim not available on the node: device broke",
 		},
 		"being allocated": {
-			claims: []*usableclaim.Claim{broken, shared}, allocated: []*usableclaim.Claim{broken},
+			claims: []*eligibility.Claim{broken, shared}, allocated: []*eligibility.Claim{broken},
 			reason: "resourceclaim not available on the node: claim default/c is being allocated on other nodes for the pod's group",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			allocated, reason := usableclaim.NotOn(builder.Node("n1"), test.claims)
+			allocated, reason := eligibility.NotOn(builder.Node("n1"), test.claims)
 			require.Equal(t, test.allocated, allocated)
 			if test.reason == "" {
 				require.NoError(t, reason)
@@ -198,7 +198,7 @@ func TestUnsuitable(t *testing.T) {
 	t.Parallel()
 	undecided, elsewhere := of(open()), of(allocated())
 	undecided.Nodes, elsewhere.Nodes = onlyOn(t, "n1"), onlyOn(t, "n2")
-	claims := []*usableclaim.Claim{undecided, elsewhere}
-	require.NoError(t, usableclaim.Unsuitable(builder.Node("n1"), claims), "what is allocated is not for it to judge")
-	require.EqualError(t, usableclaim.Unsuitable(builder.Node("n2"), claims), "claim default/c: the node is not among the suitableNodes of its class")
+	claims := []*eligibility.Claim{undecided, elsewhere}
+	require.NoError(t, eligibility.Unsuitable(builder.Node("n1"), claims), "what is allocated is not for it to judge")
+	require.EqualError(t, eligibility.Unsuitable(builder.Node("n2"), claims), "claim default/c: the node is not among the suitableNodes of its class")
 }

@@ -1,4 +1,4 @@
-package described
+package eligibility
 
 import (
 	"slices"
@@ -11,7 +11,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
 )
 
 // A Describer collects what planning has to know of pods, in one scheduling cycle.
@@ -21,7 +20,7 @@ type Describer struct {
 	// Split is legacy.Mode.Divide. Its error has the same meaning as that of Claims.
 	Split func(*v1.Pod, []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error)
 	// Check returns a claim as the pod can use it. Its error says why the pod can use it on no node.
-	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*usableclaim.Claim, error)
+	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*Claim, error)
 	// Extended returns the extended resources of a pod. LeftOver returns the claims that earlier attempts made for
 	// these; see extendedresource.LeftOver. Recordable is the function for extendedresource.Demand.
 	Extended   func(*v1.Pod) []extended.Resource

@@ -1,4 +1,4 @@
-package described_test
+package eligibility_test
 
 import (
 	"errors"
@@ -13,8 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/described"
-	"github.com/quartermaster-dra/quartermaster/internal/usableclaim"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -31,8 +30,8 @@ type cluster struct {
 }
 
 // describer describes pods that ask for GPUs, for which there is a class.
-func (c *cluster) describer() *described.Describer {
-	d := &described.Describer{
+func (c *cluster) describer() *eligibility.Describer {
+	d := &eligibility.Describer{
 		Claims: func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.claims, nil },
 		Split: func(_ *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
 			if len(claims) > 0 && c.ofDriver != "" {
@@ -40,8 +39,8 @@ func (c *cluster) describer() *described.Describer {
 			}
 			return claims, nil, nil
 		},
-		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*usableclaim.Claim, error) {
-			return &usableclaim.Claim{Claim: commit.Claim{Object: claim}}, nil
+		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*eligibility.Claim, error) {
+			return &eligibility.Claim{Claim: commit.Claim{Object: claim}}, nil
 		},
 		Extended: func(pod *v1.Pod) []extended.Resource {
 			if pod.Spec.Containers[0].Resources.Requests.Name(gpu, "").IsZero() {
