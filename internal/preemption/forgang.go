@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption/choose"
 )
 
 // Gangs knows which pods of PodGroups of scheduler-plugins need each other.
@@ -29,7 +29,7 @@ type Gangs interface {
 
 // Units returns the candidates for eviction in favor of a gang of the given priority, the most important
 // first. Candidates that violate PodDisruptionBudgets come before others.
-func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]*evict.Unit, error) {
+func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]*choose.Unit, error) {
 	victims, err := p.victimsBelow(ctx, gang, priority)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (p *Preemption) Units(ctx context.Context, gang string, priority int32) ([]
 	if err != nil {
 		return nil, fmt.Errorf("look for PodDisruptionBudgets: %w", err)
 	}
-	units := make([]*evict.Unit, 0, len(victims))
+	units := make([]*choose.Unit, 0, len(victims))
 	for _, victim := range slices.Backward(leastImportantFirst(victims, pdbs, p.MoreImportantVictim)) {
 		units = append(units, victim.unit())
 	}
@@ -52,8 +52,8 @@ type gangVictim struct {
 	core bool
 }
 
-func (v *gangVictim) unit() *evict.Unit {
-	unit := &evict.Unit{Priority: v.Priority(), Gang: v.gang, Core: v.core}
+func (v *gangVictim) unit() *choose.Unit {
+	unit := &choose.Unit{Priority: v.Priority(), Gang: v.gang, Core: v.core}
 	for _, info := range v.Pods() {
 		unit.Pods = append(unit.Pods, info.GetPod())
 	}
@@ -112,7 +112,7 @@ func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims [
 
 // Without calls do while the given units are not in the scheduler's snapshot. Only the scheduling goroutine may call
 // it.
-func (p *Preemption) Without(ctx context.Context, gone []*evict.Unit, do func(nodes []fwk.NodeInfo)) error {
+func (p *Preemption) Without(ctx context.Context, gone []*choose.Unit, do func(nodes []fwk.NodeInfo)) error {
 	snapshot := p.handle.MutableSnapshotSharedLister()
 	if err := snapshot.StartMutations(); err != nil {
 		return err

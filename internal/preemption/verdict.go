@@ -131,7 +131,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 	}
 	if tally.Below > 0 {
 		if fits, sure := wouldFit(s.WithoutBelow); fits {
-			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, claims(tally.Below))
+			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(tally.Below))
 			if certain && sure {
 				s.remember(site, reason)
 			}
@@ -196,8 +196,8 @@ func sizeOf(node string, verdicts []*verdict) int {
 	return size
 }
 
-// claims returns a number of claims in words.
-func claims(n int) string {
+// numberOfClaims returns a number of claims in words.
+func numberOfClaims(n int) string {
 	if n == 1 {
 		return "1 claim"
 	}

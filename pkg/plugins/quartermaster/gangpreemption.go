@@ -13,10 +13,10 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/evict"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption/choose"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -40,14 +40,14 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if err != nil {
 		return nil, failed(err)
 	}
-	w := &gangWorld{pl: pl, ctx: ctx, group: group, costs: evict.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	w := &gangWorld{pl: pl, ctx: ctx, group: group, costs: choose.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
 		w.gang.On = append(w.gang.On, member.Spec.NodeName)
 	}
 	if _, fits := w.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
 		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
-	question := &evict.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: evict.MostPlans}
+	question := &choose.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: choose.MostPlans}
 	chosen, plan, ok := question.Choose()
 	switch {
 	case w.err != nil:
@@ -55,7 +55,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	case !ok || len(chosen) == 0:
 		return says(true, "no pods are evicted: the group would not fit even then")
 	}
-	victims := evict.PodsOf(chosen)
+	victims := choose.PodsOf(chosen)
 	node := pl.evictForGang(ctx, group.Name, plan, victims)[pod.UID]
 	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.seats))
 	if node != "" {
@@ -106,7 +106,7 @@ type gangWorld struct {
 	gang  planning.Gang
 	// lacks is set if the cluster has less than the group's minResources free without evictions.
 	lacks bool
-	costs evict.Costs
+	costs choose.Costs
 	// err is the first error, nil if there was none.
 	err error
 }
@@ -125,15 +125,15 @@ type device struct {
 }
 
 // fits implements evict.Question.Fits.
-func (w *gangWorld) fits(gone []*evict.Unit) (*gangPlan, bool) { return w.plan(gone, nil) }
+func (w *gangWorld) fits(gone []*choose.Unit) (*gangPlan, bool) { return w.plan(gone, nil) }
 
 // within implements evict.Question.Within.
-func (w *gangWorld) within(plan *gangPlan, gone []*evict.Unit) (*gangPlan, bool) {
+func (w *gangWorld) within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
 	return w.plan(gone, plan.nodes)
 }
 
-func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, bool) {
-	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(evict.PodsOf(gone)))...)
+func (w *gangWorld) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan, bool) {
+	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(choose.PodsOf(gone)))...)
 	var out *planning.Outcome
 	var err error
 	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {
@@ -166,7 +166,7 @@ func (w *gangWorld) plan(gone []*evict.Unit, only sets.Set[string]) (*gangPlan, 
 
 // inTheWay implements evict.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
 // of the devices, or holds resources on any node that the group's minResources lack.
-func (w *gangWorld) inTheWay(plan *gangPlan, unit *evict.Unit) bool {
+func (w *gangWorld) inTheWay(plan *gangPlan, unit *choose.Unit) bool {
 	for _, pod := range unit.Pods {
 		if plan.nodes.Has(pod.Spec.NodeName) || w.lacks && w.group.Wants(pod) {
 			return true

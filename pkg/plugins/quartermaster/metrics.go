@@ -7,7 +7,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
-	"github.com/quartermaster-dra/quartermaster/internal/release"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/telemetry"
 )
 
@@ -15,7 +15,7 @@ import (
 var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(conflicts.Conflicts, conflicts.Evictions)
 	commit.RegisterMetrics(legacyregistry.MustRegister)
-	release.RegisterMetrics(legacyregistry.MustRegister)
+	preemption.RegisterMetrics(legacyregistry.MustRegister)
 	telemetry.Register(schedulers)
 })
 

@@ -30,7 +30,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
-	"github.com/quartermaster-dra/quartermaster/internal/release"
 	"github.com/quartermaster-dra/quartermaster/internal/telemetry/tracing"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -60,7 +59,7 @@ type Quartermaster struct {
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
 	planner    *preemption.Planner
-	release    *release.Release
+	release    *preemption.Release
 	leftovers  *extended.Remover
 	// groupRun is set during a dry run of preemption for a group.
 	groupRun *groupRun

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/internal/release"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // startReleases starts the deallocation of claims that preemptors wait for.
 func (pl *Quartermaster) startReleases(ctx context.Context, pods cache.SharedIndexInformer) error {
-	groups := &release.Groups{Known: pl.claims, InUse: pl.groups, Ask: pl.writer.Ask, Ours: pl.state.schedules}
-	pl.release = release.New(pl.writer, pl.claims, pl.commits.Observe, groups.Usage, pl.planAgain)
+	groups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Ask: pl.writer.Ask, Ours: pl.state.schedules}
+	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, groups.Usage, pl.planAgain)
 	pl.planner = pl.newPlanner()
 	if err := pl.release.Follow(pods, pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package release
+package preemption
 
 import k8smetrics "k8s.io/component-base/metrics"
 

@@ -1,4 +1,4 @@
-package release
+package preemption
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			claimStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), podStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 		}
 		w.client.PrependReactor("*", "*", w.react)
-		w.Release = New(write.New(w.client, write.WithChanges(func(_ context.Context, change write.Change) {
+		w.Release = NewRelease(write.New(w.client, write.WithChanges(func(_ context.Context, change write.Change) {
 			w.mutex.Lock()
 			defer w.mutex.Unlock()
 			w.told = append(w.told, change.Cause.Why)

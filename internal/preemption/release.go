@@ -1,4 +1,4 @@
-package release
+package preemption
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type Release struct {
 	// queue holds the UIDs of claims to look at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// questions holds pods of PodGroups that are gone.
-	questions workqueue.TypedRateLimitingInterface[question]
+	questions workqueue.TypedRateLimitingInterface[departure]
 
 	mutex sync.Mutex
 	// claims holds the awaited claims by UID, and preemptors the same by preemptor: a claim is in
@@ -64,10 +64,10 @@ type awaited struct {
 // evidence, and no pod of the group begins to use the claim until end is called.
 type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error)
 
-// New makes a Release. observe is told of claims as the server has them after they were
+// NewRelease makes a Release. observe is told of claims as the server has them after they were
 // released, and ofGroup says whether a PodGroup for which a claim is reserved needs it. used is told of
 // preemptors that wait for a claim which others use on, although a pod that used it is gone.
-func New(writer *write.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
+func NewRelease(writer *write.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
 	ofGroup GroupUsage, used func(preemptor types.UID)) *Release {
 	return &Release{
 		writer:     writer,
@@ -76,7 +76,7 @@ func New(writer *write.Writer, known *podclaims.Claims, observe func(context.Con
 		ofGroup:    ofGroup,
 		used:       used,
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
-		questions:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[question](firstPause, longestPause)),
+		questions:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[departure](firstPause, longestPause)),
 		claims:     make(map[types.UID]*awaited),
 		preemptors: make(map[types.UID]sets.Set[types.UID]),
 		vanished:   make(map[types.UID]*vanished),

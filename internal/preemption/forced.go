@@ -1,4 +1,4 @@
-package release
+package preemption
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type vanished struct {
 }
 
 // A question identifies a pod about which the API server must be asked.
-type question struct {
+type departure struct {
 	namespace, name string
 	uid             types.UID
 }
@@ -50,7 +50,7 @@ func (r *Release) podVanished(pod *v1.Pod) {
 			r.vanished[claim.UID] = found
 		}
 		found.asked.Insert(pod.UID)
-		r.questions.Add(question{pod.Namespace, pod.Name, pod.UID})
+		r.questions.Add(departure{pod.Namespace, pod.Name, pod.UID})
 	}
 }
 
@@ -86,7 +86,7 @@ func (r *Release) nextQuestion(ctx context.Context) bool {
 
 // answer takes note of whether a pod was deleted without waiting for its node. If it is there, it has ended, or the
 // informer tells of it once more.
-func (r *Release) answer(q question, forced bool) {
+func (r *Release) answer(q departure, forced bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for uid, found := range r.vanished {

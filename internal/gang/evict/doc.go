@@ -1,3 +1,0 @@
-// Package evict chooses the pods to evict so that a whole gang fits. If not all of its pods fit, it chooses none. It
-// does not plan the gang, and does not evict.
-package evict
