@@ -15,7 +15,7 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // all that a kubeconfig may ask for
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl"
 )
 
 func main() {
@@ -23,8 +23,8 @@ func main() {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	command := devicescmd.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
-	status, text := devicescmd.StatusOf(command.ExecuteContext(ctx))
+	command := kubectl.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	status, text := kubectl.StatusOf(command.ExecuteContext(ctx))
 	if text != "" {
 		fmt.Fprintln(os.Stderr, "error: "+text)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -27,9 +27,9 @@ func TestKubectlDevices(t *testing.T) {
 	ask := func(status int, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
-		command := devicescmd.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: &errOut})
+		command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: &errOut})
 		command.SetArgs(append(args, "--kubeconfig", cluster.ControlPlane.AdminKubeconfig()))
-		got, text := devicescmd.StatusOf(command.ExecuteContext(t.Context()))
+		got, text := kubectl.StatusOf(command.ExecuteContext(t.Context()))
 		require.Equal(t, status, got, "%s\n%s%s", text, out.String(), errOut.String())
 		return out.String()
 	}
@@ -44,6 +44,6 @@ func TestKubectlDevices(t *testing.T) {
 	pod := filepath.Join(t.TempDir(), "pod.yaml")
 	require.NoError(t, os.WriteFile(pod, fmt.Appendf(nil, `{apiVersion: v1, kind: Pod, metadata: {name: asked, namespace: %s}, spec: {
   nodeName: "", resourceClaims: [{name: gpu, resourceClaimName: waiting}], nodeSelector: {kubernetes.io/hostname: %s}, tolerations: [{operator: Exists}], containers: [{name: main, image: i}]}}`, s.Name, s.Node(0)), 0o600))
-	ask(devicescmd.ExitNo, "fit", "-f", pod)
+	ask(kubectl.ExitNo, "fit", "-f", pod)
 	require.Contains(t, ask(0, "fit", "-f", pod, "--without", "pod/"+s.Name+"/user"), "It fits.")
 }

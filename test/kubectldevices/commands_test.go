@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl"
 	"github.com/quartermaster-dra/quartermaster/test/playground"
 	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
@@ -62,7 +62,7 @@ type demo struct {
 func (d *demo) run(t *testing.T, args ...string) (out, errOut string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	command := devicescmd.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &stdout, ErrOut: &stderr})
+	command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(append(args, "--kubeconfig", d.kubeconfig))
 	require.NoError(t, command.ExecuteContext(t.Context()), stderr.String())
 	return stdout.String(), stderr.String()
@@ -215,7 +215,7 @@ func (l *lockedBuffer) String() string {
 // watch sees that the claim of a pod that ends is released.
 func (d *demo) watch(t *testing.T) {
 	var out, errOut lockedBuffer
-	command := devicescmd.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: &errOut})
+	command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: &errOut})
 	command.SetArgs([]string{"watch", "-n", "partitioned-gpu", "--kubeconfig", d.kubeconfig})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/quartermaster-dra/quartermaster/internal/devicescmd"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl"
 )
 
 // address is what kubectl devices web prints.
@@ -27,7 +27,7 @@ func (d *demo) webMap(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var out lockedBuffer
-	command := devicescmd.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: io.Discard})
+	command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: io.Discard})
 	command.SetArgs([]string{"web", "--no-browser", "--kubeconfig", d.kubeconfig})
 	ended := make(chan error, 1)
 	go func() { ended <- command.ExecuteContext(ctx) }()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/webmap"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/web"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -115,7 +115,7 @@ func addPartitions(o *whatif.Objects, node string) {
 // site is a map that is served.
 type site struct {
 	t       *testing.T
-	shown   *webmap.Map
+	shown   *web.Map
 	address string
 	// stop ends the server.
 	stop func()
@@ -131,8 +131,8 @@ func serve(t *testing.T, o whatif.Objects) *site {
 // serveNothing serves a map of a cluster that was not read yet.
 func serveNothing(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, shown: webmap.NewMap("context example")}
-	server, err := webmap.Listen(s.shown, 0)
+	s := &site{t: t, shown: web.NewMap("context example")}
+	server, err := web.Listen(s.shown, 0)
 	require.NoError(t, err)
 	s.address = server.Address
 	ctx, stop := context.WithCancel(context.Background())

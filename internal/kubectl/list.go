@@ -1,0 +1,330 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/screen"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// listing holds the flags that select devices and columns.
+type listing struct {
+	node, class, selector string
+	free                  bool
+	attributes            []string
+	limit                 int
+}
+
+// rowsOnTerminal is the default of --limit on a terminal.
+const rowsOnTerminal = 200
+
+// deviceList is the JSON of list.
+type deviceList struct {
+	metav1.TypeMeta `json:",inline"`
+	Items           []devicefacts.Device `json:"items"`
+	Missing         []whatif.Missing     `json:"missing,omitempty"`
+}
+
+func newList(o *options) *cobra.Command {
+	var l listing
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "One line for each device: what it is, who holds it, how much is left",
+		Long: `One line for each device: its state, who holds it (claim and pod), and how much is left of what can be shared.
+
+States: Allocated (a claim has it for itself), Shared (claims have shares of it), Tainted (nothing without a
+toleration gets it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or others have used up
+its counters), Free. LEFT is the capacity or counter of which least is left.`,
+		Example: `  # Free devices of a class on a node
+  kubectl devices list --class gpu.example.com --node node-1 --free
+
+  # With attributes as columns; names without a domain are the driver's own
+  kubectl devices list --attributes model,numa
+
+  # Devices that match a CEL expression, as in a DeviceClass
+  kubectl devices list --selector 'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))'`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !command.Flags().Changed("limit") && o.screen.Terminal && o.output == "" {
+				l.limit = rowsOnTerminal
+			}
+			return o.list(command.Context(), &l)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&l.node, "node", "", "Only devices that are for this node")
+	flags.StringVar(&l.class, "class", "", "Only devices in this DeviceClass")
+	flags.StringVarP(&l.selector, "selector", "l", "", "Only devices for which this CEL expression is true")
+	flags.BoolVar(&l.free, "free", false, "Only devices that are free, or of which a share is")
+	flags.StringSliceVar(&l.attributes, "attributes", nil, "Attributes or capacities to show, with or without their domain")
+	flags.IntVar(&l.limit, "limit", 0, fmt.Sprintf("Show at most so many devices; 0 shows all (default %d on a terminal)", rowsOnTerminal))
+	o.completes(command, "node", o.nodeNames)
+	o.completes(command, "class", o.classNames)
+	o.completes(command, "attributes", o.attributeNames)
+	return command
+}
+
+func (o *options) list(ctx context.Context, l *listing) error {
+	facts, err := o.facts(ctx)
+	if err != nil {
+		return err
+	}
+	devices, err := l.selected(ctx, facts)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(devices, devicefacts.ByPool)
+	for i := range devices {
+		devices[i].Holders = o.shown(devices[i].Holders)
+	}
+	if done, err := o.structured(deviceList{kindOf("DeviceList"), devices, facts.Snapshot().Missing()}); done {
+		return err
+	}
+	if len(devices) == 0 {
+		if facts.DevicesUnknown() {
+			return o.devicesUnknown()
+		}
+		fmt.Fprintln(o.ErrOut, "No devices found.")
+		return nil
+	}
+	total := len(devices)
+	if l.limit > 0 && total > l.limit {
+		devices = devices[:l.limit]
+	}
+	if err := o.printDevices(devices, l.attributes); err != nil {
+		return err
+	}
+	if total > len(devices) {
+		fmt.Fprintf(o.ErrOut, "%d of %s; --limit 0 shows all, and --node, --class, --selector or --free those that matter.\n", len(devices), plural(total, "device"))
+	}
+	return nil
+}
+
+// shown returns the holders in the selected namespaces; the caller mentions that others exist.
+func (o *options) shown(holders []devicefacts.Holder) []devicefacts.Holder {
+	only := o.onlyNamespace()
+	if only == "" {
+		return holders
+	}
+	var shown []devicefacts.Holder
+	for _, holder := range holders {
+		if namespace, _, _ := strings.Cut(holder.Claim, "/"); namespace == only {
+			shown = append(shown, holder)
+		}
+	}
+	return shown
+}
+
+// selected returns the devices that the flags select.
+func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]devicefacts.Device, error) {
+	if err := checkNode(facts, l.node); err != nil {
+		return nil, err
+	}
+	var class *resourceapi.DeviceClass
+	if l.class != "" {
+		classes := facts.Snapshot().Classes()
+		i := slices.IndexFunc(classes, func(c *resourceapi.DeviceClass) bool { return c.Name == l.class })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no DeviceClass %s, or it cannot be read", l.class)
+		}
+		class = classes[i]
+	}
+	devices, failed, err := facts.Select(ctx, devicefacts.Selection{Node: l.node, Class: class, Expression: l.selector})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(devices) == 0 && failed != nil:
+		return nil, fmt.Errorf("the expression cannot be evaluated: %w", failed)
+	}
+	if l.free {
+		devices = slices.DeleteFunc(devices, func(d devicefacts.Device) bool { return !d.HasRoom() })
+	}
+	if err := l.checkAttributes(devices); err != nil {
+		return nil, err
+	}
+	return devices, nil
+}
+
+// checkAttributes fails for attributes that no device has, because they are probably misspelled.
+func (l *listing) checkAttributes(devices []devicefacts.Device) error {
+	for _, name := range l.attributes {
+		if len(devices) > 0 && !slices.ContainsFunc(devices, func(d devicefacts.Device) bool { return attribute(&d, name) != "" }) {
+			return errors.New("none of the devices has an attribute or a capacity " + name)
+		}
+	}
+	return nil
+}
+
+// printDevices prints a line for each device, under a line for its driver if there are several.
+func (o *options) printDevices(devices []devicefacts.Device, attributes []string) error {
+	for start := 0; start < len(devices); {
+		end := start
+		for end < len(devices) && devices[end].Driver == devices[start].Driver {
+			end++
+		}
+		indent := 0
+		if end-start < len(devices) {
+			if indent = 2; start > 0 {
+				o.say("")
+			}
+			o.heading("%s:", devices[start].Driver)
+		}
+		table := o.deviceTable(attributes)
+		table.Indent = indent
+		nodes := o.wide() || slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return d.Place.String() != d.Pool })
+		for i := start; i < end; i++ {
+			table.Row(o.deviceRow(&devices[i], attributes, nodes)...)
+		}
+		if err := table.Write(o.Out, o.screen); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (o *options) deviceTable(attributes []string) *screen.Table {
+	shrinks := !o.wide()
+	table := &screen.Table{Columns: []screen.Column{
+		{Name: "DEVICE", Shrinks: shrinks, Last: true}, {Name: "NODE", Shrinks: shrinks}, {Name: "STATE"}, {Name: "CLAIM", Shrinks: shrinks},
+		{Name: "POD", Shrinks: shrinks}, {Name: "AGE"}, {Name: "LEFT", Shrinks: shrinks},
+	}}
+	for _, name := range attributes {
+		table.Columns = append(table.Columns, screen.Column{Name: strings.ToUpper(unqualified(name)), Shrinks: shrinks})
+	}
+	if o.wide() {
+		table.Columns = append(table.Columns, screen.Column{Name: "TAINTS"}, screen.Column{Name: "WHY"})
+	}
+	return table
+}
+
+func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node bool) []screen.Cell {
+	row := screen.Text(d.Pool+"/"+d.DeviceID.Device, "", "", o.first(o.claims(d.Holders)), o.first(pods(d.Holders)), "", "")
+	if node {
+		row[1].Text = d.Place.String()
+	}
+	row[2] = screen.Cell{Text: stateInWords(d), Style: stateStyles[d.State]}
+	row[6].Text = o.roomOf(d)
+	if len(d.Holders) > 0 {
+		row[5].Text = o.age(d.Holders[0].Since)
+	}
+	for _, name := range attributes {
+		row = append(row, screen.Cell{Text: attribute(d, name)})
+	}
+	if o.wide() {
+		row = append(row, screen.Text(taints(d.Taints), d.Why)...)
+	}
+	return row
+}
+
+var stateStyles = map[devicefacts.State]screen.Style{
+	devicefacts.Free: screen.Good, devicefacts.Allocated: screen.Used, devicefacts.Shared: screen.Partly,
+	devicefacts.Tainted: screen.Warn, devicefacts.Unavailable: screen.Bad, devicefacts.NotKnown: screen.Faint,
+}
+
+// stateInWords returns the state, and adds whether the device is tainted or its node is cordoned.
+func stateInWords(d *devicefacts.Device) string {
+	text := string(d.State)
+	if d.State != devicefacts.Tainted && d.Tainted() {
+		text += ",tainted"
+	}
+	if d.Cordoned {
+		text += ",cordoned"
+	}
+	return text
+}
+
+// roomOf returns what is left of the scarcest capacity or counter of a device; with -o wide, of all.
+func (o *options) roomOf(d *devicefacts.Device) string {
+	if scarcest := d.Scarcest(); scarcest != nil && !o.wide() {
+		return unqualified(scarcest.Name) + " " + scarcest.Left.String()
+	}
+	var texts []string
+	for i := range d.Rooms {
+		texts = append(texts, roomInWords(&d.Rooms[i]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// first returns the first name and the number of others; with -o wide, all names.
+func (o *options) first(names []string) string {
+	if len(names) > 1 && !o.wide() {
+		return fmt.Sprintf("%s +%d", names[0], len(names)-1)
+	}
+	return strings.Join(names, ",")
+}
+
+// claims names the claims that hold a device, without the namespace if only one is shown.
+func (o *options) claims(holders []devicefacts.Holder) []string {
+	var names []string
+	for i := range holders {
+		name := holders[i].Claim
+		if only := o.onlyNamespace(); only != "" {
+			name = strings.TrimPrefix(name, only+"/")
+		}
+		if holders[i].AdminAccess {
+			name += "(admin)"
+		}
+		if !slices.Contains(names, name) { // A claim may have several shares.
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// pods names the consumers of the holders' claims. A consumer is in the namespace of its claim.
+func pods(holders []devicefacts.Holder) []string {
+	var names []string
+	for i := range holders {
+		for j := range holders[i].Consumers {
+			if name := holders[i].Consumers[j].Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func taints(list []resourceapi.DeviceTaint) string {
+	var texts []string
+	for i := range list {
+		text := list[i].Key
+		if list[i].Value != "" {
+			text += "=" + list[i].Value
+		}
+		texts = append(texts, text+":"+string(list[i].Effect))
+	}
+	return strings.Join(texts, ",")
+}
+
+// attribute returns the value of an attribute or else of a capacity, "" if there is none. A name without domain
+// stands for the driver's own attribute, or else for that of any domain.
+func attribute(d *devicefacts.Device, name string) string {
+	for _, key := range []string{name, d.Driver + "/" + name, strings.TrimPrefix(name, d.Driver+"/")} {
+		if value, found := d.Attributes[resourceapi.QualifiedName(key)]; found {
+			return devicefacts.AttributeText(value)
+		}
+		if value, found := d.Capacities[resourceapi.QualifiedName(key)]; found {
+			return value.String()
+		}
+	}
+	if !strings.Contains(name, "/") {
+		for key, value := range d.Attributes {
+			if unqualified(string(key)) == name {
+				return devicefacts.AttributeText(value)
+			}
+		}
+	}
+	return ""
+}
+
+func unqualified(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

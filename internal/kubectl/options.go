@@ -1,0 +1,146 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
+
+	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/screen"
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
+)
+
+// options holds the flags and the connection that all commands share.
+type options struct {
+	genericiooptions.IOStreams
+	config *genericclioptions.ConfigFlags
+	// output is the format of results: "", wide, json or yaml.
+	output string
+	// from is the file of a dump that replaces the cluster.
+	from string
+	// everywhere is kubectl's --all-namespaces.
+	everywhere bool
+
+	// screen describes the output for results.
+	screen screen.Screen
+	now    func() time.Time
+	// connect returns the source of the cluster's objects.
+	connect func(context.Context, *options) (*whatif.Source, error)
+}
+
+func newOptions(streams genericiooptions.IOStreams) *options {
+	s := screen.Of(streams.Out)
+	streams.Out, streams.ErrOut = screen.NewCleaner(streams.Out), screen.NewCleaner(streams.ErrOut)
+	return &options{
+		IOStreams: streams, config: genericclioptions.NewConfigFlags(true), screen: s,
+		now: time.Now, connect: connectByConfig,
+	}
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.config.AddFlags(flags)
+	flags.StringVarP(&o.output, "output", "o", "", "Output format: wide, json or yaml; a table if empty")
+	flags.StringVar(&o.from, "from", "", "Look at a file that kubectl devices dump has written, not at a cluster")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false,
+		"Show claims and pods of all namespaces. That is so unless --namespace says otherwise")
+}
+
+// outputs lists the values of --output.
+var outputs = []string{"", "wide", "json", "yaml"}
+
+// validate refuses values that no command understands.
+func (o *options) validate() error {
+	if !slices.Contains(outputs, o.output) {
+		return fmt.Errorf("output format %q is not known; it can be %s", o.output, strings.Join(outputs[1:], ", "))
+	}
+	return nil
+}
+
+// wide reports whether tables have all columns and rows.
+func (o *options) wide() bool { return o.output == "wide" }
+
+// onlyNamespace returns the namespace whose claims and pods are shown, "" for all.
+func (o *options) onlyNamespace() string {
+	if o.everywhere {
+		return ""
+	}
+	return ptr.Deref(o.config.Namespace, "")
+}
+
+// namespace returns the default namespace for names without one, like kubectl.
+func (o *options) namespace() string {
+	if namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace(); err == nil && namespace != "" {
+		return namespace
+	}
+	return "default"
+}
+
+// source returns the source of the cluster's objects.
+func (o *options) source(ctx context.Context) (*whatif.Source, error) { return o.connect(ctx, o) }
+
+func connectByConfig(ctx context.Context, o *options) (*whatif.Source, error) {
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w; set KUBECONFIG or --kubeconfig, or give a dump with --from", err)
+	}
+	// Lists of large clusters have many pages.
+	config.QPS, config.Burst = 50, 100
+	source, err := whatif.Connect(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if source.Namespace, _, err = o.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	return source, nil
+}
+
+// objects reads all objects, from the cluster or from a dump. The caller reports what could not be read.
+func (o *options) objects(ctx context.Context) (whatif.Objects, error) {
+	if o.from == "" {
+		source, err := o.source(ctx)
+		if err != nil {
+			return whatif.Objects{}, err
+		}
+		progress := screen.NewProgress(o.ErrOut)
+		defer progress.Clear()
+		progress.Step("Reading from the cluster …")
+		source.Progress = func(resource string, count int) { progress.Step("Reading: %d %s …", count, resource) }
+		return source.Read(ctx)
+	}
+	file, err := os.Open(o.from)
+	if err != nil {
+		return whatif.Objects{}, fmt.Errorf("open the dump: %w", err)
+	}
+	defer file.Close()
+	return whatif.ReadDump(file)
+}
+
+// snapshot returns the objects as a whatif.Snapshot.
+func (o *options) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
+	objects, err := o.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return whatif.New(objects, whatif.Options{}), nil
+}
+
+// facts reports what could not be read, and returns the facts about everything else.
+func (o *options) facts(ctx context.Context) (*devicefacts.Facts, error) {
+	snapshot, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.sayMissing(snapshot.Missing()); err != nil {
+		return nil, err
+	}
+	return devicefacts.Of(snapshot), nil
+}

@@ -1,7 +1,0 @@
-// Package objectfile reads files with Kubernetes objects: pods and workloads, their claims and templates, and
-// hardware that does not exist yet.
-//
-//	Read     YAML or JSON of several documents → Objects, in any version of resource.k8s.io that can be converted
-//	Pods     workloads → the pods that controllers would make
-//	Copies   hardware → several copies with distinct names
-package objectfile
