@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
@@ -34,7 +33,7 @@ type Plugin struct {
 	// first, the state exists once pods are scheduled.
 	state func() *cluster.State
 	takes takes
-	gangs *order.Gangs
+	gangs *Gangs
 }
 
 var (
@@ -58,7 +57,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: make plugin %s: %w", Name, topologyaware.Name, err)
 	}
-	gangs, err := order.Follow(handle.SharedInformerFactory().Core().V1().Pods().Informer(), clock.RealClock{})
+	gangs, err := Follow(handle.SharedInformerFactory().Core().V1().Pods().Informer(), clock.RealClock{})
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}

@@ -5,12 +5,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement/order"
 )
 
 // Less implements fwk.QueueSortPlugin. Without groups it is the order of PrioritySort.
 func (pl *Plugin) Less(a, b fwk.QueuedEntityInfo) bool {
-	return order.Less(entityOf(a, pl.gangs), entityOf(b, pl.gangs))
+	return Less(entityOf(a, pl.gangs), entityOf(b, pl.gangs))
 }
 
 // A queuedPod is a pod in the queue; a queuedGroup is a PodGroup of scheduling.k8s.io with its pods.
@@ -24,10 +23,10 @@ type (
 
 // entityOf returns the sort fields of a queue entry. The time of a PodGroup of scheduling.k8s.io is its own in the
 // queue, and starts again after each attempt, like that of a pod.
-func entityOf(queued fwk.QueuedEntityInfo, gangs *order.Gangs) order.Entity {
+func entityOf(queued fwk.QueuedEntityInfo, gangs *Gangs) Entity {
 	// Round removes the monotonic clock reading, which the times of gangs lack: comparisons with and without it would
 	// contradict each other after the wall clock was set.
-	e := order.Entity{Priority: queued.GetPriority(), Queued: queued.GetTimestamp().Round(0)}
+	e := Entity{Priority: queued.GetPriority(), Queued: queued.GetTimestamp().Round(0)}
 	e.Time = e.Queued
 	switch q := queued.(type) {
 	case queuedPod:

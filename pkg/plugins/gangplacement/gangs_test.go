@@ -1,4 +1,4 @@
-package order
+package gangplacement
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // member returns a pod of a gang that was created a number of seconds after the start.
 func member(name, gang string, seconds int) *v1.Pod {
@@ -28,11 +28,11 @@ func member(name, gang string, seconds int) *v1.Pod {
 	return pod
 }
 
-func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+func after(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 
 func gangs(t *testing.T) (*Gangs, *clocktesting.FakeClock) {
 	t.Helper()
-	clock := clocktesting.NewFakeClock(start)
+	clock := clocktesting.NewFakeClock(began)
 	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer()
 	g, err := Follow(informer, clock)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestFollow(t *testing.T) {
 	pod := member("pod", "a", 0)
 	client := fake.NewClientset(member("early", "a", 3), member("late", "a", 8))
 	factory := informers.NewSharedInformerFactory(client, 0)
-	g, err := Follow(factory.Core().V1().Pods().Informer(), clocktesting.NewFakeClock(start))
+	g, err := Follow(factory.Core().V1().Pods().Informer(), clocktesting.NewFakeClock(began))
 	require.NoError(t, err)
 	factory.Start(t.Context().Done())
 	require.Equal(t, after(3), g.Since(member("late", "a", 8)), "it waits for what is there at the start")

@@ -1,6 +1,4 @@
-// Package order defines the order of pods and groups in the scheduling queue, and tracks the start times of gangs that
-// are known only by a label.
-package order
+package gangplacement
 
 import (
 	"cmp"
