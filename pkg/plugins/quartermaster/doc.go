@@ -13,7 +13,7 @@
 //	PreBind      commit the plan (internal/commit)            prebind.go, commits.go
 //	PostBind     end the use of a group's shared claims             prebind.go
 //	Unreserve    undo Reserve and PreBind (internal/commit)   unreserve.go
-//	events       which events may help a pod that did not fit       requeue.go (internal/queue, internal/queueinghint)
+//	events       which events may help a pod that did not fit       requeue.go (internal/queue, pkg/plugins/quartermaster)
 //
 // Each feature has a package of its own, and a file here that connects it:
 //

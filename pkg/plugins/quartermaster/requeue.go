@@ -13,7 +13,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
-	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -44,7 +43,7 @@ func (pl *Quartermaster) followEvents(ctx context.Context, pods cache.SharedInde
 // EventsToRegister lists the events that may help a pod that this plugin has rejected, except for those that
 // followEvents handles, and adds the events that other plugins have registered, for pods of gangs.
 func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
-	hints := &queueinghint.Hints{
+	hints := &Hints{
 		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
 		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
 			podClaim, status := pl.checkClaim(pod, claim, nil)

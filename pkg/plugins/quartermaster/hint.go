@@ -1,7 +1,4 @@
-// Package queueinghint decides which events of the scheduling queue may help pods that were rejected for lack of
-// devices. Hints run for every waiting pod and delay the queue, so they use only data in memory, and wake a pod in case
-// of doubt.
-package queueinghint
+package quartermaster
 
 import (
 	v1 "k8s.io/api/core/v1"

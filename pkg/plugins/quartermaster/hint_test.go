@@ -1,4 +1,4 @@
-package queueinghint_test
+package quartermaster_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/queueinghint"
+	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -19,7 +19,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	actions := func(features feature.Features) map[fwk.EventResource]fwk.ActionType {
 		result := make(map[fwk.EventResource]fwk.ActionType)
-		for _, event := range (&queueinghint.Hints{}).Events(features) {
+		for _, event := range (&quartermaster.Hints{}).Events(features) {
 			require.NotNil(t, event.QueueingHintFn)
 			result[event.Event.Resource] |= event.Event.ActionType
 		}
@@ -37,7 +37,7 @@ func TestEvents(t *testing.T) {
 // TestHintsWithoutPods: what can be said without anything in memory.
 func TestHintsWithoutPods(t *testing.T) {
 	t.Parallel()
-	hints := &queueinghint.Hints{Claims: &claims.Claims{}}
+	hints := &quartermaster.Hints{Claims: &claims.Claims{}}
 	node, labelled := builder.Node("n1"), builder.Node("n1")
 	labelled.Annotations = map[string]string{"changed": "yes"}
 	tests := map[string]struct {

@@ -1,4 +1,4 @@
-package queueinghint
+package quartermaster
 
 import (
 	v1 "k8s.io/api/core/v1"
