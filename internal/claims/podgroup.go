@@ -7,35 +7,35 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// NameOf returns the name of the PodGroup that a pod belongs to, "" if it has none.
-func NameOf(pod *v1.Pod) string {
+// PodGroupName returns the name of the PodGroup that a pod belongs to, "" if it has none.
+func PodGroupName(pod *v1.Pod) string {
 	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
 		return ""
 	}
 	return *pod.Spec.SchedulingGroup.PodGroupName
 }
 
-// Is reports whether the consumer of a claim is a PodGroup.
-func Is(consumer resourceapi.ResourceClaimConsumerReference) bool {
+// IsPodGroup reports whether the consumer of a claim is a PodGroup.
+func IsPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
 }
 
-// Reference returns the reference by which claims are reserved for a PodGroup.
-func Reference(podGroup *schedulingapi.PodGroup) resourceapi.ResourceClaimConsumerReference {
+// PodGroupReference returns the reference by which claims are reserved for a PodGroup.
+func PodGroupReference(podGroup *schedulingapi.PodGroup) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{APIGroup: schedulingapi.GroupName, Resource: "podgroups", Name: podGroup.Name, UID: podGroup.UID}
 }
 
-// References returns the consumer references of the pod's claims that belong to its PodGroup
+// PodGroupReferences returns the consumer references of the pod's claims that belong to its PodGroup
 // (podgroup.spec.resourceClaims, KEP-5729) and so are reserved for the group, by claim name. A claim that the pod
 // refers to twice belongs to the group if one of the references does.
-func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
+func PodGroupReferences(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
 	references := make(map[string]resourceapi.ResourceClaimConsumerReference)
 	for i := range pod.Spec.ResourceClaims {
 		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
 		if err != nil {
 			return nil, err
 		}
-		if !Is(reference) {
+		if !IsPodGroup(reference) {
 			continue
 		}
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
@@ -49,9 +49,9 @@ func References(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resou
 	return references, nil
 }
 
-// Reserved returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest
+// ReservedForPodGroup returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest
 // known state of a claim, nil if it does not exist.
-func Reserved(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+func ReservedForPodGroup(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	var claims []*resourceapi.ResourceClaim
 	for i := range podGroup.Spec.ResourceClaims {
 		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])

@@ -1,5 +1,5 @@
-// Package nodes does what concerns several nodes at once: which nodes PreFilter names, scores from what devices cost, and the
-// reasons in a pod's status.
+// Package nodes picks and compares nodes: which ones PreFilter names, their scores by the cost of devices, and the reasons for a pod's
+// status.
 //
 // # Nodes that PreFilter names
 //
@@ -11,5 +11,5 @@
 //
 // # Scores
 //
-// kube-scheduler asks for a number a node. What counts is which node is the better one, and how much better it is.
+// kube-scheduler asks for a number a node. The numbers show which node is better, and by how much.
 package nodes

@@ -44,7 +44,7 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	var unsure []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
-		case claims.Is(consumer):
+		case claims.IsPodGroup(consumer):
 			if r.mayRun(claim.UID) {
 				return Used, nil, end, nil
 			}

@@ -34,7 +34,7 @@ type departure struct {
 
 // podVanished handles pods that were deleted or replaced, or have ended; pod is the last state.
 func (r *Release) podVanished(pod *v1.Pod) {
-	if claims.NameOf(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
+	if claims.PodGroupName(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
 		return
 	}
 	r.mutex.Lock()
@@ -116,5 +116,5 @@ func (r *Release) claimSeen(uid types.UID, claim *resourceapi.ResourceClaim) {
 
 // isOfGroup reports whether a claim is reserved for a PodGroup.
 func isOfGroup(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, claims.Is)
+	return slices.ContainsFunc(claim.Status.ReservedFor, claims.IsPodGroup)
 }

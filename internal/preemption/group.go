@@ -29,7 +29,7 @@ type Groups struct {
 func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		return claims.NameOf(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
+		return claims.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
 	}) {
 		return Used, unbound, nil, err
 	}

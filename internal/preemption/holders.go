@@ -36,7 +36,7 @@ type holding struct {
 func (h *Holders) holding(use ledger.Use) (result holding) {
 	for i := range use.ReservedFor {
 		consumer := &use.ReservedFor[i]
-		if podclaims.Is(*consumer) {
+		if podclaims.IsPodGroup(*consumer) {
 			members := h.members(use.Claim, consumer.Name)
 			result.pods = append(result.pods, members...)
 			result.others = result.others || len(members) == 0
@@ -74,7 +74,7 @@ func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 		return nil
 	}
 	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool {
-		return podclaims.NameOf(pod) != group || pod.Spec.NodeName == "" || hasEnded(pod)
+		return podclaims.PodGroupName(pod) != group || pod.Spec.NodeName == "" || hasEnded(pod)
 	})
 }
 
@@ -122,7 +122,7 @@ func (h *Holders) Released(gone map[types.UID]*v1.Pod) []ledger.Use {
 // UsesOf returns the uses of a pod's claims, including claims that are reserved for its group.
 func (h *Holders) UsesOf(pod *v1.Pod) []ledger.Use {
 	uses := h.Ledger.UsesBy(pod.UID)
-	if podclaims.NameOf(pod) == "" {
+	if podclaims.PodGroupName(pod) == "" {
 		return uses
 	}
 	for _, claim := range h.Claims.OfBound(pod) {

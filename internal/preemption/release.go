@@ -220,7 +220,7 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]write
 func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	if !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 		pod := r.known.Pod(claim.Namespace, consumer.Name)
-		return podclaims.Is(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
+		return podclaims.IsPodGroup(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
 	}) {
 		return
 	}

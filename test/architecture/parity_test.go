@@ -48,7 +48,7 @@ func testFiles(t *testing.T) map[string][]string {
 	}
 	// The subtests of TestCatalogue are scenarios.
 	isSource := func(name string) bool { return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") }
-	for _, content := range filesOf(t, filepath.Join(root, "internal", "playground", "catalogue"), isSource) {
+	for _, content := range filesOf(t, filepath.Join(root, "test", "playground", "catalogue"), isSource) {
 		files["TestCatalogue"] = append(files["TestCatalogue"], content)
 	}
 	return files

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -210,4 +211,13 @@ func (s *space) whole(pods []string) error {
 		}
 	}
 	return nil
+}
+
+// deleteGroup deletes a PodGroup.
+func (s *space) deleteGroup(name string) {
+	s.T.Helper()
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.AdminConfig())
+	require.NoError(s.T, err)
+	groups := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podgroups")).Namespace(s.Name)
+	require.NoError(s.T, groups.Delete(s.T.Context(), name, metav1.DeleteOptions{}))
 }

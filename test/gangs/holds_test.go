@@ -10,7 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
+
+// longestHold is how long a gang may hold devices and not run: its claims are written, or a scheduler that was killed has left
+// them, and the next one releases them after its pause for a takeover. Other programs may have the processors meanwhile. What is
+// kept for good is kept until the end.
+const longestHold = harness.Patience
 
 // holds follows, in the order of the API's own history, which gangs have devices and do not run. A claim belongs to the gang of
 // the pod that it was made for, whose name it begins with ("gang-1-0-7-one-abcde"), and a gang runs once all its pods are

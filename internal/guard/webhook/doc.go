@@ -6,6 +6,6 @@
 //
 // # Certificates
 //
-// Authority makes what the webhook needs for TLS: a certificate authority, which all guards of a cluster share in a Secret, and
-// for each process a certificate by it, which is never stored. Both are renewed long before they end.
+// authority issues the certificates for TLS: all guards of a cluster share one certificate authority in a Secret, and each process
+// gets a certificate from it, which is never stored. Both are renewed long before they end.
 package webhook

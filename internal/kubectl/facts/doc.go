@@ -4,6 +4,6 @@
 //
 // # Fragmentation
 //
-// Waste says how many more claims of some shape fit now, beside how many devices are free, and which pods would have to move to
-// make room for another pod. It advises, and moves nothing.
+// Waste counts how many more claims of some shape fit now, beside how many devices are free, and names the pods that would make
+// room for another pod if they moved. It moves none.
 package facts

@@ -13,7 +13,7 @@ import (
 func TestDocumentsNameAllCauses(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {
-		content, err := os.ReadFile("../../" + path)
+		content, err := os.ReadFile("../../../" + path)
 		require.NoError(t, err)
 		return string(content)
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
@@ -19,7 +19,7 @@ import (
 // tried: kube-scheduler itself takes the pods one after the other, and never revisits a pod that has a node. Without a
 // plan the pods are tried one after the other, and each reports what it lacks.
 func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *v1.Pod, nodes []fwk.NodeInfo) {
-	name := podgroup.NameOf(pod)
+	name := podclaims.PodGroupName(pod)
 	if name == "" || !group.BeginPlan() {
 		return
 	}

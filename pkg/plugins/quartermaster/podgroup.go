@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 )
@@ -126,7 +126,7 @@ var errUndoing = errors.New("what an earlier attempt wrote into the claim could 
 // with others of its group. Once the group as a whole is known to fit, it also joins the pod to the users of the
 // group's claims.
 func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.features.EnableGenericWorkload && podgroup.NameOf(pod) != "" && !pl.waiting.Exists(pod) {
+	if pl.features.EnableGenericWorkload && podclaims.PodGroupName(pod) != "" && !pl.waiting.Exists(pod) {
 		// The scheduler would keep the pod and its devices until the time for completing a gang has passed: it does not
 		// notice the deletion of a pod that has not begun to wait.
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))
@@ -152,7 +152,7 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 // setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such
 // a claim cannot be used for now.
 func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
-	name := podgroup.NameOf(pod)
+	name := podclaims.PodGroupName(pod)
 	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
 	if err != nil {
 		return fmt.Errorf("find out which claims of the pod belong to PodGroup %s/%s: %w; waiting for the PodGroup to be created", pod.Namespace, name, err)
 	}
-	references, err := podgroup.References(pod, podGroup)
+	references, err := podclaims.PodGroupReferences(pod, podGroup)
 	if err != nil {
 		return err
 	}

@@ -135,19 +135,19 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}
-			if deallocated, err := pl.free(ctx, podClaim, pod, claims.Reference(podGroup)); err != nil || !deallocated {
+			if deallocated, err := pl.free(ctx, podClaim, pod, claims.PodGroupReference(podGroup)); err != nil || !deallocated {
 				return nil, err
 			}
 			return []string{klog.KObj(podClaim.Object).String()}, nil
 		}
 	}
-	for _, claim := range claims.Reserved(podGroup, pl.claims.Claim) {
+	for _, claim := range claims.ReservedForPodGroup(podGroup, pl.claims.Claim) {
 		// Claims in use are being written.
 		member := info.GetUnscheduledPods()[0]
 		if pl.groups.InUse(claim.UID) || pl.takeover.LeavesAlone(claim.UID, podGroup.UID, member) {
 			continue
 		}
-		unbound, err := pl.writer.Ask(ctx, claim, claims.Reference(podGroup))
+		unbound, err := pl.writer.Ask(ctx, claim, claims.PodGroupReference(podGroup))
 		if err != nil {
 			return freed, write.UnlessBound(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podgroup "github.com/quartermaster-dra/quartermaster/internal/claims"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
@@ -48,7 +48,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return failed(err)
 	}
 	pl.begin(c, pod)
-	if podgroup.NameOf(pod) == "" && coordinator.SeatIn(cs) == nil {
+	if podclaims.PodGroupName(pod) == "" && coordinator.SeatIn(cs) == nil {
 		c.attempt.AwaitRoom(ctx)
 	}
 	group, err := pl.groupCycleOf(cs)

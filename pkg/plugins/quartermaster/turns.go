@@ -39,7 +39,7 @@ func written[T any](write func(*T) error) (*T, error) {
 // needs all of them, and plans in its own turn. Neither are pods for which others were evicted, and pods that are not
 // queued to be tried on a node.
 func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
-	return crd.NameOf(pod) == "" && claims.NameOf(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
+	return crd.NameOf(pod) == "" && claims.PodGroupName(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
 		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
 }
 

@@ -1,4 +1,4 @@
-package workload
+package claims
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-func TestReferences(t *testing.T) {
+func TestPodGroupReferences(t *testing.T) {
 	t.Parallel()
 	byName := func(reference, claim string) v1.PodResourceClaim {
 		return v1.PodResourceClaim{Name: reference, ResourceClaimName: &claim}
@@ -24,9 +24,9 @@ func TestReferences(t *testing.T) {
 	shared := "shared"
 	podGroup := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "gang", UID: "uid-gang"}}
 	podGroup.Spec.ResourceClaims = []schedulingapi.PodGroupResourceClaim{{Name: "shared", ResourceClaimName: &shared}}
-	references, err := References(pod, podGroup)
+	references, err := PodGroupReferences(pod, podGroup)
 	require.NoError(t, err)
 	require.Len(t, references, 1)
-	require.True(t, Is(references["shared"]))
+	require.True(t, IsPodGroup(references["shared"]))
 	require.Equal(t, types.UID("uid-gang"), references["shared"].UID)
 }
