@@ -11,12 +11,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-const (
-	// leaderQPS makes that the leader is killed long before it is through.
-	leaderQPS = 100
-	// writesAlone is how much the new leader has to do before the old one comes back.
-	writesAlone = 20
-)
+// leaderQPS slows the leader down, so that it is stopped long before it is through.
+const leaderQPS = 100
 
 // Of two replicas, the one that leads is stopped (SIGSTOP) twice in a burst, for longer than its
 // lease. The other one takes over and binds pods. Then the stopped one goes on (SIGCONT), in the
