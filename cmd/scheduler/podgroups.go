@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
-	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // podGroupResources lists the resources that kube-scheduler watches if a feature gate is on.
@@ -20,8 +20,8 @@ var podGroupResources = []struct {
 	version  schema.GroupVersion
 	resource string
 }{
-	{features.GenericWorkload, schedulingv1beta1.SchemeGroupVersion, "podgroups"},
-	{features.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
+	{kube.GenericWorkload, kube.PodGroupVersion, "podgroups"},
+	{kube.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
 }
 
 // checkPodGroups fails if a feature gate is on and the server does not serve the API that it needs: the scheduler
