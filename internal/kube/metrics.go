@@ -16,7 +16,8 @@ const (
 )
 
 // ObserveBindingConditions counts a device that was waited for, as the in-tree plugin does. It does nothing in a
-// process that has not set up the metrics of kube-scheduler. Their names and labels may change while the feature is beta.
+// process that has not set up the metrics of kube-scheduler. Both metrics are alpha: a release may change their names
+// and labels.
 func ObserveBindingConditions(profile, driver, status string, duration time.Duration, hasConditions bool) {
 	if schedulermetrics.DRABindingConditionsPreBindDuration == nil || schedulermetrics.DRABindingConditionsAllocationsTotal == nil {
 		return
@@ -25,16 +26,6 @@ func ObserveBindingConditions(profile, driver, status string, duration time.Dura
 	if hasConditions {
 		schedulermetrics.DRABindingConditionsAllocationsTotal.WithLabelValues(profile, driver, status).Inc()
 	}
-}
-
-// CountExtendedResourceClaim counts an attempt to create a pod's claim for extended resources. The labels of this metric
-// have changed in several releases.
-func CountExtendedResourceClaim(created bool) {
-	status := "failure"
-	if created {
-		status = "success"
-	}
-	schedulermetrics.ResourceClaimCreatesTotal.WithLabelValues(status, "false", "", "Pod").Inc()
 }
 
 // ActivePods returns the metric that has the length of the active queue.
