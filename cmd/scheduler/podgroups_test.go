@@ -17,15 +17,26 @@ func TestCheckPodGroups(t *testing.T) {
 	t.Parallel()
 	podGroups := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	others := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1alpha3", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
+	newer := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses"}, {Name: "podgroups"}}}
+	priorities := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses"}}}
+	foreign := &metav1.APIResourceList{GroupVersion: "scheduling.x-k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	for name, tc := range map[string]struct {
 		gates     []featuregate.Feature
 		resources []*metav1.APIResourceList
 		down      bool
 		want      string
 	}{
-		"gates off":                     {},
-		"served":                        {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{podGroups}},
-		"not served":                    {gates: []featuregate.Feature{features.GenericWorkload}, want: "--runtime-config=scheduling.k8s.io/v1beta1=true"},
+		"gates off":  {},
+		"served":     {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{podGroups}},
+		"not served": {gates: []featuregate.Feature{features.GenericWorkload}, want: "--runtime-config=scheduling.k8s.io/v1beta1=true"},
+		"served in a newer version": {
+			gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{newer, priorities},
+			want: "does not have podgroups in scheduling.k8s.io/v1beta1, only in v1, which this scheduler does not read; turn the gate off",
+		},
+		"other resources in a newer version": {
+			gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{priorities, foreign},
+			want: "does not have podgroups in scheduling.k8s.io/v1beta1; turn the gate off",
+		},
 		"no answer":                     {gates: []featuregate.Feature{features.GenericWorkload}, down: true},
 		"version without that resource": {gates: []featuregate.Feature{features.CompositePodGroup}, resources: []*metav1.APIResourceList{others}, want: "compositepodgroups"},
 	} {

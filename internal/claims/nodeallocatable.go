@@ -9,19 +9,18 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/features"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // Warn logs at the start which devices and pods are not scheduled.
-func Warn(logger klog.Logger, gates feature.Features, plugin string) {
+func Warn(logger klog.Logger, gates kube.Features, plugin string) {
 	if gates.EnableDRANodeAllocatableResources {
 		logger.Info("Devices with nodeAllocatableResources are not allocated, and pods whose claims have such devices are not scheduled: "+
 			"only the in-tree plugin DynamicResources can account for what they take of their node",
-			"plugin", plugin, "featureGate", features.DRANodeAllocatableResources)
+			"plugin", plugin, "featureGate", kube.DRANodeAllocatableResources)
 	}
 }
 

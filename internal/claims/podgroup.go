@@ -3,8 +3,9 @@ package claims
 import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // PodGroupName returns the name of the PodGroup that a pod belongs to, "" if it has none.
@@ -17,18 +18,18 @@ func PodGroupName(pod *v1.Pod) string {
 
 // IsPodGroup reports whether the consumer of a claim is a PodGroup.
 func IsPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
+	return consumer.APIGroup == kube.PodGroupVersion.Group && consumer.Resource == "podgroups"
 }
 
 // PodGroupReference returns the reference by which claims are reserved for a PodGroup.
-func PodGroupReference(podGroup *schedulingapi.PodGroup) resourceapi.ResourceClaimConsumerReference {
-	return resourceapi.ResourceClaimConsumerReference{APIGroup: schedulingapi.GroupName, Resource: "podgroups", Name: podGroup.Name, UID: podGroup.UID}
+func PodGroupReference(podGroup *kube.PodGroup) resourceapi.ResourceClaimConsumerReference {
+	return resourceapi.ResourceClaimConsumerReference{APIGroup: kube.PodGroupVersion.Group, Resource: "podgroups", Name: podGroup.Name, UID: podGroup.UID}
 }
 
 // PodGroupReferences returns the consumer references of the pod's claims that belong to its PodGroup
 // (podgroup.spec.resourceClaims, KEP-5729) and so are reserved for the group, by claim name. A claim that the pod
 // refers to twice belongs to the group if one of the references does.
-func PodGroupReferences(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
+func PodGroupReferences(pod *v1.Pod, podGroup *kube.PodGroup) (map[string]resourceapi.ResourceClaimConsumerReference, error) {
 	references := make(map[string]resourceapi.ResourceClaimConsumerReference)
 	for i := range pod.Spec.ResourceClaims {
 		reference, err := resourceclaim.BindTo(pod, podGroup, &pod.Spec.ResourceClaims[i])
@@ -51,7 +52,7 @@ func PodGroupReferences(pod *v1.Pod, podGroup *schedulingapi.PodGroup) (map[stri
 
 // ReservedForPodGroup returns the claims that belong to the group and are allocated and reserved for it. latest returns the latest
 // known state of a claim, nil if it does not exist.
-func ReservedForPodGroup(podGroup *schedulingapi.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+func ReservedForPodGroup(podGroup *kube.PodGroup, latest func(namespace, name string) *resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	var claims []*resourceapi.ResourceClaim
 	for i := range podGroup.Spec.ResourceClaims {
 		name, mustCheckOwner, err := resourceclaim.NameFromPodGroup(podGroup, &podGroup.Spec.ResourceClaims[i])

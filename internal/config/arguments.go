@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -143,7 +143,7 @@ type QuartermasterArgs struct {
 
 // Parse decodes the arguments and sets defaults. It refuses unknown fields, so that a typing error does not silently
 // leave a default in place, and arguments without effect because their feature gate is off.
-func Parse(configured runtime.Object, features feature.Features) (*QuartermasterArgs, error) {
+func Parse(configured runtime.Object, features kube.Features) (*QuartermasterArgs, error) {
 	args := &QuartermasterArgs{}
 	switch configured := configured.(type) {
 	case nil:
@@ -170,7 +170,7 @@ func Parse(configured runtime.Object, features feature.Features) (*Quartermaster
 }
 
 // setDefaults leaves a timeout nil if its feature gate is off.
-func (a *QuartermasterArgs) setDefaults(features feature.Features) {
+func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 	if a.SettleTime == nil {
 		a.SettleTime = &metav1.Duration{Duration: defaultSettleTime}
 	}
@@ -281,7 +281,7 @@ const (
 const minBindingTimeout = time.Second
 
 // validateTimeouts checks the configured values before defaults are set.
-func (a *QuartermasterArgs) validateTimeouts(features feature.Features) error {
+func (a *QuartermasterArgs) validateTimeouts(features kube.Features) error {
 	switch filter, binding := a.FilterTimeout, a.BindingTimeout; {
 	case filter != nil && !features.EnableDRASchedulerFilterTimeout:
 		return fmt.Errorf("arguments of plugin %s: filterTimeout is set, but feature gate DRASchedulerFilterTimeout is off; "+

@@ -3,12 +3,13 @@ package config
 import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // CELFeatures returns the features of the CEL environment. Like the in-tree plugin's, they follow the gates, even
 // where the allocator does not: an expression that the API server accepts must compile.
-func CELFeatures(features feature.Features) cel.Features {
+func CELFeatures(features kube.Features) cel.Features {
 	return cel.Features{
 		EnableConsumableCapacity: features.EnableDRAConsumableCapacity,
 		EnableListTypeAttributes: features.EnableDRAListTypeAttributes,
@@ -17,7 +18,7 @@ func CELFeatures(features feature.Features) cel.Features {
 
 // AllocatorFeatures returns the enabled features of the allocator that the plugin supports. The plugin supports all
 // features of this version; the next version may have others.
-func AllocatorFeatures(features feature.Features) structured.Features {
+func AllocatorFeatures(features kube.Features) structured.Features {
 	return structured.Features{
 		AdminAccess:             features.EnableDRAAdminAccess,
 		CompatibilityGroups:     features.EnableDRADeviceCompatibilityGroups,
@@ -34,6 +35,6 @@ func AllocatorFeatures(features feature.Features) structured.Features {
 }
 
 // bindingConditions reports whether devices with binding conditions can be used.
-func bindingConditions(features feature.Features) bool {
+func bindingConditions(features kube.Features) bool {
 	return features.EnableDRADeviceBindingConditions && features.EnableDRAResourceClaimDeviceStatus
 }

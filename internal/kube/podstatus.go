@@ -1,6 +1,3 @@
-// Package kube makes the statuses of this project's plugins. Their reasons have no commas: kube-scheduler joins
-// the reasons of nodes by commas, and a comma in users' expressions or names would look like the start of the next
-// reason.
 package kube
 
 import (

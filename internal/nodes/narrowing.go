@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Narrowing narrows the nodes for one plugin in a profile. It is safe for concurrent use.
@@ -27,12 +27,8 @@ type Narrowing struct {
 func New(handle fwk.Handle, plugin string) *Narrowing {
 	return &Narrowing{
 		IsFirst: sync.OnceValue(func() bool {
-			profile, ok := handle.(interface{ ListPlugins() *config.Plugins })
-			if !ok {
-				return false
-			}
-			enabled := profile.ListPlugins().PostFilter.Enabled
-			return len(enabled) > 0 && enabled[0].Name == plugin
+			enabled := kube.PostFilterPlugins(handle)
+			return len(enabled) > 0 && enabled[0] == plugin
 		}),
 		handle: handle,
 		plugin: plugin,
@@ -94,8 +90,6 @@ func nameIn(selector *v1.NodeSelector) (string, bool) {
 type statusWriter interface {
 	Set(nodeName string, status *fwk.Status)
 }
-
-var _ statusWriter = &framework.NodeToStatus{}
 
 // JudgeOthers makes all plugins judge the nodes that were not named. It reports whether one of them
 // fits after all, because something changed since PreFilter.

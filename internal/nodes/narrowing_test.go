@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -72,6 +73,9 @@ func TestOthersName(t *testing.T) {
 		NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone"}}}}}}
 	require.False(t, OthersName(pod), "labels of nodes")
 }
+
+// The scheduler's verdicts on nodes can be written by JudgeOthers.
+var _ statusWriter = &framework.NodeToStatus{}
 
 // profile has PostFilter plugins in some order.
 type profile struct {

@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	apipod "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
-	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 )
 
 // A Teller describes what a victim gives up: "claim x with devices a, b". It returns "" for a victim without devices.
@@ -27,7 +28,7 @@ type eviction struct {
 
 // evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
 // was not bound.
-func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
+func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
 	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
 	if err != nil || len(companions) == 0 {
@@ -44,7 +45,7 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 
 // evict sends a pod that is not bound back to the queue; it deletes a bound pod, with its grace
 // period. It reports whether the pod was not bound.
-func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, plugin string) (bool, error) {
+func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())
 	gives := e.tell(victim)
 	if e.turnBack(victim, plugin) {
@@ -76,21 +77,21 @@ func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 }
 
 // delete writes the reason for the deletion into the pod's status (KEP-3329), and deletes the pod.
-func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives string) error {
+func (e *eviction) delete(ctx context.Context, preemptor preemption.Preemptor, victim *v1.Pod, gives string) error {
 	message := fmt.Sprintf("%s: preempting to accommodate a higher priority %s", preemptor.SchedulerName(), preemptor.Type())
 	if gives != "" {
 		message += fmt.Sprintf(" (%s), which takes %s", preemptor.UID(), gives)
 	}
 	status := victim.Status.DeepCopy()
-	updated := apipod.UpdatePodCondition(status, &v1.PodCondition{
+	updated := podutil.UpdatePodCondition(status, &v1.PodCondition{
 		Type:               v1.DisruptionTarget,
-		ObservedGeneration: apipod.CalculatePodConditionObservedGeneration(&victim.Status, victim.Generation, v1.DisruptionTarget),
+		ObservedGeneration: podutil.ObservedGeneration(victim, v1.DisruptionTarget),
 		Status:             v1.ConditionTrue,
 		Reason:             v1.PodReasonPreemptionByScheduler,
 		Message:            message,
 	})
 	if updated {
-		if err := util.PatchPodStatus(ctx, e.handle.ClientSet(), victim.Name, victim.Namespace, &victim.Status, status); err != nil {
+		if err := kube.PatchPodStatus(ctx, e.handle.ClientSet(), victim, status); err != nil {
 			return err
 		}
 	}
@@ -99,7 +100,7 @@ func (e *eviction) delete(ctx context.Context, preemptor preemption.ExecutorPree
 
 // record writes an event about the victim. Like kube-scheduler's event it names the preemptor by UID only:
 // the victim's users may not be allowed to see other namespaces.
-func (e *eviction) record(ctx context.Context, target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod, gives, more string) {
+func (e *eviction) record(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, gives, more string) {
 	message := fmt.Sprintf("Preempted by %s %v on node %v", preemptor.Type(), preemptor.UID(), target.Name())
 	if gives != "" {
 		message += fmt.Sprintf(", which has priority %d and takes %s.", preemptor.Priority(), gives)

@@ -9,13 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption/choose"
 )
 
@@ -99,13 +100,12 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 func (p *Preemption) victimsOfGang(key string, members []fwk.PodInfo) (victims []*gangVictim) {
 	core := p.coreOf(members)
 	if core > 0 {
-		priority := preemption.GetPodPriority(members[0].GetPod(), nil, nil)
-		if victim, err := preemption.NewVictim(members[:core], priority, fwk.PodGroupKeyType); err == nil {
+		if victim, err := preemption.NewGroupVictim(members[:core]); err == nil {
 			victims = append(victims, &gangVictim{Victim: victim, gang: key, core: true})
 		}
 	}
 	for _, member := range members[core:] {
-		victims = append(victims, &gangVictim{Victim: preemption.NewPodVictim(member, nil, nil), gang: key})
+		victims = append(victims, &gangVictim{Victim: preemption.NewPodVictim(member), gang: key})
 	}
 	return victims
 }
@@ -147,7 +147,7 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 		p.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 			status := pods[i].Status.DeepCopy()
 			status.NominatedNodeName = nodes[pods[i].UID]
-			if err := util.PatchPodStatus(ctx, p.handle.ClientSet(), pods[i].Name, pods[i].Namespace, &pods[i].Status, status); err != nil {
+			if err := kube.PatchPodStatus(ctx, p.handle.ClientSet(), pods[i], status); err != nil {
 				logger.V(2).Info("Cannot nominate a pod of a group for the node where others are evicted for it", "pod", klog.KObj(pods[i]), "err", err)
 			}
 		}, p.Evaluator.PluginName)
@@ -172,7 +172,7 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 	}()
 }
 
-// gangPreemptor implements preemption.ExecutorPreemptor: the first pod of a gang represents all.
+// gangPreemptor implements preemption.Preemptor: the first pod of a gang represents all.
 type gangPreemptor struct {
 	*v1.Pod
 	pods []*v1.Pod
@@ -181,7 +181,7 @@ type gangPreemptor struct {
 func (g *gangPreemptor) UID() types.UID        { return g.Pod.UID }
 func (g *gangPreemptor) SchedulerName() string { return g.Spec.SchedulerName }
 func (g *gangPreemptor) Obj() runtime.Object   { return g.Pod }
-func (g *gangPreemptor) Priority() int32       { return preemption.GetPodPriority(g.Pod, nil, nil) }
+func (g *gangPreemptor) Priority() int32       { return corev1helpers.PodPriority(g.Pod) }
 func (g *gangPreemptor) Type() string          { return "podgroup" }
 func (g *gangPreemptor) Pods() map[string]*v1.Pod {
 	byName := make(map[string]*v1.Pod, len(g.pods))

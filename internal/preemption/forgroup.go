@@ -8,21 +8,20 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 )
 
 // PreemptForGroup implements PodGroupPostFilter for a PodGroup of the API. Upstream does not know the gangs of
 // scheduler-plugins. So PreemptForGroup spares each pod whose gang needs it, if that gang has pods of the same or a
 // higher priority. If other gangs lose a pod that they need, eviction.companions evicts the rest.
 func (p *Preemption) PreemptForGroup(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
-	needed, err := p.neededFrom(util.PodGroupPriority(info.GetPodGroup()))
+	needed, err := p.neededFrom(kube.PodGroupPriority(info.GetPodGroup()))
 	if err != nil {
 		return nil, kube.Failed(fmt.Errorf("look for gangs whose pods are not to be evicted: %w", err))
 	}
@@ -46,7 +45,7 @@ func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error
 		}
 	}
 	for _, members := range gangs {
-		if slices.ContainsFunc(members, func(info fwk.PodInfo) bool { return preemption.GetPodPriority(info.GetPod(), nil, nil) >= priority }) {
+		if slices.ContainsFunc(members, func(info fwk.PodInfo) bool { return corev1helpers.PodPriority(info.GetPod()) >= priority }) {
 			needed = append(needed, members[:p.coreOf(members)]...)
 		}
 	}
@@ -56,7 +55,7 @@ func (p *Preemption) neededFrom(priority int32) (needed []fwk.PodInfo, err error
 // coreOf sorts the pods of a gang that have nodes by start time, and returns how many of the first ones the gang needs.
 func (p *Preemption) coreOf(members []fwk.PodInfo) int {
 	slices.SortStableFunc(members, func(a, b fwk.PodInfo) int {
-		return util.GetPodStartTime(a.GetPod()).Compare(util.GetPodStartTime(b.GetPod()).Time)
+		return kube.PodStartTime(a.GetPod()).Compare(kube.PodStartTime(b.GetPod()).Time)
 	})
 	return max(0, len(members)-p.gangs.Beyond(members[0].GetPod()))
 }
@@ -87,7 +86,7 @@ func (s guardedSnapshot) StartMutations() error {
 		pod := info.GetPod().DeepCopy()
 		highest := int32(math.MaxInt32)
 		pod.Spec.Priority = &highest
-		raised, err := framework.NewPodInfo(pod)
+		raised, err := kube.NewPodInfo(pod)
 		if err == nil {
 			err = s.RemovePod(klog.Background(), info.GetPod(), pod.Spec.NodeName)
 		}
@@ -103,7 +102,7 @@ func (s guardedSnapshot) StartMutations() error {
 
 // companions returns the pods of the victim's gang that have to go as well, if the gang loses more pods than it can do
 // without. Only the first victim of a gang has companions.
-func (e *eviction) companions(target preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *v1.Pod) []*v1.Pod {
+func (e *eviction) companions(target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod) []*v1.Pod {
 	gang := crd.KeyOf(victim)
 	if _, whole := preemptor.(*gangPreemptor); whole || gang == "" {
 		return nil // If a gang preempts, its victims include the companions already.
@@ -118,6 +117,6 @@ func (e *eviction) companions(target preemption.Candidate, preemptor preemption.
 		return nil
 	}
 	return slices.DeleteFunc(e.gangs.Together(mates)[len(mates):], func(pod *v1.Pod) bool {
-		return preemption.GetPodPriority(pod, nil, nil) >= preemptor.Priority()
+		return corev1helpers.PodPriority(pod) >= preemptor.Priority()
 	})
 }

@@ -6,11 +6,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 // Groups says which PodGroups do without their claims for now.

@@ -12,13 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 )
 
 // Devices finds the pods that hold devices which another pod needs.
@@ -36,7 +32,7 @@ type Devices interface {
 // Preemption is upstream's default preemption for pods that need devices. Its victims may be on other nodes than
 // the one that they make room on.
 type Preemption struct {
-	*defaultpreemption.DefaultPreemption
+	*preemption.DefaultPreemption
 
 	handle fwk.Handle
 	// guarded is the handle that upstream's plugin uses.
@@ -48,31 +44,20 @@ type Preemption struct {
 	Enabled func() bool
 	// profile returns the profile's plugin DefaultPreemption, which has the profile's arguments. It
 	// returns nil if the profile has none, or if the handle does not list plugins.
-	profile func() *defaultpreemption.DefaultPreemption
+	profile func() *preemption.DefaultPreemption
 }
 
-// The numbers of candidate nodes if the profile has no arguments for them: the defaults of
-// DefaultPreemptionArgs.
-const (
-	minCandidateNodesPercentage = 10
-	minCandidateNodesAbsolute   = 100
-)
-
 // New returns a Preemption for the plugin of the given name. tell describes in events what victims give up.
-func New(ctx context.Context, plugin string, handle fwk.Handle, features feature.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
-	args := &config.DefaultPreemptionArgs{
-		MinCandidateNodesPercentage: minCandidateNodesPercentage,
-		MinCandidateNodesAbsolute:   minCandidateNodesAbsolute,
-	}
+func New(ctx context.Context, plugin string, handle fwk.Handle, features kube.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
 	guarded := &guardedHandle{Handle: handle}
-	upstream, err := defaultpreemption.New(ctx, args, guarded, features)
+	upstream, err := preemption.NewDefaultPreemption(ctx, guarded, features)
 	if err != nil {
 		return nil, fmt.Errorf("set up preemption for devices: %w", err)
 	}
 	p := &Preemption{DefaultPreemption: upstream, handle: handle, guarded: guarded, devices: devices, gangs: gangs}
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
-	upstream.Evaluator = preemption.NewEvaluator(plugin, handle, p, upstream.Executor)
+	preemption.SetInterface(upstream, plugin, handle, p)
 	upstream.MoreImportantVictim = stayingFirst
 	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell, gangs: gangs}).evictAll
 	return p, nil
@@ -91,14 +76,11 @@ func isLeaving(victim preemption.Victim) bool {
 }
 
 func (p *Preemption) isEnabled() bool {
-	profile, ok := p.handle.(interface{ ListPlugins() *config.Plugins })
-	return ok && slices.ContainsFunc(profile.ListPlugins().PostFilter.Enabled, func(plugin config.Plugin) bool {
-		return plugin.Name == defaultpreemption.Name
-	})
+	return slices.Contains(kube.PostFilterPlugins(p.handle), kube.DefaultPreemption)
 }
 
 // ofProfile returns the profile's plugin DefaultPreemption, nil if it finds none.
-func (p *Preemption) ofProfile() *defaultpreemption.DefaultPreemption {
+func (p *Preemption) ofProfile() *preemption.DefaultPreemption {
 	profile, ok := p.handle.(interface {
 		PodGroupPostFilterPlugins() []fwk.PodGroupPostFilterPlugin
 	})
@@ -106,7 +88,7 @@ func (p *Preemption) ofProfile() *defaultpreemption.DefaultPreemption {
 		return nil
 	}
 	for _, plugin := range profile.PodGroupPostFilterPlugins() {
-		if found, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
+		if found, ok := plugin.(*preemption.DefaultPreemption); ok {
 			return found
 		}
 	}
@@ -182,7 +164,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, *fwk.Status) {
 	all := p.gangs.Together(victims)
 	for _, pod := range all {
-		if corev1helpers.PodPriority(pod) >= preemption.GetPodPriority(preemptor, nil, nil) {
+		if corev1helpers.PodPriority(pod) >= corev1helpers.PodPriority(preemptor) {
 			return nil, kube.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
 		}
 	}
@@ -193,8 +175,8 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
 	var all []preemption.Victim
 	for _, pod := range victims {
-		if info, err := framework.NewPodInfo(pod); err == nil {
-			all = append(all, preemption.NewPodVictim(info, nil, nil))
+		if info, err := kube.NewPodInfo(pod); err == nil {
+			all = append(all, preemption.NewPodVictim(info))
 		}
 	}
 	violating, _ := preemption.FilterVictimsWithPDBViolation(all, pdbs)
@@ -225,7 +207,7 @@ func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor
 	for _, victim := range victims {
 		remote[victim] = true
 	}
-	priority := preemption.GetPodPriority(preemptor, nil, nil)
+	priority := corev1helpers.PodPriority(preemptor)
 	for _, victim := range local {
 		if victim.Priority() < priority {
 			victims = append(victims, victim)
@@ -310,7 +292,7 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 }
 
 // leastImportantFirst sorts victims in upstream's order of eviction.
-func leastImportantFirst[V preemption.Victim](victims []V, pdbs []*policy.PodDisruptionBudget, moreImportant defaultpreemption.MoreImportantVictimFunc) []V {
+func leastImportantFirst[V preemption.Victim](victims []V, pdbs []*policy.PodDisruptionBudget, moreImportant preemption.MoreImportant) []V {
 	slices.SortStableFunc(victims, func(a, b V) int {
 		switch {
 		case moreImportant(a, b):
@@ -323,8 +305,5 @@ func leastImportantFirst[V preemption.Victim](victims []V, pdbs []*policy.PodDis
 	violating, others := preemption.FilterVictimsWithPDBViolation(victims, pdbs)
 	slices.Reverse(others)
 	slices.Reverse(violating)
-	for _, victim := range violating {
-		others = append(others, victim.Victim)
-	}
-	return others
+	return append(others, violating...)
 }

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 const (
@@ -159,7 +159,7 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 	}
 	changed := podutil.UpdatePodCondition(status, &v1.PodCondition{
 		Type:               v1.PodScheduled,
-		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, v1.PodScheduled),
+		ObservedGeneration: podutil.ObservedGeneration(pod, v1.PodScheduled),
 		Status:             v1.ConditionFalse,
 		Reason:             v1.PodReasonUnschedulable,
 		Message:            missing.Error(),
@@ -167,7 +167,7 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 	if !changed && !nominated {
 		return nil
 	}
-	if err := util.PatchPodStatus(ctx, g.handle.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil {
+	if err := kube.PatchPodStatus(ctx, g.handle.ClientSet(), pod, status); err != nil {
 		return err
 	}
 	if !changed {

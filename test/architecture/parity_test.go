@@ -38,7 +38,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 func testFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	files := make(map[string][]string)
-	for _, folder := range []string{"pkg", "internal", "test", "manifests", "tools"} {
+	for _, folder := range []string{"cmd", "pkg", "internal", "test", "manifests", "tools"} {
 		isTest := func(name string) bool { return strings.HasSuffix(name, "_test.go") }
 		for _, content := range filesOf(t, filepath.Join(root, folder), isTest) {
 			for _, function := range testFunction.FindAllStringSubmatch(content, -1) {

@@ -5,15 +5,13 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // observe updates the scheduler's own metrics about binding conditions like the in-tree plugin: the duration once for
 // each device of the pod, the number of allocations only for devices with binding conditions.
 func observe(profile string, claims []*resourceapi.ResourceClaim, duration time.Duration, err error) {
-	if schedmetrics.DRABindingConditionsPreBindDuration == nil || schedmetrics.DRABindingConditionsAllocationsTotal == nil {
-		return // The scheduler's metrics are not set up in this process.
-	}
 	status := statusOf(err)
 	for _, claim := range claims {
 		if claim.Status.Allocation == nil {
@@ -21,10 +19,7 @@ func observe(profile string, claims []*resourceapi.ResourceClaim, duration time.
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
-			schedmetrics.DRABindingConditionsPreBindDuration.WithLabelValues(profile, result.Driver, status).Observe(duration.Seconds())
-			if len(result.BindingConditions) > 0 {
-				schedmetrics.DRABindingConditionsAllocationsTotal.WithLabelValues(profile, result.Driver, status).Inc()
-			}
+			kube.ObserveBindingConditions(profile, result.Driver, status, duration, len(result.BindingConditions) > 0)
 		}
 	}
 }
@@ -33,11 +28,11 @@ func observe(profile string, claims []*resourceapi.ResourceClaim, duration time.
 func statusOf(err error) string {
 	switch {
 	case err == nil:
-		return schedmetrics.BindingConditionsStatusSuccess
+		return kube.BindingConditionsSuccess
 	case errors.Is(err, ErrTimeout):
-		return schedmetrics.BindingConditionsStatusTimeout
+		return kube.BindingConditionsTimeout
 	case errors.Is(err, ErrFailed):
-		return schedmetrics.BindingConditionsStatusFailed
+		return kube.BindingConditionsFailed
 	}
-	return schedmetrics.BindingConditionsStatusError
+	return kube.BindingConditionsError
 }

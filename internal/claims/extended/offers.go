@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Offers tracks which nodes offer extended resources by device plugin. On all other nodes, devices
@@ -72,7 +72,7 @@ func offersOf(node *v1.Node) []v1.ResourceName {
 	}
 	var offered []v1.ResourceName
 	for name, quantity := range node.Status.Allocatable {
-		if !quantity.IsZero() && util.IsDRAExtendedResourceName(name) {
+		if !quantity.IsZero() && kube.IsDRAExtendedResourceName(name) {
 			offered = append(offered, name)
 		}
 	}

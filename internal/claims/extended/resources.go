@@ -8,7 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Resource is an extended resource in the requests of a pod's containers. Devices may back it on a
@@ -27,7 +28,7 @@ func Of(pod *v1.Pod, classes fwk.DeviceClassResolver) []Resource {
 	var result []Resource
 	for container := range containersOf(pod) {
 		for name, quantity := range container.Resources.Requests {
-			if quantity.IsZero() || !util.IsDRAExtendedResourceName(name) || has(result, name) {
+			if quantity.IsZero() || !kube.IsDRAExtendedResourceName(name) || has(result, name) {
 				continue
 			}
 			result = append(result, Resource{name, classes.GetDeviceClass(name)})
@@ -73,7 +74,7 @@ func AnyBacked(resources []Resource) bool {
 // BackedBy returns a function that reports whether a resource has a class.
 func BackedBy(manager func() fwk.SharedDRAManager) func(v1.ResourceName) bool {
 	return func(name v1.ResourceName) bool {
-		return util.IsDRAExtendedResourceName(name) && manager().DeviceClassResolver().GetDeviceClass(name) != nil
+		return kube.IsDRAExtendedResourceName(name) && manager().DeviceClassResolver().GetDeviceClass(name) != nil
 	}
 }
 

@@ -2,7 +2,6 @@ package extended
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Scoring tells the scheduler's claim manager about allocations in flight.
@@ -89,7 +89,7 @@ func (s *Scoring) Written(told types.UID, written *resourceapi.ResourceClaim) {
 // knows makes the manager take over a written claim. That fails until the informer has delivered an
 // earlier state of the claim.
 func (s *Scoring) knows(claim *resourceapi.ResourceClaim) bool {
-	return !errors.Is(s.Claims.AssumeClaimAfterAPICall(claim), assumecache.ErrNotFound)
+	return !kube.IsNotAssumable(s.Claims.AssumeClaimAfterAPICall(claim))
 }
 
 // GivenUp tells the manager that the allocation is no longer in flight.

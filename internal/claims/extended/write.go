@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/dynamic-resource-allocation/resourceclaim/metrics"
 	"k8s.io/klog/v2"
-	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
@@ -27,10 +27,10 @@ type Maker struct{ Writer *write.Writer }
 func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	created, err := m.Writer.Create(ctx, wanted)
 	if err != nil {
-		schedulermetrics.ResourceClaimCreatesTotal.WithLabelValues("failure", "false", "", "Pod").Inc()
+		metrics.ResourceClaimCreate.WithLabelValues("failure", "false", "", "Pod").Inc()
 		return nil, fmt.Errorf("create the claim for the pod's extended resources: %w", err)
 	}
-	schedulermetrics.ResourceClaimCreatesTotal.WithLabelValues("success", "false", "", "Pod").Inc()
+	metrics.ResourceClaimCreate.WithLabelValues("success", "false", "", "Pod").Inc()
 	if OwnerOf(created) != pod.UID {
 		return nil, fmt.Errorf("the claim for the pod's extended resources would be %s but there is one of that name already "+
 			"which does not belong to the pod; delete it", klog.KObj(created))

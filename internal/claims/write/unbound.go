@@ -8,12 +8,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	schedulingapi "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 // Unbound is evidence that a consumer of a claim is not on a node. Whatever takes a reservation or an

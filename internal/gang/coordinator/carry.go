@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 const (
@@ -88,7 +88,7 @@ func (c *Conductor) push(late []*Seat) {
 // nominate nominates a pod for the node of its seat, in memory only. This keeps the resources other than devices for the pod.
 func (c *Conductor) nominate(seat *Seat) {
 	handle := c.handle(seat.Pod)
-	info, err := framework.NewPodInfo(seat.Pod)
+	info, err := kube.NewPodInfo(seat.Pod)
 	if handle == nil || err != nil {
 		return
 	}

@@ -4,9 +4,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	corev1 "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // ask reports whether a node takes a pod of a class, and why not.
@@ -18,7 +18,7 @@ func (o *Others) ask(class, node int, info fwk.NodeInfo) (search.Answer, string)
 	if c.nodes != nil && !c.nodes.Has(info.Node().Name) {
 		return search.No, notNamed(c)
 	}
-	if o.repelling && c.state.GetSkipFilterPlugins().Has(names.InterPodAffinity) {
+	if o.repelling && c.state.GetSkipFilterPlugins().Has(kube.InterPodAffinity) {
 		if answer, why := o.repel(c, node); answer != search.Yes {
 			return answer, why
 		}

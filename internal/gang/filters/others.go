@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Framework is the part of kube-scheduler's Framework that this package needs.
@@ -64,11 +64,11 @@ type added struct {
 func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod, mark func(fwk.CycleState)) (*Others, error) {
 	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo)}
 	for _, pod := range pods {
-		info, err := framework.NewPodInfo(pod)
+		info, err := kube.NewPodInfo(pod)
 		if err != nil {
 			return nil, fmt.Errorf("understand the affinity of pod %s: %w; correct it", klog.KObj(pod), err)
 		}
-		c := &class{pod: info, state: framework.NewCycleState()}
+		c := &class{pod: info, state: kube.NewCycleState()}
 		mark(c.state)
 		named, status, by := run.RunPreFilterPlugins(ctx, c.state, pod)
 		switch {
@@ -109,7 +109,7 @@ func (o *Others) Add(class, node int, pod *v1.Pod) search.Answer {
 		o.Note(class, node, why)
 		return answer
 	}
-	podInfo, err := framework.NewPodInfo(pod)
+	podInfo, err := kube.NewPodInfo(pod)
 	if err != nil {
 		return search.No // The pod has the same affinity as the first one of its class, which was valid.
 	}

@@ -11,12 +11,13 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // spreadState is the key of PodTopologySpread's data in the cycle state.
-const spreadState fwk.StateKey = "PreFilter" + names.PodTopologySpread
+const spreadState fwk.StateKey = "PreFilter" + kube.PodTopologySpread
 
 // notSpread is the reason for a refused node.
 const notSpread = "node(s) didn't match pod topology spread constraints"

@@ -6,6 +6,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -78,14 +79,14 @@ type snapshot interface {
 // The first call must happen while the placement is being tried, and not in parallel, for example in PreFilter. The pod
 // may need the result later, above all in Reserve: keep it in the pod's cycle state.
 func Current(lister fwk.SharedLister, state fwk.CycleState) Place {
-	group := state.GetPodGroupSchedulingCycle()
+	group := kube.PodGroupCycleState(state)
 	limited, ok := lister.(snapshot)
 	if group == nil || !ok {
 		return Place{}
 	}
 	assumed := limited.GetPlacement()
 	place := Place{SomeNodes: assumed != nil}
-	placement := state.GetPlacementCycleState()
+	placement := kube.PlacementCycleState(state)
 	if placement == nil {
 		return place
 	}

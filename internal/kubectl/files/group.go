@@ -5,14 +5,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // GroupOf returns a pod's PodGroup from the file, nil if there is none.
-func (f *File) GroupOf(pod *v1.Pod) *schedulingapi.PodGroup {
+func (f *File) GroupOf(pod *v1.Pod) *kube.PodGroup {
 	if pod.Spec.SchedulingGroup == nil {
 		return nil
 	}
@@ -57,7 +58,7 @@ func (f *File) ShareClaims(pods []*v1.Pod, template func(namespace, name string)
 
 // shares reports whether a pod's reference stands for a claim of its group: the group has a reference with the same
 // name and template.
-func shares(group *schedulingapi.PodGroup, reference *v1.PodResourceClaim) bool {
+func shares(group *kube.PodGroup, reference *v1.PodResourceClaim) bool {
 	for i := range group.Spec.ResourceClaims {
 		own := &group.Spec.ResourceClaims[i]
 		if own.Name == reference.Name && own.ResourceClaimTemplateName != nil && reference.ResourceClaimTemplateName != nil {
@@ -67,8 +68,8 @@ func shares(group *schedulingapi.PodGroup, reference *v1.PodResourceClaim) bool 
 	return false
 }
 
-func groupClaim(group *schedulingapi.PodGroup, name string, template *resourceapi.ResourceClaimTemplate) *resourceapi.ResourceClaim {
-	owner := metav1.NewControllerRef(group, schedulingapi.SchemeGroupVersion.WithKind("PodGroup"))
+func groupClaim(group *kube.PodGroup, name string, template *resourceapi.ResourceClaimTemplate) *resourceapi.ResourceClaim {
+	owner := metav1.NewControllerRef(group, kube.PodGroupVersion.WithKind("PodGroup"))
 	if owner.UID == "" {
 		owner.UID = types.UID("planned/" + group.Namespace + "/" + group.Name)
 	}

@@ -55,6 +55,20 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
+// PodGroups are read in every version: one of 1.38 may be written as v1.
+func TestVersionsOfPodGroups(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v1alpha3", "v1beta1", "v1"} {
+		f := read(t, `{apiVersion: scheduling.k8s.io/`+version+`, kind: PodGroup, metadata: {name: x}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}`)
+		require.Empty(t, f.Warnings, version)
+		require.Len(t, f.Groups, 1, version)
+		require.EqualValues(t, 3, f.Groups[0].Spec.SchedulingPolicy.Gang.MinCount, version)
+	}
+	f := read(t, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: x}, spec: {minMember: 3}}`)
+	require.Empty(t, f.Groups, "of another API")
+	require.Len(t, f.Warnings, 1)
+}
+
 // A DaemonSet has a pod on each node that it may run on, and that cannot go elsewhere.
 func TestDaemonSet(t *testing.T) {
 	t.Parallel()

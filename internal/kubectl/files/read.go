@@ -15,7 +15,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -38,7 +38,7 @@ type File struct {
 	// Workloads are pods without a node and the objects that make pods, in the order of the file.
 	Workloads []Workload
 	// Groups are the PodGroups, and Namespaces the namespaces with their labels.
-	Groups     []*schedulingapi.PodGroup
+	Groups     []*kube.PodGroup
 	Namespaces []*v1.Namespace
 	// Others are objects of unknown kinds.
 	Others []Other
@@ -133,7 +133,7 @@ func (f *File) addObject(h *header, data []byte) (known bool, err error) {
 		return true, f.addJobSet(h, data)
 	case "leaderworkerset.x-k8s.io/LeaderWorkerSet":
 		return true, f.addLeaderWorkerSet(h, data)
-	case schedulingapi.GroupName + "/PodGroup":
+	case kube.PodGroupVersion.Group + "/PodGroup":
 		return true, addTyped(data, f.addGroup)
 	}
 	switch h.APIVersion + "/" + h.Kind {
@@ -200,7 +200,7 @@ func addTyped[T any](data []byte, add func(*T) error) error {
 	return add(one)
 }
 
-func (f *File) addGroup(group *schedulingapi.PodGroup) error {
+func (f *File) addGroup(group *kube.PodGroup) error {
 	f.inNamespace(group)
 	f.Groups = append(f.Groups, group)
 	return nil

@@ -9,13 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -52,7 +52,7 @@ func takesDevices(pods []*v1.Pod) bool {
 		}
 		for i := range pod.Spec.Containers {
 			for name := range pod.Spec.Containers[i].Resources.Requests {
-				if util.IsDRAExtendedResourceName(name) {
+				if kube.IsDRAExtendedResourceName(name) {
 					return true
 				}
 			}

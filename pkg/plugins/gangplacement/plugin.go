@@ -6,17 +6,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/topologyaware"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
 
@@ -26,7 +24,7 @@ const Name = "QuartermasterGangs"
 // Plugin is safe for concurrent use.
 type Plugin struct {
 	handle   fwk.Handle
-	features feature.Features
+	features kube.Features
 	// upstream generates placements by the constraints of the API.
 	upstream fwk.PlacementGeneratePlugin
 	// state returns Quartermaster's state of devices, nil if no profile has that plugin. Whichever plugin is created
@@ -52,7 +50,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 			return nil, fmt.Errorf("plugin %s: it is configured with arguments (pluginConfig) and has none; remove them", Name)
 		}
 	}
-	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	features := kube.FeaturesFrom(utilfeature.DefaultFeatureGate)
 	upstream, err := topologyaware.New(ctx, nil, handle, features)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: make plugin %s: %w", Name, topologyaware.Name, err)
@@ -88,7 +86,7 @@ func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint,
 
 // sameGroup wakes the pods of a group after one of its pods is gone: that pod may have kept the group in its domain.
 func sameGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
-	gone, _, err := util.As[*v1.Pod](oldObject, newObject)
+	gone, _, err := kube.As[*v1.Pod](oldObject, newObject)
 	if err != nil {
 		return fwk.Queue, err
 	}
@@ -97,7 +95,7 @@ func sameGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.Queuei
 
 // ownGroup wakes the pods of a group whose annotations may have changed.
 func ownGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
-	_, group, err := util.As[*schedulingapi.PodGroup](oldObject, newObject)
+	_, group, err := kube.As[*kube.PodGroup](oldObject, newObject)
 	if err != nil {
 		return fwk.Queue, err
 	}
@@ -106,7 +104,7 @@ func ownGroup(_ klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.Queuein
 
 // sliceChanged adds the slice to the inventory before any pod is tried because of it.
 func (pl *Plugin) sliceChanged(_ klog.Logger, _ *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
-	_, slice, err := util.As[*resourceapi.ResourceSlice](oldObject, newObject)
+	_, slice, err := kube.As[*resourceapi.ResourceSlice](oldObject, newObject)
 	if err != nil {
 		return fwk.Queue, err
 	}

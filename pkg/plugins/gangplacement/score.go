@@ -38,7 +38,7 @@ func (r rating) pack() int64 {
 
 // ScorePlacement implements fwk.PlacementScorePlugin. Its scores are valid only for comparisons.
 func (pl *Plugin) ScorePlacement(ctx context.Context, state fwk.PlacementCycleState, group fwk.PodGroupInfo, assigned *fwk.PodGroupAssignments) (int64, *fwk.Status) {
-	a, err := attemptIn(state.GetPodGroupSchedulingCycle())
+	a, err := attemptIn(kube.PodGroupCycleStateOf(state))
 	if err != nil {
 		return 0, kube.Failed(err)
 	}

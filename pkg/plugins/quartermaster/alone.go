@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // otherPlugins returns the profile's other plugins that register events. It fails if one of them allocates devices as
@@ -19,10 +20,10 @@ func (pl *Quartermaster) otherPlugins() (others []fwk.EnqueueExtensions, err err
 	for _, plugin := range profile.EnqueueExtensions() {
 		switch plugin.Name() {
 		case Name:
-		case names.DynamicResources:
+		case kube.DynamicResources:
 			return nil, fmt.Errorf("profile %s: plugins %s and %s are both enabled, and each would allocate devices for every claim; "+
 				"disable one of them: under plugins of this profile, write \"multiPoint: {disabled: [{name: %s}]}\", and name it nowhere else",
-				pl.handle.ProfileName(), Name, names.DynamicResources, names.DynamicResources)
+				pl.handle.ProfileName(), Name, kube.DynamicResources, kube.DynamicResources)
 		default:
 			others = append(others, plugin)
 		}

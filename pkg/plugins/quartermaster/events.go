@@ -4,12 +4,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Events lists the events that may help a rejected pod, except for those of claims, slices, taint rules and freed
 // devices: see requeue.Events and clusterstate.State. The hint of each event decides whether it may help a given pod.
-func (h *Hints) Events(features feature.Features) []fwk.ClusterEventWithHint {
+func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}
 	}

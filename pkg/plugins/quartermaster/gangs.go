@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
@@ -95,7 +94,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	c := pl.newCycle(pod, len(nodes))
 	c.pod, c.planning = queue.Apart(pod), true
-	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
+	_, status := pl.preFilter(ctx, kube.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}

@@ -12,7 +12,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	nodeallocatable "github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -25,6 +24,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -38,7 +38,7 @@ import (
 type Quartermaster struct {
 	handle   fwk.Handle
 	args     *QuartermasterArgs
-	features feature.Features
+	features kube.Features
 	solver   *allocator.Solver
 	writer   *write.Writer
 	// consumerLimit returns the maximum number of consumers of a claim.
@@ -104,7 +104,7 @@ var (
 
 // New returns the plugin. It can be passed to app.WithPlugin or registered in a frameworkruntime.Registry.
 func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	features := kube.FeaturesFrom(utilfeature.DefaultFeatureGate)
 	args, err := config.Parse(configured, features)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 }
 
 // newPlugin returns a plugin that does not receive events yet.
-func newPlugin(ctx context.Context, args *QuartermasterArgs, features feature.Features, handle fwk.Handle, state *shared) *Quartermaster {
+func newPlugin(ctx context.Context, args *QuartermasterArgs, features kube.Features, handle fwk.Handle, state *shared) *Quartermaster {
 	supported := config.AllocatorFeatures(features)
 	client, manager := handle.ClientSet(), handle.SharedDRAManager()
 	pl := &Quartermaster{

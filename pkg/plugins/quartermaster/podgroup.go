@@ -13,6 +13,7 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
@@ -23,7 +24,7 @@ func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 	if !pl.features.EnableGenericWorkload {
 		return nil, nil
 	}
-	state := cs.GetPodGroupSchedulingCycle()
+	state := kube.PodGroupCycleState(cs)
 	if state == nil {
 		return nil, nil
 	}

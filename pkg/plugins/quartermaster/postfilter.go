@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
@@ -90,7 +89,7 @@ func unlessBroken(podClaim *podClaim) *fwk.PostFilterResult {
 	if podClaim.Broken == nil {
 		return nil
 	}
-	return framework.NewPostFilterResultWithNominatedNode("")
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatedNodeName: "", NominatingMode: fwk.ModeOverride}}
 }
 
 // lookEverywhere reactivates the pod at once, to be tried on all nodes.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
-	upstream "k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
+	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -19,7 +19,7 @@ func (pl *Quartermaster) newHolders() *preemption.Holders {
 	h := &preemption.Holders{Ledger: pl.state.Ledger, Claims: pl.claims, Trying: pl.state.trying, Priority: corev1helpers.PodPriority}
 	if pl.features.EnableGenericWorkload {
 		h.Priority = func(pod *v1.Pod) int32 {
-			return upstream.GetPodPriority(pod, pl.handle.SnapshotSharedLister().PodGroups(), nil)
+			return upstream.PodPriority(pod, pl.handle.SnapshotSharedLister().PodGroups())
 		}
 	}
 	return h

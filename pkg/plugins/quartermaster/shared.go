@@ -7,8 +7,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
@@ -23,6 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -101,7 +100,7 @@ func forget(factory informers.SharedInformerFactory) {
 }
 
 // sharedBy returns the state that profiles with the handle's informers share.
-func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*shared, error) {
+func sharedBy(ctx context.Context, handle fwk.Handle, gates kube.Features) (*shared, error) {
 	factory := handle.SharedInformerFactory()
 	states.Lock()
 	defer states.Unlock()
@@ -109,7 +108,7 @@ func sharedBy(ctx context.Context, handle fwk.Handle, gates feature.Features) (*
 		return state, nil
 	}
 	// The gate of taint rules is not among the scheduler's plugin features.
-	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules)
+	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(kube.DRADeviceTaintRules)
 	known, err := cluster.New(factory, handle.ClientSet(), config.AllocatorFeatures(gates), withRules, lease.Of(ctx))
 	if err != nil {
 		return nil, err

@@ -4,10 +4,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
@@ -22,7 +22,7 @@ func (s *shared) newTurns(handle fwk.Handle) *queue.Turns {
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
 func activePods() int {
-	read, err := written(metrics.ActivePods().Write)
+	read, err := written(kube.ActivePods().Write)
 	if err != nil {
 		return 0
 	}
