@@ -43,31 +43,6 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 	return commit.Readiness(outcome), err
 }
 
-// brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
-// feature is off. It also remembers the failures of waits in other processes.
-func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
-	if !pl.bindingConditions {
-		return nil
-	}
-	err := binding.Broken(claim, pl.devices.Timeout)
-	if err != nil && pl.failures.Of(claim.UID) == nil {
-		pl.failures.Note(pod.UID, claim)
-	}
-	return err
-}
-
-// failed returns how often devices failed to get ready for any of these claims and pods, nil if none has failed.
-func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding.Device]int {
-	var uids []types.UID
-	for _, pod := range pods {
-		uids = append(uids, pod.UID)
-	}
-	for _, claim := range claims {
-		uids = append(uids, claim.Object.UID)
-	}
-	return pl.failures.Of(uids...)
-}
-
 // failedOn returns the failures in the form that a search needs, nil if there are none.
 func (c *cycle) failedOn() func(inventory.PoolID, string) int {
 	if c.failed == nil {

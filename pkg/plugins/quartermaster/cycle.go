@@ -43,6 +43,8 @@ type cycle struct {
 	claims []*podClaim
 	// task allocates the claims without an allocation; nil if there are none.
 	task *allocator.Task
+	// resources are the extended resources that the pod requests.
+	resources []extendedresource.Resource
 	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
 	// depends on the node, and is nil before Reserve.
 	extended *extendedresource.Demand

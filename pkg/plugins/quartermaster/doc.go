@@ -4,7 +4,8 @@
 // Each extension point has one file; the algorithms are in other packages:
 //
 //	PreEnqueue   check that all claims exist                        preenqueue.go (internal/claims, internal/queue)
-//	PreFilter    resolve the claims into a task                     prefilter.go (internal/eligibility)
+//	PreFilter    resolve the claims into a task                     prefilter.go; its steps: podgroup.go, claims.go,
+//	                                                                extendedresources.go, task.go, nodes.go
 //	Filter       look for devices on one node (pkg/allocator)       filter.go (internal/nodes)
 //	PostFilter   free an allocation that fits no node               postfilter.go
 //	PreScore     ask controllers about nodes (internal/classicdra)      score.go
@@ -22,7 +23,7 @@
 //	devices that get ready late            internal/claims/binding   bindingconditions.go
 //	extended resources                     internal/claims/extended   extendedresources.go
 //	claims of older servers                internal/classicdra             olderservers.go
-//	pods that are scheduled together       internal/gang/workload           podgroup.go, jointplan.go, postfiltergroup.go
+//	pods that are scheduled together       internal/gang/workload           podgroup.go, postfiltergroup.go
 //
 // All profiles share the state of the cluster (internal/cluster); see shared.go. The state of one scheduling cycle
 // is in cycle.go.

@@ -32,6 +32,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
+// beginGang begins the pod's turn in the queue, and plans the pod's gang if it has one. It returns the pod's seat in the
+// plan; nil if the pod belongs to no gang. The error says why the gang cannot be scheduled for now.
+func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*coordinator.Seat, error) {
+	pl.state.turns.Begin(pod, pl.takesTurns(pod))
+	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
+	pl.waiting.AwaitsGroup(pod, err != nil)
+	return seat, err
+}
+
 // planGang returns the planner for gangs on the nodes of an attempt.
 func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
 	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
@@ -93,9 +102,9 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 // released. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
-	c := pl.newCycle(pod, len(nodes))
+	c := pl.newCycle(pod, pl.extendedResources(pod), len(nodes))
 	c.pod, c.planning = queue.Apart(pod), true
-	_, status := pl.preFilter(ctx, framework.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
+	_, status := pl.preFilter(ctx, framework.NewCycleState(), c, pod, nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}

@@ -9,9 +9,57 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
+
+// chooseNodes is PreFilter's last step. It returns the nodes to look at; nil stands for all of them.
+func (pl *Quartermaster) chooseNodes(ctx context.Context, c *cycle, pod *v1.Pod, all []fwk.NodeInfo) *fwk.PreFilterResult {
+	if c.dryRun != nil {
+		return nil
+	}
+	if seat := c.groupSeat(); seat != nil {
+		claims := c.open()
+		if seat.Made != nil {
+			claims = append(claims, seat.Made)
+		}
+		if plan := seat.PlanOf(claims); plan != nil {
+			c.setPlan(seat.Node, plan)
+		}
+		return &fwk.PreFilterResult{NodeNames: sets.New(seat.Node)}
+	}
+	pl.know(ctx, c, pod)
+	return pl.narrow(ctx, c, pod, len(all))
+}
+
+// know sets the objective for a pod's devices, and asks the node cache about the task.
+func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
+	task, claims := c.task, c.open()
+	if c.extended != nil {
+		task, claims = c.extended.Full().Task, c.extended.Full().Claims
+	}
+	if task == nil {
+		return
+	}
+	c.strategy = pl.objectives.StrategyFor(claims)
+	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
+	c.accepts = pl.accepts(ctx, c, pod)
+	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.planning}
+	if c.scored {
+		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.
+	} else {
+		q.Rate = func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+			return c.rate(ctx, task, site, room)
+		}
+	}
+	c.question = q
+	known := pl.state.NodeCache.Find(pl.filterContext(ctx, c), q)
+	if !c.place.SomeDevices() { // The answers assume that nodes have all their devices.
+		c.known = known
+	}
+}
 
 // narrow returns the nodes to look at; nil stands for all of them. They are the nodes where the devices cost the least,
 // if that is known; otherwise all nodes with devices, if these are few. A group may be limited to some nodes: for its
