@@ -12,6 +12,7 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
@@ -22,7 +23,7 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 		return status
 	}
 	for _, claim := range claims {
-		podClaim, status := pl.checkClaim(pod, claim, c.group)
+		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
 		if status != nil {
 			c.pod.Causes.Note(reasons.ClaimInUse)
 			if pl.features.EnableDRANodeAllocatableResources {
@@ -38,14 +39,15 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 	return nil
 }
 
-// checkClaim checks whether the pod can use a claim on any node.
-func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
+// checkClaim checks whether the pod can use a claim on any node. group and dryRun are those of its attempt; nil if there
+// are none.
+func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle, dryRun *preemption.DryRun) (*podClaim, *fwk.Status) {
 	rules := eligibility.Rules{
 		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
 		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
 		ConsumerLimit: pl.consumerLimit,
 		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
-			return pl.plannedFor(pod, claim, group)
+			return pl.plannedFor(pod, claim, group, dryRun)
 		},
 		BrokenBinding: func(claim *resourceapi.ResourceClaim) error { return pl.brokenBinding(pod, claim) },
 		Legacy:        pl.legacy,
@@ -59,11 +61,11 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 
 // plannedFor returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
 // members of the group for which this attempt planned it can.
-func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle) (planned *resourceapi.AllocationResult, usable bool) {
+func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle, dryRun *preemption.DryRun) (planned *resourceapi.AllocationResult, usable bool) {
 	inFlight := pl.state.Ledger.InFlight(claim)
 	switch {
-	case inFlight == nil && pl.groupRun != nil:
-		return pl.groupRun.Allocation(claim), true
+	case inFlight == nil && dryRun.Group() != nil:
+		return dryRun.Group().Allocation(claim), true
 	case inFlight == nil:
 		return nil, true
 	}

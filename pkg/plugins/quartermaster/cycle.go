@@ -56,8 +56,8 @@ type cycle struct {
 	group *groupCycle
 	uid   types.UID
 
-	// dryRun is set if this attempt is part of a dry run: would the pod's group fit if other pods were evicted?
-	dryRun *groupRun
+	// dryRun is set if the whole attempt is a dry run: for the pod's group, or for planning its gang.
+	dryRun *preemption.DryRun
 
 	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
 	// claims.
@@ -103,10 +103,8 @@ type cycle struct {
 	known *nodecache.Answer
 	// question is the question that known answers.
 	question *nodecache.Question
-	// accepts reports whether a node can be the best for the pod. planning is set if all such nodes are needed, for the
-	// pod's gang.
-	accepts  func(node string) bool
-	planning bool
+	// accepts reports whether a node can be the best for the pod.
+	accepts func(node string) bool
 	// narrowedTo are the nodes that PreFilter returned; nil if it returned none. narrowedToBest is set if other nodes
 	// have devices too, which cost more.
 	narrowedTo     sets.Set[string]
@@ -133,7 +131,7 @@ type cycle struct {
 type podClaim = eligibility.Claim
 
 // Clone implements fwk.StateData. Dry runs share the state; their changes are in an entry of their own, see
-// preemption.World.
+// preemption.DryRun.
 func (c *cycle) Clone() fwk.StateData { return c }
 
 // unallocated returns the claims that the task allocates.

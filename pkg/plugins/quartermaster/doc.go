@@ -18,12 +18,13 @@
 //
 // Each feature has a package of its own, and a file here that connects it:
 //
-//	other schedulers without the protocol  internal/commit/foreign            contest.go
-//	unresolved conflicts                   internal/commit/conflicts     conflicts.go
-//	devices that get ready late            internal/claims/binding   bindingconditions.go
-//	extended resources                     internal/claims/extended   extendedresources.go
-//	claims of older servers                internal/classicdra             olderservers.go
-//	pods that are scheduled together       internal/gang/workload           podgroup.go, postfiltergroup.go
+//	other schedulers without the protocol  internal/commit/foreign  contest.go
+//	dry runs of preemption                 internal/preemption      dryrun.go, grouppreemption.go
+//	unresolved conflicts                   internal/commit/conflicts conflicts.go
+//	devices that get ready late            internal/claims/binding  bindingconditions.go
+//	extended resources                     internal/claims/extended extendedresources.go
+//	claims of older servers                internal/classicdra      olderservers.go
+//	pods that are scheduled together       internal/gang/workload   podgroup.go, postfiltergroup.go
 //
 // All profiles share the state of the cluster (internal/cluster); see shared.go. The state of one scheduling cycle
 // is in cycle.go.

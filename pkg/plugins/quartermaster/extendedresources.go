@@ -71,7 +71,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if claim == nil {
 		return nil
 	}
-	found, status := pl.checkClaim(pod, claim, nil)
+	found, status := pl.checkClaim(pod, claim, nil, c.dryRun)
 	if status != nil {
 		return status
 	}
@@ -90,7 +90,7 @@ func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 }
 
 // filterExtended implements filter for pods with extended resources.
-func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, d *preemption.DryRun, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
 		return unschedulable("%v", err)
@@ -99,7 +99,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemp
 	if variant != c.extended.Full() {
 		known = nil
 	}
-	status := pl.filterTask(ctx, c, w, variant.Task, known, nodeInfo.Node())
+	status := pl.filterTask(ctx, c, d, variant.Task, known, nodeInfo.Node())
 	if status.IsRejected() {
 		return kube.New(status.Code(), variant.InPodsWords(status.Message()))
 	}

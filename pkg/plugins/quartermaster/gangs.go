@@ -25,7 +25,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -92,7 +91,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 	return &eligibility.Describer{
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
-			checked, status := pl.checkClaim(pod, claim, nil)
+			checked, status := pl.checkClaim(pod, claim, nil, nil)
 			return checked, status.AsError()
 		},
 	}
@@ -102,15 +101,15 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 // released. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
-	c := pl.newCycle(pod, pl.extendedResources(pod), len(nodes))
-	c.pod, c.planning = queue.Apart(pod), true
-	_, status := pl.preFilter(ctx, framework.NewCycleState(), c, pod, nodes)
+	cs := framework.NewCycleState()
+	c := pl.newCycle(pod, pl.extendedResources(pod), preemption.ForGang(cs, released), len(nodes))
+	_, status := pl.preFilter(ctx, cs, c, pod, nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
 	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, gang...)...)
-	if released != nil {
-		c.usage, c.known = ledger.WhatIf(pl.standing(c).WithoutEnding, released, nil), nil
+	if c.dryRun.Releases() {
+		c.usage, c.known = c.dryRun.Usage(pl.standing(c)), nil
 	}
 	view := &planning.View{
 		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },

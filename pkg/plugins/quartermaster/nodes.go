@@ -17,7 +17,7 @@ import (
 
 // chooseNodes is PreFilter's last step. It returns the nodes to look at; nil stands for all of them.
 func (pl *Quartermaster) chooseNodes(ctx context.Context, c *cycle, pod *v1.Pod, all []fwk.NodeInfo) *fwk.PreFilterResult {
-	if c.dryRun != nil {
+	if c.dryRun.Group() != nil {
 		return nil
 	}
 	if seat := c.groupSeat(); seat != nil {
@@ -46,7 +46,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 	c.strategy = pl.objectives.StrategyFor(claims)
 	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
 	c.accepts = pl.accepts(ctx, c, pod)
-	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.planning}
+	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.dryRun.PlansGang()}
 	if c.scored {
 		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.
 	} else {
@@ -92,7 +92,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 // devices for the pod, and the node cache's answer about them. Such nodes are better if all devices that several nodes
 // reach must be attached first, like those of a fabric.
 func (pl *Quartermaster) readyNodes(ctx context.Context, c *cycle) (*nodecache.Answer, sets.Set[string]) {
-	if c.planning || !pl.state.NodeCache.SharedGetReady(ctx, c.question.Task) {
+	if c.dryRun.PlansGang() || !pl.state.NodeCache.SharedGetReady(ctx, c.question.Task) {
 		return nil, nil
 	}
 	own := *c.question

@@ -53,7 +53,7 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 			own = append(own, claim.Object.UID)
 		}
 		c.standing = preemption.NewStanding(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
-		if plain := c.group == nil && c.dryRun == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
+		if plain := c.group == nil && c.dryRun.Group() == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
 			c.standing.Ask(c.task, c.open()...)
 		}
 	})

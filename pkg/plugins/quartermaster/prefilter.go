@@ -11,6 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -29,7 +30,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil {
 		return nil, unschedulableFor(err)
 	}
-	c, status := pl.beginAttempt(cs, pod, nodes)
+	c, status := pl.beginAttempt(ctx, cs, pod, nodes)
 	if c != nil {
 		result, status = pl.preFilter(ctx, cs, c, pod, nodes)
 		if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
@@ -99,35 +100,38 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 }
 
 // beginAttempt begins an attempt to schedule a pod. It returns nil if the pod needs no devices.
-func (pl *Quartermaster) beginAttempt(cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
+func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
 	resources := pl.extendedResources(pod)
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) {
 		noteUnbacked(cs, resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	pl.state.Rooms.Follow(nodes)
-	c := pl.newCycle(pod, resources, len(nodes))
-	if pl.groupRun == nil {
-		c.pod = pl.waiting.Begin(pod)
-		return c, nil
-	}
-	c.pod, c.dryRun = queue.Apart(pod), pl.groupRun
-	if err := pl.groupRun.Enter(cs, pod, c); err != nil {
+	dryRun, err := preemption.BeginDryRun(ctx, cs, pod)
+	if err != nil {
 		return nil, failed(err)
 	}
-	return c, nil
+	return pl.newCycle(pod, resources, dryRun, len(nodes)), nil
 }
 
-// newCycle returns the state at the beginning of an attempt.
-func (pl *Quartermaster) newCycle(pod *v1.Pod, resources []extended.Resource, nodes int) *cycle {
-	return &cycle{
+// newCycle returns the state at the beginning of an attempt. A dry run records nothing, so the pod has an entry of its
+// own there.
+func (pl *Quartermaster) newCycle(pod *v1.Pod, resources []extended.Resource, dryRun *preemption.DryRun, nodes int) *cycle {
+	c := &cycle{
 		resources:   resources,
+		dryRun:      dryRun,
 		takes:       noderesources.Of(pod),
 		usage:       pl.state.Ledger,
 		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
 		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
 	}
+	if dryRun != nil {
+		c.pod = queue.Apart(pod)
+	} else {
+		c.pod = pl.waiting.Begin(pod)
+	}
+	return c
 }
 
 // isResize reports whether the pod is in the queue only because it waits to be resized on its node. Its devices do not
