@@ -44,7 +44,7 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 }
 
 // failedOn returns the failures in the form that a search needs, nil if there are none.
-func (c *cycle) failedOn() func(inventory.PoolID, string) int {
+func (c *cycleClaims) failedOn() func(inventory.PoolID, string) int {
 	if c.failed == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (c *cycle) failedOn() func(inventory.PoolID, string) int {
 }
 
 // hasFailedIn reports whether any of the pools has devices that failed for the pod.
-func (c *cycle) hasFailedIn(pools []*inventory.NodePool) bool {
+func (c *cycleClaims) hasFailedIn(pools []*inventory.NodePool) bool {
 	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
 		for device := range c.failed {
 			if device.Pool == pool.ID {

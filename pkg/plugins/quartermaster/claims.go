@@ -11,10 +11,58 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
+
+// cycleClaims is the part of a cycle about the claims of the pod, and the task that allocates them.
+type cycleClaims struct {
+	// claims are the distinct claims of the pod, in the order of pod.spec.resourceClaims.
+	claims []*podClaim
+	// task allocates the claims without an allocation; nil if there are none.
+	task *allocator.Task
+	// resources are the extended resources that the pod requests.
+	resources []extended.Resource
+	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
+	// depends on the node, and is nil before Reserve.
+	extended *extended.Demand
+	// leftOver is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
+	// pod's gang; nil if there is none. It is also in claims.
+	leftOver *podClaim
+	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
+	// claims.
+	legacy *classicdra.Attempt
+	// asksDrivers is set if the attempt ends because the pod has to wait for the drivers' controllers.
+	asksDrivers bool
+	// attempt commits the claims; it is set from Reserve on.
+	attempt *commit.Attempt
+	// failed is the number of times that devices failed to get ready for the pod, nil if none has failed.
+	failed map[binding.Device]int
+}
+
+// A podClaim is one claim of the pod.
+type podClaim = eligibility.Claim
+
+// unallocated returns the claims that the task allocates.
+func (c *cycleClaims) unallocated() []*podClaim { return eligibility.Open(c.claims) }
+
+// open returns the claim objects that the task allocates.
+func (c *cycleClaims) open() []*resourceapi.ResourceClaim {
+	return eligibility.Objects(c.unallocated())
+}
+
+// usualTask returns the task for most nodes.
+func (c *cycleClaims) usualTask() *allocator.Task {
+	if c.extended != nil {
+		return c.extended.Full().Task
+	}
+	return c.task
+}
 
 // checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
 // leaves the others to the controllers of their drivers.

@@ -107,7 +107,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, d *preemp
 }
 
 // chooseExtended sets the cycle's task and claim for the chosen node.
-func (c *cycle) chooseExtended(nodeName string) error {
+func (c *cycleClaims) chooseExtended(nodeName string) error {
 	if c.extended == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (c *cycle) chooseExtended(nodeName string) error {
 }
 
 // leaveExtended undoes chooseExtended. The claim that an earlier attempt has left stays among the claims.
-func (c *cycle) leaveExtended() {
+func (c *cycleClaims) leaveExtended() {
 	if c.extended == nil || !c.extended.Leave() {
 		return
 	}

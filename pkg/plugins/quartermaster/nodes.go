@@ -2,8 +2,11 @@ package quartermaster
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -13,7 +16,65 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
+
+// cycleNodes is the part of a cycle about the nodes: which have devices for the pod, and which are the best.
+type cycleNodes struct {
+	// takes is the pod's use of its node besides devices.
+	takes noderesources.Room
+	// steps is the budget of Filter's searches on all nodes together.
+	steps *allocator.Steps
+	// evaluation is the budget of time for evaluating selectors.
+	evaluation *selector.Budget
+	// rejected is set once Filter has rejected a node.
+	rejected atomic.Bool
+	// undecided is set once Filter could not decide about a node, because an expression was still being evaluated. The
+	// pod is tried again after the evaluation.
+	undecided atomic.Bool
+	// reasons are the reasons why nodes have no devices.
+	reasons nodes.Reasons
+
+	// mutex guards the fields that Filter writes for several nodes concurrently.
+	mutex sync.Mutex
+	// known holds the nodes that have devices for the task, or for the task of nodes where devices back all extended
+	// resources; nil if nothing is known.
+	known *nodecache.Answer
+	// question is the question that known answers.
+	question *nodecache.Question
+	// accepts reports whether a node can be the best for the pod.
+	accepts func(node string) bool
+	// narrowedTo are the nodes that PreFilter returned; nil if it returned none. narrowedToBest is set if other nodes
+	// have devices too, which cost more.
+	narrowedTo     sets.Set[string]
+	narrowedToBest bool
+	// scored is set if Score must know which devices a node has for the task.
+	scored bool
+	// found holds the first solution on nodes to be scored, by node: one result for each claim without an allocation,
+	// in their order.
+	found map[string][]resourceapi.AllocationResult
+	// plans holds allocations like found, on nodes where the pod must get exactly these, with its group.
+	plans map[string][]resourceapi.AllocationResult
+	// objective and strategy determine the choice of nodes and devices.
+	objective *allocator.Objective
+	strategy  Strategy
+	// values holds the cost of the devices on scored nodes, by node.
+	values map[string]allocator.Value
+	// ranking holds the nodes that were scored by cost, the best first.
+	ranking []nodes.Node
+	// unavailable holds the allocated claims that cannot be used on some node.
+	unavailable map[*podClaim]bool
+}
+
+// setPlan stores the task's allocations on a node.
+func (c *cycleNodes) setPlan(node string, plan []resourceapi.AllocationResult) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.plans == nil {
+		c.plans = make(map[string][]resourceapi.AllocationResult)
+	}
+	c.plans[node] = plan
+}
 
 // chooseNodes is PreFilter's last step. It returns the nodes to look at; nil stands for all of them.
 func (pl *Quartermaster) chooseNodes(ctx context.Context, c *cycle, pod *v1.Pod, all []fwk.NodeInfo) *fwk.PreFilterResult {

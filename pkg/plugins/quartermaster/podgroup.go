@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -21,6 +22,15 @@ import (
 
 // A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
 type groupCycle = workload.Attempt[*cycle]
+
+// cycleGang is the part of a cycle about the PodGroup of the API with which the pod is tried.
+type cycleGang struct {
+	// group is the state of the pod's group while the group is tried as a whole, else nil. uid is the pod's UID.
+	group *groupCycle
+	uid   types.UID
+	// place is the part of the cluster in which the pod's group is tried.
+	place workload.Place
+}
 
 // groupCycleOf returns the state of the pod's group, nil unless the scheduler is trying the group as a whole.
 func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
@@ -107,7 +117,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 }
 
 // groupSeat returns the seat of a pod in the plan for its PodGroup, nil if it has none.
-func (c *cycle) groupSeat() *coordinator.Seat {
+func (c *cycleGang) groupSeat() *coordinator.Seat {
 	if c.group == nil || c.place != (workload.Place{}) {
 		return nil
 	}
@@ -134,16 +144,6 @@ func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 			group.Unplan(podClaim.Object.UID)
 		}
 	}
-}
-
-// setPlan stores the task's allocations on a node.
-func (c *cycle) setPlan(node string, plan []resourceapi.AllocationResult) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.plans == nil {
-		c.plans = make(map[string][]resourceapi.AllocationResult)
-	}
-	c.plans[node] = plan
 }
 
 // errUndoing is the reason why a pod cannot use a claim of its group for now.

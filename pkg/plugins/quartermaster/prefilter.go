@@ -117,14 +117,15 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 // newCycle returns the state at the beginning of an attempt. A dry run records nothing, so the pod has an entry of its
 // own there.
 func (pl *Quartermaster) newCycle(pod *v1.Pod, resources []extended.Resource, dryRun *preemption.DryRun, nodes int) *cycle {
+	budget := int(*pl.args.AttemptStepBudget)
 	c := &cycle{
-		resources:   resources,
-		dryRun:      dryRun,
-		takes:       noderesources.Of(pod),
-		usage:       pl.state.Ledger,
-		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
-		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
+		cycleClaims: cycleClaims{resources: resources},
+		cycleNodes: cycleNodes{
+			takes:      noderesources.Of(pod),
+			steps:      allocator.NewSteps(budget, nodes),
+			evaluation: selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
+		},
+		cyclePreemption: cyclePreemption{dryRun: dryRun, dryRunSteps: allocator.NewSteps(budget, nodes), usage: pl.state.Ledger},
 	}
 	if dryRun != nil {
 		c.pod = queue.Apart(pod)
