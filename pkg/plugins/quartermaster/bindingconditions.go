@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -13,7 +12,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // newDeviceWaiter returns the Waiter for binding conditions (KEP-5007).
@@ -41,28 +39,6 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 		pl.failures.Note(pod.UID, outcome.Claims[broken])
 	}
 	return commit.Readiness(outcome), err
-}
-
-// failedOn returns the failures in the form that a search needs, nil if there are none.
-func (c *cycleClaims) failedOn() func(inventory.PoolID, string) int {
-	if c.failed == nil {
-		return nil
-	}
-	return func(pool inventory.PoolID, device string) int {
-		return c.failed[binding.Device{Pool: pool, Name: device}]
-	}
-}
-
-// hasFailedIn reports whether any of the pools has devices that failed for the pod.
-func (c *cycleClaims) hasFailedIn(pools []*inventory.NodePool) bool {
-	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
-		for device := range c.failed {
-			if device.Pool == pool.ID {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // knownObjects implements bindingcondition.Cluster.

@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -147,6 +149,21 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 	}
 	c.narrowedTo = names
 	return &fwk.PreFilterResult{NodeNames: names}
+}
+
+// keepsOn reports whether devices that a node reaches are kept for other pods. The node cache's answers ignore that.
+func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
+	return c.kept != nil && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept(pool.ID) })
+}
+
+// keepsOnAll reports whether keepsOn holds for all of the nodes: the pod is unlikely to get their devices.
+func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
+	for name := range names {
+		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {
+			return false
+		}
+	}
+	return c.kept != nil
 }
 
 // readyNodes is for a pod that could also use devices which several nodes reach. It returns the nodes with other, ready

@@ -3,11 +3,9 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. The planner keeps
@@ -126,19 +123,4 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	}
 	s.SyncWith(registration) // The nominations must be known before the first pod is tried.
 	return nil
-}
-
-// keepsOn reports whether devices that a node reaches are kept for other pods. The node cache's answers ignore that.
-func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
-	return c.kept != nil && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept(pool.ID) })
-}
-
-// keepsOnAll reports whether keepsOn holds for all of the nodes: the pod is unlikely to get their devices.
-func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
-	for name := range names {
-		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {
-			return false
-		}
-	}
-	return c.kept != nil
 }

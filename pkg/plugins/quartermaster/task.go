@@ -1,6 +1,8 @@
 package quartermaster
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // prepareTask is PreFilter's step for the claims without an allocation: it prepares the task that allocates them. For
@@ -69,4 +72,26 @@ func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding
 		uids = append(uids, claim.Object.UID)
 	}
 	return pl.failures.Of(uids...)
+}
+
+// failedOn returns the failures in the form that a search needs, nil if there are none.
+func (c *cycleClaims) failedOn() func(inventory.PoolID, string) int {
+	if c.failed == nil {
+		return nil
+	}
+	return func(pool inventory.PoolID, device string) int {
+		return c.failed[binding.Device{Pool: pool, Name: device}]
+	}
+}
+
+// hasFailedIn reports whether any of the pools has devices that failed for the pod.
+func (c *cycleClaims) hasFailedIn(pools []*inventory.NodePool) bool {
+	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
+		for device := range c.failed {
+			if device.Pool == pool.ID {
+				return true
+			}
+		}
+		return false
+	})
 }
