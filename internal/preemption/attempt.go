@@ -1,14 +1,18 @@
 package preemption
 
 import (
+	"context"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // attempt caches results of one attempt to make room for a pod. It is safe for concurrent use.
 type attempt struct {
+	// state is the pod's cycle state, which upstream does not pass to PodEligibleToPreemptOthers.
+	state fwk.CycleState
 	// chosen is Preemption.chosen.
 	chosen func() map[types.UID]string
 
@@ -19,8 +23,14 @@ type attempt struct {
 
 type attemptKey struct{}
 
-func (p *Preemption) newAttempt() *attempt {
-	return &attempt{chosen: sync.OnceValue(p.chosen), onNode: make(map[string][]*v1.Pod)}
+// attemptIn returns the attempt in a context, nil if there is none.
+func attemptIn(ctx context.Context) *attempt {
+	found, _ := ctx.Value(attemptKey{}).(*attempt)
+	return found
+}
+
+func (p *Preemption) newAttempt(state fwk.CycleState) *attempt {
+	return &attempt{state: state, chosen: sync.OnceValue(p.chosen), onNode: make(map[string][]*v1.Pod)}
 }
 
 func (a *attempt) set(node string, victims []*v1.Pod) {

@@ -24,9 +24,9 @@ type Devices interface {
 	// Fits reports whether a node has the devices for a pod once the given pods are gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
 	// NotYet returns why a nominated pod has to wait for earlier evictions, "" if it need not.
-	NotYet(ctx context.Context, preemptor *v1.Pod) string
+	NotYet(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod) string
 	// Retry has the pod that is being tried tried again after its pause.
-	Retry(ctx context.Context)
+	Retry(cs fwk.CycleState)
 }
 
 // Preemption is upstream's default preemption for pods that need devices. Its victims may be on other nodes than
@@ -106,15 +106,19 @@ func (p *Preemption) GetOffsetAndNumCandidates(nodes int32) (offset, candidates 
 // PodEligibleToPreemptOthers implements preemption.Interface. A pod for which others were evicted waits for
 // these, on whichever node they are.
 func (p *Preemption) PodEligibleToPreemptOthers(ctx context.Context, pod *v1.Pod, nominated *fwk.Status) (bool, string) {
+	cs := kube.NewCycleState()
+	if attempt := attemptIn(ctx); attempt != nil {
+		cs = attempt.state
+	}
 	// As upstream: if no eviction can make the nominated node fit, the pod looks for another node.
 	if hopeless := pod.Status.NominatedNodeName != "" && nominated.Code() == fwk.UnschedulableAndUnresolvable; !hopeless {
-		if reason := p.devices.NotYet(ctx, pod); reason != "" {
+		if reason := p.devices.NotYet(ctx, cs, pod); reason != "" {
 			return false, reason
 		}
 	}
 	eligible, reason := p.DefaultPreemption.PodEligibleToPreemptOthers(ctx, pod, nominated)
 	if !eligible && p.isBehind(pod.Status.NominatedNodeName) {
-		p.devices.Retry(ctx) // What would have woken the pod has happened already.
+		p.devices.Retry(cs) // What would have woken the pod has happened already.
 	}
 	return eligible, reason
 }
@@ -153,7 +157,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 	}
 	// stayingFirst sorts leaving victims last, but upstream expects the first victim to have the highest priority.
 	slices.SortStableFunc(victims, func(a, b *v1.Pod) int { return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)) })
-	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil && status.IsSuccess() {
+	if attempt := attemptIn(ctx); attempt != nil && status.IsSuccess() {
 		attempt.set(node.Node().Name, victims)
 	}
 	return victims, violating, status
@@ -185,7 +189,7 @@ func violations(victims []*v1.Pod, pdbs []*policy.PodDisruptionBudget) int {
 
 // Preempt implements PostFilter. It also returns the victims on the node that the pod is nominated for.
 func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, []*v1.Pod, *fwk.Status) {
-	attempt := p.newAttempt()
+	attempt := p.newAttempt(cs)
 	result, status := p.PostFilter(context.WithValue(ctx, attemptKey{}, attempt), cs, pod, statuses)
 	if !status.IsSuccess() || result == nil || result.NominatingInfo == nil {
 		return result, nil, status
@@ -257,7 +261,7 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 		take(seen, victim)
 	}
 	chosen := sync.OnceValue(p.chosen)
-	if attempt, _ := ctx.Value(attemptKey{}).(*attempt); attempt != nil {
+	if attempt := attemptIn(ctx); attempt != nil {
 		chosen = attempt.chosen
 	}
 	onNode := make(map[string][]*preemption.DomainVictim)

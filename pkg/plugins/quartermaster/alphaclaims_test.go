@@ -60,15 +60,15 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 		room := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(users(limit-1)...))
 		f.arrive(boundTo(newPod("user-0", uses("c")), "n1"))
 		pod := newPod("p", uses("c"))
-		_, status := f.pl.checkClaim(pod, full, nil)
+		_, status := f.pl.checkClaim(pod, full, nil, nil)
 		require.True(t, status.IsSuccess(), "v1 permits more")
 		require.False(t, f.pl.events.ClaimMatters(full, room), "there was room before")
 
 		f.pl.consumerLimit = func(*resourceapi.ResourceClaim) int { return limit }
-		_, status = f.pl.checkClaim(pod, full, nil)
+		_, status = f.pl.checkClaim(pod, full, nil, nil)
 		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods (the limit)")
 		require.True(t, f.pl.events.ClaimMatters(full, room))
-		_, status = f.pl.checkClaim(pod, room, nil)
+		_, status = f.pl.checkClaim(pod, room, nil, nil)
 		require.True(t, status.IsSuccess())
 	})
 }

@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -13,7 +12,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // newDeviceWaiter returns the Waiter for binding conditions (KEP-5007).
@@ -41,53 +39,6 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 		pl.failures.Note(pod.UID, outcome.Claims[broken])
 	}
 	return commit.Readiness(outcome), err
-}
-
-// brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
-// feature is off. It also remembers the failures of waits in other processes.
-func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
-	if !pl.bindingConditions {
-		return nil
-	}
-	err := binding.Broken(claim, pl.devices.Timeout)
-	if err != nil && pl.failures.Of(claim.UID) == nil {
-		pl.failures.Note(pod.UID, claim)
-	}
-	return err
-}
-
-// failed returns how often devices failed to get ready for any of these claims and pods, nil if none has failed.
-func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding.Device]int {
-	var uids []types.UID
-	for _, pod := range pods {
-		uids = append(uids, pod.UID)
-	}
-	for _, claim := range claims {
-		uids = append(uids, claim.Object.UID)
-	}
-	return pl.failures.Of(uids...)
-}
-
-// failedOn returns the failures in the form that a search needs, nil if there are none.
-func (c *cycle) failedOn() func(inventory.PoolID, string) int {
-	if c.failed == nil {
-		return nil
-	}
-	return func(pool inventory.PoolID, device string) int {
-		return c.failed[binding.Device{Pool: pool, Name: device}]
-	}
-}
-
-// hasFailedIn reports whether any of the pools has devices that failed for the pod.
-func (c *cycle) hasFailedIn(pools []*inventory.NodePool) bool {
-	return c.failed != nil && slices.ContainsFunc(pools, func(pool *inventory.NodePool) bool {
-		for device := range c.failed {
-			if device.Pool == pool.ID {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // knownObjects implements bindingcondition.Cluster.

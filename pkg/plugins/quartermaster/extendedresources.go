@@ -12,7 +12,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
@@ -47,11 +46,11 @@ func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 
-// demandExtended sets up the demand for a pod's extended resources. It adds the claim that an earlier attempt has left
-// to the cycle's claims.
-func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod, resources []extended.Resource) *fwk.Status {
-	if !extended.AnyBacked(resources) {
-		noteUnbacked(cs, resources)
+// demandExtended is PreFilter's step for a pod's extended resources. It sets up the demand for them, and adds the claim
+// that an earlier attempt has left, or that the plan for the pod's group has, to the cycle's claims.
+func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
+	if !extended.AnyBacked(c.resources) {
+		noteUnbacked(cs, c.resources)
 		return nil
 	}
 	pl.scoring.Begin()
@@ -59,19 +58,26 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if err != nil {
 		return failed(err)
 	}
-	c.extended = extended.NewDemand(pod, resources, left)
-	expected := pl.expectPlanned(c, pod)
+	c.extended = extended.NewDemand(pod, c.resources, left)
+	if seat := c.groupSeat(); seat != nil && seat.Made != nil {
+		c.extended.Make(seat.Made)
+	}
+	seat := pl.state.gangs.Seat(pod.UID)
+	expected := seat != nil && seat.Made != nil && c.extended.Found() == nil && pl.state.Ledger.InFlight(seat.Made.UID) != nil
+	if expected {
+		c.extended.Expect(seat.Made)
+	}
 	claim := c.extended.Found()
 	if claim == nil {
 		return nil
 	}
-	found, status := pl.checkClaim(pod, claim, nil)
+	found, status := pl.checkClaim(pod, claim, nil, c.dryRun)
 	if status != nil {
 		return status
 	}
 	found.Origin = commit.Made
 	if expected {
-		found.Origin = commit.ToMake
+		found.Origin = commit.ToMake // Its allocation is in flight.
 	}
 	c.leftOver = found
 	c.claims = append(c.claims, found)
@@ -83,38 +89,8 @@ func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, er
 	return extended.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
 }
 
-// expectPlanned makes the demand use the claim in the plan for the pod's group, if there is one. It reports whether
-// that claim has an allocation in flight.
-func (pl *Quartermaster) expectPlanned(c *cycle, pod *v1.Pod) bool {
-	if seat := c.groupSeat(); seat != nil && seat.Made != nil {
-		c.extended.Make(seat.Made)
-	}
-	seat := pl.state.gangs.Seat(pod.UID)
-	if seat == nil || seat.Made == nil || c.extended.Found() != nil || pl.state.Ledger.InFlight(seat.Made.UID) == nil {
-		return false
-	}
-	c.extended.Expect(seat.Made)
-	return true
-}
-
-// prepareExtended prepares the task for most nodes.
-func (pl *Quartermaster) prepareExtended(c *cycle) *fwk.Status {
-	c.extended.Prepare(c.open(), pl.solver.Prepare, pl.storesExtended)
-	full := c.extended.Full()
-	c.pod.Wants(full.Claims, full.Task)
-	c.pod.WantsExtended(full.Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
-	if full.Task != nil {
-		if err := full.Task.Err(); err != nil {
-			c.pod.Causes.Note(reasons.OfTask(err))
-			return unschedulable("%v", err)
-		}
-		pl.prepareScore(c, full.Task)
-	}
-	return nil
-}
-
 // filterExtended implements filter for pods with extended resources.
-func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, d *preemption.DryRun, nodeInfo fwk.NodeInfo) *fwk.Status {
 	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
 	if err != nil {
 		return unschedulable("%v", err)
@@ -123,7 +99,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemp
 	if variant != c.extended.Full() {
 		known = nil
 	}
-	status := pl.filterTask(ctx, c, w, variant.Task, known, nodeInfo.Node())
+	status := pl.filterTask(ctx, c, d, variant.Task, known, nodeInfo.Node())
 	if status.IsRejected() {
 		return kube.New(status.Code(), variant.InPodsWords(status.Message()))
 	}
@@ -131,7 +107,7 @@ func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, w *preemp
 }
 
 // chooseExtended sets the cycle's task and claim for the chosen node.
-func (c *cycle) chooseExtended(nodeName string) error {
+func (c *cycleClaims) chooseExtended(nodeName string) error {
 	if c.extended == nil {
 		return nil
 	}
@@ -147,7 +123,7 @@ func (c *cycle) chooseExtended(nodeName string) error {
 }
 
 // leaveExtended undoes chooseExtended. The claim that an earlier attempt has left stays among the claims.
-func (c *cycle) leaveExtended() {
+func (c *cycleClaims) leaveExtended() {
 	if c.extended == nil || !c.extended.Leave() {
 		return
 	}

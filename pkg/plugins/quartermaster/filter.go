@@ -31,26 +31,26 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	if c == nil {
 		return nil
 	}
-	w, err := preemption.WorldIn(cs)
+	d, err := preemption.DryRunIn(cs)
 	if err != nil {
 		return failed(err)
 	}
-	status := pl.filter(ctx, c, w, nodeInfo)
-	if w == nil && !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
+	status := pl.filter(ctx, c, d, nodeInfo)
+	if d == nil && !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
 		pl.waker.Reject(c.pod)
 	}
 	return status
 }
 
-func (pl *Quartermaster) filter(ctx context.Context, c *cycle, w *preemption.World, nodeInfo fwk.NodeInfo) *fwk.Status {
+func (pl *Quartermaster) filter(ctx context.Context, c *cycle, d *preemption.DryRun, nodeInfo fwk.NodeInfo) *fwk.Status {
 	if c.extended != nil {
-		return pl.filterExtended(ctx, c, w, nodeInfo)
+		return pl.filterExtended(ctx, c, d, nodeInfo)
 	}
-	return pl.filterTask(ctx, c, w, c.task, c.known, nodeInfo.Node())
+	return pl.filterTask(ctx, c, d, c.task, c.known, nodeInfo.Node())
 }
 
 // filterTask implements filter with the node's task, nil if there is nothing to allocate.
-func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
@@ -65,7 +65,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, w *preemption
 			return unschedulable("%v", err)
 		}
 	}
-	return pl.filterUnallocated(ctx, c, w, task, known, node)
+	return pl.filterUnallocated(ctx, c, d, task, known, node)
 }
 
 // filterAllocated checks that all existing allocations can be used on the node. It remembers the claims that cannot.
@@ -88,15 +88,15 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 
 // filterUnallocated checks whether a node has devices. It determines which ones only for Score, if some nodes would be
 // better than others; otherwise Reserve does.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
-	if _, planned := c.plans[node.Name]; planned && w == nil {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+	if _, planned := c.plans[node.Name]; planned && d == nil {
 		return nil // It fit with the pod's group a moment ago.
 	}
 	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
 		return nil // Reserve searches again, with the current devices.
 	}
-	if w != nil {
-		return pl.filterWhatIf(ctx, c, w, task, node)
+	if d != nil {
+		return pl.filterInDryRun(ctx, c, d, task, node)
 	}
 	site := pl.nodeView(c, node)
 	if pl.mayPreempt(c.pod.Latest()) {

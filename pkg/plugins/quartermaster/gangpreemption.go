@@ -40,18 +40,18 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if err != nil {
 		return nil, failed(err)
 	}
-	w := &gangWorld{pl: pl, ctx: ctx, group: group, costs: choose.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	d := &gangDryRun{pl: pl, ctx: ctx, group: group, costs: choose.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
-		w.gang.On = append(w.gang.On, member.Spec.NodeName)
+		d.gang.On = append(d.gang.On, member.Spec.NodeName)
 	}
-	if _, fits := w.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
+	if _, fits := d.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
 		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
-	question := &choose.Question[*gangPlan]{Units: units, Fits: w.fits, Within: w.within, InTheWay: w.inTheWay, Budget: choose.MostPlans}
+	question := &choose.Question[*gangPlan]{Units: units, Fits: d.fits, Within: d.within, InTheWay: d.inTheWay, Budget: choose.MostPlans}
 	chosen, plan, ok := question.Choose()
 	switch {
-	case w.err != nil:
-		return nil, failed(w.err)
+	case d.err != nil:
+		return nil, failed(d.err)
 	case !ok || len(chosen) == 0:
 		return says(true, "no pods are evicted: the group would not fit even then")
 	}
@@ -98,8 +98,8 @@ func usesOf(seat *coordinator.Seat) (uses []ledger.Use) {
 	return uses
 }
 
-// A gangWorld is the cluster without some pods, in which a gang is planned.
-type gangWorld struct {
+// A gangDryRun plans a gang as if some pods were gone.
+type gangDryRun struct {
 	pl    *Quartermaster
 	ctx   context.Context
 	group *coordinator.Group
@@ -125,34 +125,34 @@ type device struct {
 }
 
 // fits implements evict.Question.Fits.
-func (w *gangWorld) fits(gone []*choose.Unit) (*gangPlan, bool) { return w.plan(gone, nil) }
+func (d *gangDryRun) fits(gone []*choose.Unit) (*gangPlan, bool) { return d.plan(gone, nil) }
 
 // within implements evict.Question.Within.
-func (w *gangWorld) within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
-	return w.plan(gone, plan.nodes)
+func (d *gangDryRun) within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
+	return d.plan(gone, plan.nodes)
 }
 
-func (w *gangWorld) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan, bool) {
-	released := append([]ledger.Use{}, w.pl.holders.Released(preemption.ByUID(choose.PodsOf(gone)))...)
+func (d *gangDryRun) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan, bool) {
+	released := append([]ledger.Use{}, d.pl.holders.Released(preemption.ByUID(choose.PodsOf(gone)))...)
 	var out *planning.Outcome
 	var err error
-	failed := w.pl.preemption.Without(w.ctx, gone, func(nodes []fwk.NodeInfo) {
-		if w.pl.state.gangs.Enough(w.group, nodes) != nil {
-			w.lacks = w.lacks || len(gone) == 0
+	failed := d.pl.preemption.Without(d.ctx, gone, func(nodes []fwk.NodeInfo) {
+		if d.pl.state.gangs.Enough(d.group, nodes) != nil {
+			d.lacks = d.lacks || len(gone) == 0
 			return
 		}
 		nodes = slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool { return only != nil && !only.Has(node.Node().Name) })
-		slices.SortStableFunc(nodes, func(a, b fwk.NodeInfo) int { return w.costs.Compare(a.Node().Name, b.Node().Name) })
-		out, err = w.pl.planPods(w.ctx, nodes, w.gang, released)
+		slices.SortStableFunc(nodes, func(a, b fwk.NodeInfo) int { return d.costs.Compare(a.Node().Name, b.Node().Name) })
+		out, err = d.pl.planPods(d.ctx, nodes, d.gang, released)
 	})
 	if failed != nil || err != nil {
-		w.err = errors.Join(failed, err)
+		d.err = errors.Join(failed, err)
 		return nil, false
 	}
 	if out == nil || out.Plan == nil {
 		return nil, false
 	}
-	plan := &gangPlan{seats: out.Seats(w.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
+	plan := &gangPlan{seats: out.Seats(d.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
 	for _, seat := range plan.seats {
 		plan.nodes.Insert(seat.Node)
 		for _, use := range usesOf(seat) {
@@ -166,12 +166,12 @@ func (w *gangWorld) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan,
 
 // inTheWay implements evict.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
 // of the devices, or holds resources on any node that the group's minResources lack.
-func (w *gangWorld) inTheWay(plan *gangPlan, unit *choose.Unit) bool {
+func (d *gangDryRun) inTheWay(plan *gangPlan, unit *choose.Unit) bool {
 	for _, pod := range unit.Pods {
-		if plan.nodes.Has(pod.Spec.NodeName) || w.lacks && w.group.Wants(pod) {
+		if plan.nodes.Has(pod.Spec.NodeName) || d.lacks && d.group.Wants(pod) {
 			return true
 		}
-		for _, use := range w.pl.holders.UsesOf(pod) {
+		for _, use := range d.pl.holders.UsesOf(pod) {
 			for result := range ledger.Used(use.Allocation) {
 				if plan.devices[device{ledger.PoolOf(result), result.Device}] {
 					return true

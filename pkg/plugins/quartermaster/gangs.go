@@ -24,12 +24,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
+
+// beginGang begins the pod's turn in the queue, and plans the pod's gang if it has one. It returns the pod's seat in the
+// plan; nil if the pod belongs to no gang. The error says why the gang cannot be scheduled for now.
+func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*coordinator.Seat, error) {
+	pl.state.turns.Begin(pod, pl.takesTurns(pod))
+	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
+	pl.waiting.AwaitsGroup(pod, err != nil)
+	return seat, err
+}
 
 // planGang returns the planner for gangs on the nodes of an attempt.
 func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
@@ -82,7 +90,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 	return &eligibility.Describer{
 		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
-			checked, status := pl.checkClaim(pod, claim, nil)
+			checked, status := pl.checkClaim(pod, claim, nil, nil)
 			return checked, status.AsError()
 		},
 	}
@@ -92,15 +100,15 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 // released. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
-	c := pl.newCycle(pod, len(nodes))
-	c.pod, c.planning = queue.Apart(pod), true
-	_, status := pl.preFilter(ctx, kube.NewCycleState(), pod, c, pl.extendedResources(pod), nodes)
+	cs := kube.NewCycleState()
+	c := pl.newCycle(pod, pl.extendedResources(pod), preemption.ForGang(cs, released), len(nodes))
+	_, status := pl.preFilter(ctx, cs, c, pod, nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
 	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, gang...)...)
-	if released != nil {
-		c.usage, c.known = ledger.WhatIf(pl.standing(c).WithoutEnding, released, nil), nil
+	if c.dryRun.Releases() {
+		c.usage, c.known = c.dryRun.Usage(pl.standing(c)), nil
 	}
 	view := &planning.View{
 		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },

@@ -3,11 +3,9 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. The planner keeps
@@ -29,7 +26,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
-	result, victims, status := pl.preemption.Preempt(context.WithValue(ctx, cycleInContext{}, c), cs, pod, statuses)
+	result, victims, status := pl.preemption.Preempt(ctx, cs, pod, statuses)
 	switch {
 	case status.IsSuccess() && len(victims) > 0:
 		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
@@ -48,9 +45,6 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 // mostForRelease limits how long a pod evicts no other pods while it waits for claims to be deallocated: the
 // deallocation may be held up.
 const mostForRelease = 30 * time.Second
-
-// cycleInContext is the key of the cycle in the context of a preemption.
-type cycleInContext struct{}
 
 // nominate keeps devices for a pod on a node until the victims are gone and the pod takes them. It reports whether the
 // node has such devices.
@@ -90,10 +84,10 @@ func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusRead
 }
 
 // NotYet implements preemption.Devices. After a restart it determines again what the pod waits for.
-func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
+func (d deviceHolders) NotYet(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod) string {
 	nomination := d.pl.state.nominations.Of(preemptor.UID)
-	c, _ := ctx.Value(cycleInContext{}).(*cycle)
-	if (nomination == nil || !nomination.Until.IsZero()) && preemptor.Status.NominatedNodeName != "" && c != nil {
+	c, err := cycleOf(cs)
+	if (nomination == nil || !nomination.Until.IsZero()) && preemptor.Status.NominatedNodeName != "" && err == nil && c != nil {
 		if node, err := d.pl.nodes.Get(preemptor.Status.NominatedNodeName); err == nil {
 			leaving := preemption.Leaving(d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
 			if len(leaving) > 0 && d.pl.nominate(ctx, c, preemptor, node.Name, leaving) {
@@ -111,8 +105,8 @@ func (d deviceHolders) NotYet(ctx context.Context, preemptor *v1.Pod) string {
 }
 
 // Retry implements preemption.Devices.
-func (d deviceHolders) Retry(ctx context.Context) {
-	if c, _ := ctx.Value(cycleInContext{}).(*cycle); c != nil {
+func (d deviceHolders) Retry(cs fwk.CycleState) {
+	if c, err := cycleOf(cs); err == nil && c != nil {
 		d.pl.waker.Retry(c.pod)
 	}
 }
@@ -129,19 +123,4 @@ func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
 	}
 	s.SyncWith(registration) // The nominations must be known before the first pod is tried.
 	return nil
-}
-
-// keepsOn reports whether devices that a node reaches are kept for other pods. The node cache's answers ignore that.
-func (pl *Quartermaster) keepsOn(c *cycle, node *v1.Node) bool {
-	return c.kept != nil && slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool { return c.kept(pool.ID) })
-}
-
-// keepsOnAll reports whether keepsOn holds for all of the nodes: the pod is unlikely to get their devices.
-func (pl *Quartermaster) keepsOnAll(c *cycle, names sets.Set[string]) bool {
-	for name := range names {
-		if node, err := pl.nodes.Get(name); err == nil && !pl.keepsOn(c, node) {
-			return false
-		}
-	}
-	return c.kept != nil
 }

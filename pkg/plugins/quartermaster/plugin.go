@@ -61,8 +61,6 @@ type Quartermaster struct {
 	planner    *preemption.Planner
 	release    *preemption.Release
 	leftovers  *extended.Remover
-	// groupRun is set during a dry run of preemption for a group.
-	groupRun *groupRun
 	// devices lets pods wait for binding conditions. It is used only if bindingConditions is set, which takes both
 	// feature gates.
 	devices           *binding.Waiter

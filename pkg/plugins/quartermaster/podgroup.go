@@ -1,8 +1,11 @@
 package quartermaster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,12 +15,23 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
 type groupCycle = workload.Attempt[*cycle]
+
+// cycleGang is the part of a cycle about the PodGroup of the API with which the pod is tried.
+type cycleGang struct {
+	// group is the state of the pod's group while the group is tried as a whole, else nil. uid is the pod's UID.
+	group *groupCycle
+	uid   types.UID
+	// place is the part of the cluster in which the pod's group is tried.
+	place workload.Place
+}
 
 // groupCycleOf returns the state of the pod's group, nil unless the scheduler is trying the group as a whole.
 func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
@@ -52,39 +66,63 @@ func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
 	return group, nil
 }
 
-// plannedFor returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
-// members of the group for which this attempt planned it can.
-func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle) (planned *resourceapi.AllocationResult, usable bool) {
-	inFlight := pl.state.Ledger.InFlight(claim)
-	switch {
-	case inFlight == nil && pl.groupRun != nil:
-		return pl.groupRun.Allocation(claim), true
-	case inFlight == nil:
-		return nil, true
+// joinGroup is PreFilter's step for the pods of a PodGroup of the API that is tried as a whole. The first of them plans
+// for all, unless a domain is given: then the question is whether the pods fit there.
+func (pl *Quartermaster) joinGroup(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, nodes []fwk.NodeInfo) error {
+	group, err := pl.groupCycleOf(cs)
+	if err != nil || group == nil {
+		return err
 	}
-	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[claim] != nil {
-		return inFlight, true
+	c.group, c.uid = group, pod.UID
+	group.SetMember(pod.UID, c)
+	c.place = workload.Current(pl.handle.SnapshotSharedLister(), cs)
+	if c.dryRun == nil && c.place == (workload.Place{}) {
+		pl.planGroup(ctx, group, pod, nodes)
 	}
-	return inFlight, group != nil && group.Planned(claim, inFlight)
+	return nil
 }
 
-// wantsShared records that the pod needs the shared claims that are planned for its group. If the group does not fit,
-// these plans are dropped, and free devices may help the pod.
-func (pl *Quartermaster) wantsShared(c *cycle) {
-	var missing []*resourceapi.ResourceClaim
-	shared := false
-	for _, podClaim := range c.claims {
-		if !podClaim.IsAllocated() {
-			missing = append(missing, podClaim.Object)
-			shared = shared || podClaim.Shared != nil
-		}
+// planGroup plans nodes and devices for all pods of a PodGroup of the API (KEP-4671) together when the first of them is
+// tried: kube-scheduler itself takes the pods one after the other, and never revisits a pod that has a node. Without a
+// plan the pods are tried one after the other, and each reports what it lacks.
+func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *v1.Pod, nodes []fwk.NodeInfo) {
+	name := podclaims.PodGroupName(pod)
+	if name == "" || !group.BeginPlan() {
+		return
 	}
-	if c.extended != nil && c.leftOver == nil && c.extended.Full().Claim != nil {
-		missing = append(missing, c.extended.Full().Claim)
+	logger := klog.FromContext(ctx)
+	state, err := pl.handle.PodGroupManager().PodGroupStates().Get(pod.Namespace, name)
+	if err != nil {
+		logger.V(4).Info("Cannot plan a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
+		return
 	}
-	if shared {
-		c.pod.Wants(missing, pl.solver.Prepare(missing))
+	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
+	if err != nil {
+		return
 	}
+	pods := slices.Collect(maps.Values(state.UnscheduledPods()))
+	if len(pods) < 2 {
+		return
+	}
+	slices.SortFunc(pods, planning.Older)
+	need := 1
+	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
+		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())
+	}
+	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need, AnyOrder: true}, nil)
+	if err != nil || out.Plan == nil {
+		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
+		return
+	}
+	group.Plans(out.Seats(name))
+}
+
+// groupSeat returns the seat of a pod in the plan for its PodGroup, nil if it has none.
+func (c *cycleGang) groupSeat() *coordinator.Seat {
+	if c.group == nil || c.place != (workload.Place{}) {
+		return nil
+	}
+	return c.group.Seat(c.uid)
 }
 
 // keepForGroup remembers the plan reserved for a pod, so that the pod gets the same again, and lets other members of
@@ -107,16 +145,6 @@ func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
 			group.Unplan(podClaim.Object.UID)
 		}
 	}
-}
-
-// setPlan stores the task's allocations on a node.
-func (c *cycle) setPlan(node string, plan []resourceapi.AllocationResult) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.plans == nil {
-		c.plans = make(map[string][]resourceapi.AllocationResult)
-	}
-	c.plans[node] = plan
 }
 
 // errUndoing is the reason why a pod cannot use a claim of its group for now.
@@ -146,34 +174,6 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		if podClaim.Origin == commit.ToMake {
 			pl.state.gangs.HandOver(cs, podClaim.Object.UID)
 		}
-	}
-	return nil
-}
-
-// setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such
-// a claim cannot be used for now.
-func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
-	name := podclaims.PodGroupName(pod)
-	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
-		return nil
-	}
-	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
-	if err != nil {
-		return fmt.Errorf("find out which claims of the pod belong to PodGroup %s/%s: %w; waiting for the PodGroup to be created", pod.Namespace, name, err)
-	}
-	references, err := podclaims.PodGroupReferences(pod, podGroup)
-	if err != nil {
-		return err
-	}
-	for _, podClaim := range claims {
-		reference, ofGroup := references[podClaim.Object.Name]
-		if !ofGroup {
-			continue
-		}
-		if pl.groups.IsReleasing(podClaim.Object.UID) {
-			return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.Object), name, errUndoing)
-		}
-		podClaim.Group = &reference
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 
 // inTheWay reports whether the claim keeps the pod from nodes. It returns false while a node on which the claim can be
 // used may still have devices for the pod's other claims.
-func (c *cycle) inTheWay(podClaim *podClaim) bool {
+func (c *cycleNodes) inTheWay(podClaim *podClaim) bool {
 	return c.unavailable[podClaim] && (podClaim.Broken != nil || !c.undecided.Load())
 }
 

@@ -2,6 +2,8 @@ package quartermaster
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,8 +13,26 @@ import (
 	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
+
+// cyclePreemption is the part of a cycle about the devices that other pods hold or are to get.
+type cyclePreemption struct {
+	// dryRun is set if the whole attempt is a dry run: for the pod's group, or for planning its gang.
+	dryRun *preemption.DryRun
+	// dryRunSteps is the budget of searches in dry runs of evictions.
+	dryRunSteps *allocator.Steps
+	// usage is the usage that the pod must respect: the ledger's, plus devices kept for other pods. kept reports
+	// whether any are kept in a pool; it is nil if none are.
+	usage ledger.View
+	kept  func(inventory.PoolID) bool
+	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
+	standing     *preemption.Standing
+	standingOnce sync.Once
+	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
+	awaitsRelease atomic.Bool
+}
 
 // newHolders returns the Holders that finds the pods that hold devices.
 func (pl *Quartermaster) newHolders() *preemption.Holders {
@@ -53,7 +73,7 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
 			own = append(own, claim.Object.UID)
 		}
 		c.standing = preemption.NewStanding(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
-		if plain := c.group == nil && c.dryRun == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
+		if plain := c.group == nil && c.dryRun.Group() == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
 			c.standing.Ask(c.task, c.open()...)
 		}
 	})

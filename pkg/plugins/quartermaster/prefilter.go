@@ -4,17 +4,14 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -25,184 +22,121 @@ import (
 // node can fit, and returns the nodes that can if they are few.
 //
 // Pods of a gang get the node and devices in the gang's plan.
-func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (result *fwk.PreFilterResult, status *fwk.Status) {
 	if coordinator.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.turns.Begin(pod, pl.takesTurns(pod))
-	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
-	pl.waiting.AwaitsGroup(pod, err != nil)
+	seat, err := pl.beginGang(ctx, cs, pod, nodes)
 	if err != nil {
 		return nil, unschedulableFor(err)
 	}
-	result, status := pl.preFilterPod(ctx, cs, pod, nodes)
+	c, status := pl.beginAttempt(ctx, cs, pod, nodes)
+	if c != nil {
+		result, status = pl.preFilter(ctx, cs, c, pod, nodes)
+		if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
+			pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
+		}
+	}
 	if seat != nil && (status.IsSuccess() || status.IsSkip()) {
 		return &fwk.PreFilterResult{NodeNames: sets.New(seat.Node)}, nil
 	}
 	return result, status
 }
 
-// preFilterPod implements PreFilter after the pod's gang is planned.
-func (pl *Quartermaster) preFilterPod(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	extended := pl.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extendedresource.AnyBacked(extended) {
-		noteUnbacked(cs, extended)
-		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	pl.state.Rooms.Follow(nodes)
-	c := pl.newCycle(pod, len(nodes))
-	if pl.groupRun != nil {
-		c.pod, c.dryRun = queue.Apart(pod), pl.groupRun
-		if err := pl.groupRun.Enter(cs, pod, c); err != nil {
-			return nil, failed(err)
-		}
-	} else {
-		c.pod = pl.waiting.Begin(pod)
-	}
-	result, status := pl.preFilter(ctx, cs, pod, c, extended, nodes)
-	if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
-		pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
-	}
-	return result, status
-}
-
-// newCycle returns the state at the beginning of an attempt.
-func (pl *Quartermaster) newCycle(pod *v1.Pod, nodes int) *cycle {
-	return &cycle{
-		takes:       noderesources.Of(pod),
-		usage:       pl.state.Ledger,
-		steps:       allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-		evaluation:  selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
-		dryRunSteps: allocator.NewSteps(int(*pl.args.AttemptStepBudget), nodes),
-	}
-}
-
-// preFilter implements PreFilter for pods that need devices, except for recording the rejection.
-func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, c *cycle, extended []extendedresource.Resource, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	group, err := pl.groupCycleOf(cs)
-	if err != nil {
+// preFilter implements PreFilter for a pod that may need devices, after its attempt has begun. Planning a gang uses it
+// as well, for each kind of pods.
+func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	// 1. Join the pods of the PodGroup that is tried as a whole. The first of them plans for all.
+	if err := pl.joinGroup(ctx, cs, c, pod, nodes); err != nil {
 		return nil, failed(err)
 	}
-	if group != nil {
-		c.group, c.uid = group, pod.UID
-		group.SetMember(pod.UID, c)
-		c.place = workload.Current(pl.handle.SnapshotSharedLister(), cs)
-		if c.dryRun == nil && c.place == (workload.Place{}) { // In a domain, the question is whether the pods fit there.
-			pl.planGroup(ctx, group, pod, nodes)
-		}
-	}
+
+	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices.
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
-	if len(claims) == 0 && !extendedresource.AnyBacked(extended) {
-		noteUnbacked(cs, extended)
+	if len(claims) == 0 && !extended.AnyBacked(c.resources) {
+		noteUnbacked(cs, c.resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+
+	// 3. Bring the state of the cluster up to date.
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
 	pl.learner.Seed(ctx)
+
+	// 4. Keep devices for nominated pods. The pod must respect what is kept for others.
 	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	c.usage, c.kept = pl.planner.UsageFor(pod)
+
+	// 5. Wait until an earlier attempt is undone.
 	if pl.commits.IsReleasing(pod.UID) {
 		c.pod.Causes.Note(reasons.ClaimInUse)
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
-	var status *fwk.Status
-	if claims, c.legacy, status = pl.legacy.Split(pod, claims); status != nil {
+
+	// 6. Check that the pod can use its claims.
+	if status := pl.checkClaims(c, pod, claims); status != nil {
 		return nil, status
 	}
-	for _, claim := range claims {
-		podClaim, status := pl.checkClaim(pod, claim, group)
-		if status != nil {
-			c.pod.Causes.Note(reasons.ClaimInUse)
-			if pl.features.EnableDRANodeAllocatableResources {
-				c.pod.HelpedByAnySlice() // See package nodeallocatable.
-			}
-			return nil, status
-		}
-		c.claims = append(c.claims, podClaim)
-	}
-	if err := pl.setGroups(pod, c.claims); err != nil {
-		return nil, unschedulable("%v", err)
-	}
-	if status := pl.demandExtended(cs, c, pod, extended); status != nil {
+
+	// 7. Add the claim for extended resources.
+	if status := pl.demandExtended(cs, c, pod); status != nil {
 		return nil, status
 	}
-	if status := pl.prepare(c); status != nil {
+
+	// 8. Prepare the task for the claims without an allocation.
+	if status := pl.prepareTask(c, pod); status != nil {
 		return nil, status
 	}
-	pl.wantsShared(c)
-	c.failed = pl.failed(c.claims, pod)
 	cs.Write(cycleKey, c)
-	if c.dryRun != nil {
-		return nil, nil
+
+	// 9. Choose the nodes to look at.
+	return pl.chooseNodes(ctx, c, pod, nodes), nil
+}
+
+// beginAttempt begins an attempt to schedule a pod. It returns nil if the pod needs no devices.
+func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
+	resources := pl.extendedResources(pod)
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) {
+		noteUnbacked(cs, resources)
+		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if node := c.takeSeat(); node != "" {
-		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+	pl.state.Rooms.Follow(nodes)
+	dryRun, err := preemption.BeginDryRun(ctx, cs, pod)
+	if err != nil {
+		return nil, failed(err)
 	}
-	if c.task != nil {
-		c.known = pl.know(ctx, c, pod, c.task, c.open())
-	} else if c.extended != nil && c.extended.Full().Task != nil {
-		c.known = pl.know(ctx, c, pod, c.extended.Full().Task, c.extended.Full().Claims)
+	return pl.newCycle(pod, resources, dryRun, len(nodes)), nil
+}
+
+// newCycle returns the state at the beginning of an attempt. A dry run records nothing, so the pod has an entry of its
+// own there.
+func (pl *Quartermaster) newCycle(pod *v1.Pod, resources []extended.Resource, dryRun *preemption.DryRun, nodes int) *cycle {
+	budget := int(*pl.args.AttemptStepBudget)
+	c := &cycle{
+		cycleClaims: cycleClaims{resources: resources},
+		cycleNodes: cycleNodes{
+			takes:      noderesources.Of(pod),
+			steps:      allocator.NewSteps(budget, nodes),
+			evaluation: selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace),
+		},
+		cyclePreemption: cyclePreemption{dryRun: dryRun, dryRunSteps: allocator.NewSteps(budget, nodes), usage: pl.state.Ledger},
 	}
-	if c.place.SomeDevices() {
-		c.known = nil // The answers assume that nodes have all their devices.
+	if dryRun != nil {
+		c.pod = queue.Apart(pod)
+	} else {
+		c.pod = pl.waiting.Begin(pod)
 	}
-	return pl.narrow(ctx, c, pod, len(nodes)), nil
+	return c
 }
 
 // isResize reports whether the pod is in the queue only because it waits to be resized on its node. Its devices do not
 // change (KEP-1287).
 func (pl *Quartermaster) isResize(pod *v1.Pod) bool {
 	return pl.features.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod)
-}
-
-// checkClaim checks whether the pod can use a claim on any node.
-func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle) (*podClaim, *fwk.Status) {
-	rules := eligibility.Rules{
-		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
-		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
-		ConsumerLimit: pl.consumerLimit,
-		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
-			return pl.plannedFor(pod, claim, group)
-		},
-		BrokenBinding: func(claim *resourceapi.ResourceClaim) error { return pl.brokenBinding(pod, claim) },
-		Legacy:        pl.legacy,
-	}
-	result, err := rules.Check(pod, claim)
-	if err != nil {
-		return nil, unschedulable("%v", err)
-	}
-	return result, nil
-}
-
-// prepare prepares the task for the claims without an allocation.
-func (pl *Quartermaster) prepare(c *cycle) *fwk.Status {
-	if c.extended != nil {
-		return pl.prepareExtended(c)
-	}
-	claims := c.open()
-	if len(claims) == 0 {
-		c.pod.Wants(nil, nil)
-		return nil
-	}
-	c.task = pl.solver.Prepare(claims)
-	c.pod.Wants(claims, c.task)
-	if err := c.task.Err(); err != nil {
-		c.pod.Causes.Note(reasons.OfTask(err))
-		return unschedulable("%v", err)
-	}
-	pl.prepareScore(c, c.task)
-	return nil
-}
-
-// prepareScore lets Filter keep its solutions if some may be better than others.
-func (pl *Quartermaster) prepareScore(c *cycle, task *allocator.Task) {
-	if c.scored = pl.features.EnableDRAPrioritizedList && task.HasAlternatives(); c.scored {
-		c.found = make(map[string][]resourceapi.AllocationResult)
-	}
 }

@@ -46,7 +46,7 @@ func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEve
 	hints := &Hints{
 		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
 		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
-			podClaim, status := pl.checkClaim(pod, claim, nil)
+			podClaim, status := pl.checkClaim(pod, claim, nil, nil)
 			return status == nil && podClaim.UsableOn(node)
 		},
 	}

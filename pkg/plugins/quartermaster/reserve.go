@@ -33,11 +33,11 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return nil
 	}
 	if c.dryRun != nil {
-		w, err := preemption.WorldIn(cs)
+		d, err := preemption.DryRunIn(cs)
 		if err != nil {
 			return failed(err)
 		}
-		return pl.reserveWhatIf(ctx, c, w, nodeName)
+		return pl.reserveInDryRun(ctx, c, d, nodeName)
 	}
 	if status := c.legacy.Negotiate(nodeName, c.task != nil); status != nil {
 		pl.waker.Reject(c.pod)

@@ -20,7 +20,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 	}
 	defer pl.state.gangs.Failed(cs) // After the pod's own devices in flight.
 	if err == nil && c != nil && c.dryRun != nil {
-		c.unreserveWhatIf()
+		c.unreserveInDryRun()
 		return
 	}
 	if err != nil || c == nil || c.attempt.IsLeft() {

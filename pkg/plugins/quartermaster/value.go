@@ -28,7 +28,7 @@ const busyWithin = 10 * time.Second
 // choosesForGroup reports whether the pod's node determines where other pods of its group can be: one of its claims
 // belongs to the group and is not allocated yet. The node with the lowest cost has few devices left for these pods, so
 // the group would not fit.
-func (c *cycle) choosesForGroup() bool {
+func (c *cycleClaims) choosesForGroup() bool {
 	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Group != nil && claim.Decided() == nil })
 }
 
@@ -73,6 +73,28 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 			c.values[unknown[i].Node().Name] = verdict.Value
 		}
 	}
+}
+
+// rate determines whether a site with some room has devices, and their cost.
+func (c *cycleNodes) rate(ctx context.Context, task *allocator.Task, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+	outcome, err := task.Rate(ctx, c.valued(site, room))
+	if err != nil {
+		return nodecache.Verdict{}, err
+	}
+	defer outcome.Release()
+	return nodecache.Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp, Value: outcome.Value}, nil
+}
+
+// valued adds the objective to a site, so that the search finds the best solution instead of the first one. room is the
+// node's free room without the pod.
+func (c *cycleNodes) valued(site allocator.Site, room noderesources.Room) allocator.Site {
+	site.Objective = c.objective
+	site.Free = allocator.Resources{MilliCPU: room.MilliCPU, Memory: room.Memory >> 20}
+	if site.Free == (allocator.Resources{}) && room.Pods > 0 {
+		site.Free.MilliCPU = -1 // Nothing is left, as opposed to a node that reports no resources.
+	}
+	site.Asked = allocator.Resources{MilliCPU: c.takes.MilliCPU, Memory: c.takes.Mebibytes()}
+	return site
 }
 
 // bestInMerit returns the nodes with the best alternatives.

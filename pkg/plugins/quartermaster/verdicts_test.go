@@ -155,7 +155,7 @@ func TestFilterTimeoutWhileDeriving(t *testing.T) {
 		f.activated = nil
 		a := f.mustBegin(pod)
 		task := cycleTask(t, a)
-		_, err := task.Check(&endsAfter{Context: f.ctx, looks: 1}, f.pl.nodeView(&cycle{usage: f.pl.state.Ledger}, f.nodeInfos()[0].Node()))
+		_, err := task.Check(&endsAfter{Context: f.ctx, looks: 1}, f.pl.nodeView(&cycle{cyclePreemption: cyclePreemption{usage: f.pl.state.Ledger}}, f.nodeInfos()[0].Node()))
 		require.True(t, isFilterTimeout(f.ctx, err), "%v", err)
 	})
 }

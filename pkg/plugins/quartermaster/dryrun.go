@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -25,10 +26,10 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 	return kube.Failed(preemption.AddPod(cs, added.GetPod()))
 }
 
-// filterWhatIf implements filterUnallocated in the world of a dry run. It changes nothing.
-func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preemption.World, task *allocator.Task, node *v1.Node) *fwk.Status {
+// filterInDryRun implements filterUnallocated in a dry run. It changes nothing.
+func (pl *Quartermaster) filterInDryRun(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, node *v1.Node) *fwk.Status {
 	site := pl.nodeView(c, node)
-	site.Usage = w.Usage(pl.standing(c))
+	site.Usage = d.Usage(pl.standing(c))
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	switch {
 	case err != nil:
@@ -38,6 +39,34 @@ func (pl *Quartermaster) filterWhatIf(ctx context.Context, c *cycle, w *preempti
 		return kube.New(fwk.Unschedulable, nodes.Brief(outcome))
 	}
 	return nil
+}
+
+// reserveInDryRun implements Reserve in a dry run for the pod's group.
+func (pl *Quartermaster) reserveInDryRun(ctx context.Context, c *cycle, d *preemption.DryRun, nodeName string) *fwk.Status {
+	if err := c.chooseExtended(nodeName); err != nil {
+		return failed(err)
+	}
+	if c.task == nil {
+		return nil
+	}
+	node, err := pl.nodes.Get(nodeName)
+	if err != nil {
+		return failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
+	}
+	site := pl.valuedView(c, node)
+	site.Usage = d.Usage(pl.standing(c))
+	plan := preemption.Plan(pl.dryRunContext(ctx, c), c.task, c.open(), site)
+	if plan == nil {
+		return kube.New(fwk.Unschedulable, "no devices without pods of lower priority on node "+nodeName)
+	}
+	c.dryRun.Group().Reserve(c.uid, plan)
+	return nil
+}
+
+// unreserveInDryRun implements Unreserve in a dry run for the pod's group.
+func (c *cycle) unreserveInDryRun() {
+	c.dryRun.Group().Unreserve(c.uid)
+	c.leaveExtended()
 }
 
 // dryRunContext is like filterContext, with a budget of steps of its own, for dry runs.

@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -10,37 +9,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
-
-// A groupRun is a dry run of preemption for a PodGroup.
-type groupRun = preemption.GroupRun[*cycle]
-
-// reserveWhatIf implements Reserve in the world of a dry run.
-func (pl *Quartermaster) reserveWhatIf(ctx context.Context, c *cycle, w *preemption.World, nodeName string) *fwk.Status {
-	if err := c.chooseExtended(nodeName); err != nil {
-		return failed(err)
-	}
-	if c.task == nil {
-		return nil
-	}
-	node, err := pl.nodes.Get(nodeName)
-	if err != nil {
-		return failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
-	}
-	site := pl.valuedView(c, node)
-	site.Usage = w.Usage(pl.standing(c))
-	plan := preemption.Plan(pl.dryRunContext(ctx, c), c.task, c.open(), site)
-	if plan == nil {
-		return kube.New(fwk.Unschedulable, "no devices without pods of lower priority on node "+nodeName)
-	}
-	c.dryRun.Reserve(c.uid, plan)
-	return nil
-}
-
-// unreserveWhatIf implements Unreserve in the world of a dry run.
-func (c *cycle) unreserveWhatIf() {
-	c.dryRun.Unreserve(c.uid)
-	c.leaveExtended()
-}
 
 // preemptForGroup lets kube-scheduler choose pods of lower priority to evict for a group, and evict them. The planner
 // keeps their devices for the group's pods.
@@ -54,13 +22,11 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if waiting := pl.planner.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
 		return waiting, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
-	run, err := preemption.NewGroupRun[*cycle](pl.handle, pl.holders)
+	run, err := preemption.NewGroupDryRun(pl.handle, pl.holders)
 	if err != nil {
 		return nil, failed(err)
 	}
-	pl.groupRun = run
-	defer func() { pl.groupRun = nil }()
-	result, status := pl.preemption.PreemptForGroup(ctx, state, info, schedule)
+	result, status := pl.preemption.PreemptForGroup(ctx, state, info, run.Attempts(schedule))
 	if status.IsSuccess() && result != nil {
 		pl.nominateGroup(ctx, run, info, result)
 	}
@@ -88,14 +54,18 @@ func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info
 }
 
 // nominateGroup keeps the devices for each pod of a group on its nominated node.
-func (pl *Quartermaster) nominateGroup(ctx context.Context, run *groupRun, info fwk.PodGroupInfo, result *fwk.PodGroupPostFilterResult) {
+func (pl *Quartermaster) nominateGroup(ctx context.Context, run *preemption.GroupDryRun, info fwk.PodGroupInfo, result *fwk.PodGroupPostFilterResult) {
 	for _, pod := range info.GetUnscheduledPods() {
 		nominating := result.NominatingInfos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-		c, w := run.Of(pod.UID)
-		if nominating == nil || nominating.NominatedNodeName == "" || c == nil {
+		cs, dryRun := run.Of(pod.UID)
+		if nominating == nil || nominating.NominatedNodeName == "" || cs == nil {
 			continue
 		}
-		if status := pl.reserveWhatIf(ctx, c, w, nominating.NominatedNodeName); status.IsSuccess() {
+		c, err := cycleOf(cs)
+		if err != nil || c == nil {
+			continue
+		}
+		if status := pl.reserveInDryRun(ctx, c, dryRun, nominating.NominatedNodeName); status.IsSuccess() {
 			pl.planner.Keep(ctx, pod, nominating.NominatedNodeName, run.Planned(pod.UID), run.Victims(pod.UID))
 			c.leaveExtended()
 		}

@@ -1,0 +1,165 @@
+package quartermaster
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// cycleClaims is the part of a cycle about the claims of the pod, and the task that allocates them.
+type cycleClaims struct {
+	// claims are the distinct claims of the pod, in the order of pod.spec.resourceClaims.
+	claims []*podClaim
+	// task allocates the claims without an allocation; nil if there are none.
+	task *allocator.Task
+	// resources are the extended resources that the pod requests.
+	resources []extended.Resource
+	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
+	// depends on the node, and is nil before Reserve.
+	extended *extended.Demand
+	// leftOver is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
+	// pod's gang; nil if there is none. It is also in claims.
+	leftOver *podClaim
+	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
+	// claims.
+	legacy *classicdra.Attempt
+	// asksDrivers is set if the attempt ends because the pod has to wait for the drivers' controllers.
+	asksDrivers bool
+	// attempt commits the claims; it is set from Reserve on.
+	attempt *commit.Attempt
+	// failed is the number of times that devices failed to get ready for the pod, nil if none has failed.
+	failed map[binding.Device]int
+}
+
+// A podClaim is one claim of the pod.
+type podClaim = eligibility.Claim
+
+// unallocated returns the claims that the task allocates.
+func (c *cycleClaims) unallocated() []*podClaim { return eligibility.Open(c.claims) }
+
+// open returns the claim objects that the task allocates.
+func (c *cycleClaims) open() []*resourceapi.ResourceClaim {
+	return eligibility.Objects(c.unallocated())
+}
+
+// usualTask returns the task for most nodes.
+func (c *cycleClaims) usualTask() *allocator.Task {
+	if c.extended != nil {
+		return c.extended.Full().Task
+	}
+	return c.task
+}
+
+// checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
+// leaves the others to the controllers of their drivers.
+func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (status *fwk.Status) {
+	if claims, c.legacy, status = pl.legacy.Split(pod, claims); status != nil {
+		return status
+	}
+	for _, claim := range claims {
+		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
+		if status != nil {
+			c.pod.Causes.Note(reasons.ClaimInUse)
+			if pl.features.EnableDRANodeAllocatableResources {
+				c.pod.HelpedByAnySlice() // See package nodeallocatable.
+			}
+			return status
+		}
+		c.claims = append(c.claims, podClaim)
+	}
+	if err := pl.setGroups(pod, c.claims); err != nil {
+		return unschedulable("%v", err)
+	}
+	return nil
+}
+
+// checkClaim checks whether the pod can use a claim on any node. group and dryRun are those of its attempt; nil if there
+// are none.
+func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle, dryRun *preemption.DryRun) (*podClaim, *fwk.Status) {
+	rules := eligibility.Rules{
+		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
+		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
+		ConsumerLimit: pl.consumerLimit,
+		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
+			return pl.plannedFor(pod, claim, group, dryRun)
+		},
+		BrokenBinding: func(claim *resourceapi.ResourceClaim) error { return pl.brokenBinding(pod, claim) },
+		Legacy:        pl.legacy,
+	}
+	result, err := rules.Check(pod, claim)
+	if err != nil {
+		return nil, unschedulable("%v", err)
+	}
+	return result, nil
+}
+
+// plannedFor returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
+// members of the group for which this attempt planned it can.
+func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle, dryRun *preemption.DryRun) (planned *resourceapi.AllocationResult, usable bool) {
+	inFlight := pl.state.Ledger.InFlight(claim)
+	switch {
+	case inFlight == nil && dryRun.Group() != nil:
+		return dryRun.Group().Allocation(claim), true
+	case inFlight == nil:
+		return nil, true
+	}
+	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[claim] != nil {
+		return inFlight, true
+	}
+	return inFlight, group != nil && group.Planned(claim, inFlight)
+}
+
+// brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
+// feature is off. It also remembers the failures of waits in other processes.
+func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
+	if !pl.bindingConditions {
+		return nil
+	}
+	err := binding.Broken(claim, pl.devices.Timeout)
+	if err != nil && pl.failures.Of(claim.UID) == nil {
+		pl.failures.Note(pod.UID, claim)
+	}
+	return err
+}
+
+// setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such
+// a claim cannot be used for now.
+func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
+	name := podclaims.PodGroupName(pod)
+	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
+		return nil
+	}
+	podGroup, err := pl.handle.SnapshotSharedLister().PodGroups().Get(pod.Namespace, name)
+	if err != nil {
+		return fmt.Errorf("find out which claims of the pod belong to PodGroup %s/%s: %w; waiting for the PodGroup to be created", pod.Namespace, name, err)
+	}
+	references, err := podclaims.PodGroupReferences(pod, podGroup)
+	if err != nil {
+		return err
+	}
+	for _, podClaim := range claims {
+		reference, ofGroup := references[podClaim.Object.Name]
+		if !ofGroup {
+			continue
+		}
+		if pl.groups.IsReleasing(podClaim.Object.UID) {
+			return fmt.Errorf("claim %s of PodGroup %s: %w", klog.KObj(podClaim.Object), name, errUndoing)
+		}
+		podClaim.Group = &reference
+	}
+	return nil
+}
