@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -133,9 +134,12 @@ func (o *options) checkAdmin(ctx context.Context, m *files.File) (doubts []strin
 }
 
 func wantsAdmin(spec *resourceapi.ResourceClaimSpec) bool {
-	return slices.ContainsFunc(spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
-		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)
-	})
+	for request := range dra.RequestsIn(spec.Devices.Requests) {
+		if request.AdminAccess {
+			return true
+		}
+	}
+	return false
 }
 
 // labelsOf returns the labels of a namespace from the file, or else from the cluster. A dump has no namespaces.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -109,7 +110,7 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	case claim.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
 	case claim.Status.Allocation == nil:
-		q.open = append(q.open, defaultedClaim(claim))
+		q.open = append(q.open, dra.Defaulted(claim))
 		return nil
 	}
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
