@@ -67,7 +67,7 @@ func testWholeOrParts(t *testing.T) {
 	s.ClaimAndPod("half", s.ofSize("20Gi", 1))
 	s.Running("half")
 	s.ClaimAndPod("whole", s.ofSize("40Gi", 1))
-	s.Waiting("whole", "claim "+s.Name+"/whole", "request gpu", "draws on counters of which too little is left")
+	s.Waiting("whole", "claim "+s.Name+"/whole", "request gpu", "draws on counters that have too little left")
 	s.ClaimAndPod("quarters", s.ofSize("10Gi", 3))
 	s.Waiting("quarters", "claim "+s.Name+"/quarters")
 	s.ClaimAndPod("two-quarters", s.ofSize("10Gi", 2))
