@@ -124,10 +124,10 @@ func (o *options) checkAdmin(ctx context.Context, m *files.File) (doubts []strin
 		labels, known := o.labelsOf(ctx, m, namespaces[name])
 		switch {
 		case !known:
-			doubts = append(doubts, fmt.Sprintf("%s asks for admin access, and whether namespace %s has the label %s=true cannot be told here", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey))
+			doubts = append(doubts, fmt.Sprintf("%s asks for admin access, and it is not known here whether namespace %s has the label %s=true", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey))
 		case labels[resourceapi.DRAAdminNamespaceLabelKey] != "true":
 			return nil, fmt.Errorf("%s asks for admin access, and namespace %s does not have the label %s=true, so that an API server would refuse it; "+
-				"have the namespace labelled, or leave adminAccess out", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey)
+				"label the namespace, or leave adminAccess out", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey)
 		}
 	}
 	return doubts, nil

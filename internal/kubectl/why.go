@@ -103,7 +103,7 @@ func (w *whyOutput) because(facts *devicefacts.Facts, request *resourceapi.Devic
 		passed = append(passed, fmt.Sprintf("%s (%s)", r.Alternative, r.Class))
 	}
 	if len(passed) > 0 {
-		w.Because = append(w.Because, "alternatives that come first were not to be had there: "+strings.Join(passed, ", "))
+		w.Because = append(w.Because, "alternatives that come first were not available there: "+strings.Join(passed, ", "))
 	}
 	for _, class := range facts.Snapshot().Classes() {
 		if class.Name == w.Class {

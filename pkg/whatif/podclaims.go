@@ -122,7 +122,7 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	a := allocatedClaim{claim: claim, skips: skipsNodeOperations(claim.Status.Allocation)}
 	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
 		if a.nodes, err = nodeaffinity.NewNodeSelector(selector); err != nil {
-			return fmt.Errorf("claim %s is allocated for nodes that nobody can tell: %w", claim.Name, err)
+			return fmt.Errorf("claim %s: the nodes of its allocation cannot be parsed: %w", claim.Name, err)
 		}
 	}
 	q.allocated = append(q.allocated, a)
