@@ -106,7 +106,7 @@ func testCountersInSlices(t *testing.T) {
 	s.ClaimAndPod("second", s.ofSize("20Gi", 1))
 	s.Running("first", "second")
 	s.ClaimAndPod("whole", s.ofSize("40Gi", 1))
-	s.Waiting("whole", "claim "+s.Name+"/whole", "too little is left")
+	s.Waiting("whole", "claim "+s.Name+"/whole", "too little left")
 	s.DeletePod("first")
 	s.DeletePod("second")
 	s.RunningSoon("whole")
