@@ -70,7 +70,7 @@ func TestOtherObjectsOfV1alpha2(t *testing.T) {
 	require.Empty(t, hubClass.Spec, "requests have all that devices must match")
 	require.Equal(t, conversion.AlphaClass{SuitableNodes: nodes, Structured: true}, conversion.AlphaClassOf(hubClass))
 	_, err = convert[v1alpha2.ResourceClass](hubClass)
-	require.ErrorContains(t, err, `convert *v1.DeviceClass to *v1alpha2.ResourceClass: asked to write "gpu" of deviceclasses of which the API server has version v1alpha2: that version can only be read here; use a client for it`)
+	require.ErrorContains(t, err, `convert *v1.DeviceClass to *v1alpha2.ResourceClass: asked to write "gpu" of deviceclasses; the API server has them in version v1alpha2: that version can only be read here; use a client for it`)
 
 	slice := &v1alpha2.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, NodeName: "n", DriverName: "d"}
 	hubSlice, err := convert[resourceapi.ResourceSlice](slice)

@@ -155,5 +155,5 @@ func (r *anyVersion[T, L, A]) cannot(what string) error {
 }
 
 func unsupported(what, resource string, version Version) error {
-	return fmt.Errorf("asked to %s %s, of which the API server has version %s: this is possible in v1 only; use update, or a client for that version", what, resource, version)
+	return fmt.Errorf("asked to %s %s; the API server has them in version %s: this is possible in v1 only; use update, or a client for that version", what, resource, version)
 }

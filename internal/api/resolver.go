@@ -55,8 +55,8 @@ func ResolverOf(client kubernetes.Interface) *Resolver {
 	return nil
 }
 
-// Resolve returns the claim with its current requests; for most claims it returns the claim itself. The error says
-// what is missing.
+// Resolve returns the claim with its current requests; for most claims it returns the claim itself. The error names
+// the missing objects.
 func (r *Resolver) Resolve(claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
 	if !v1alpha2.IsFrom(claim) {
 		return claim, nil

@@ -22,5 +22,5 @@ func DeallocationRequested(claim *resourceapi.ResourceClaim) error {
 	if !conversion.AlphaClaimOf(claim).DeallocationRequested {
 		return nil
 	}
-	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated anew", errDeallocationRequested, dra.Of(claim))
+	return fmt.Errorf("%w: claim %s must not get new consumers until it has been allocated again", errDeallocationRequested, dra.Of(claim))
 }

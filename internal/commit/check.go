@@ -51,7 +51,7 @@ func (r *run) see(ctx context.Context) error {
 	for _, claim := range r.claims {
 		if err := r.State.Order.Await(ctx, claim.Object.ResourceVersion); err != nil {
 			return fmt.Errorf("claim %s was allocated and reserved for the pod but within %s the watch of claims did not show that; "+
-				"nobody knows whether its devices were allocated twice; trying again (check the connection to the API server): %w",
+				"its devices may have been allocated twice; trying again (check the connection to the API server): %w",
 				klog.KObj(claim.Object), seeTimeout, err)
 		}
 	}
@@ -122,7 +122,7 @@ func (r *run) lastLook(kind protocol.EventKind) (protocol.Event, error) {
 func (r *run) stillAllocated() error {
 	for _, claim := range r.claims {
 		if !r.State.Order.Allocated(claim.Object.UID) {
-			return fmt.Errorf("claim %s was allocated and reserved for the pod but somebody has removed the allocation since; trying again",
+			return fmt.Errorf("claim %s was allocated and reserved for the pod but the allocation was removed since then; trying again",
 				klog.KObj(claim.Object))
 		}
 	}

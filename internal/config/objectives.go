@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
@@ -46,14 +47,8 @@ func (o *Objectives) StrategyFor(claims []*resourceapi.ResourceClaim) Strategy {
 		return o.strategy
 	}
 	for _, claim := range claims {
-		for _, request := range claim.Spec.Devices.Requests {
-			class := ""
-			if request.Exactly != nil {
-				class = request.Exactly.DeviceClassName
-			} else if len(request.FirstAvailable) > 0 {
-				class = request.FirstAvailable[0].DeviceClassName
-			}
-			if strategy, has := o.byClass[class]; has {
+		for request := range dra.Requests(claim) {
+			if strategy, has := o.byClass[request.Class]; has && request.Rank == 0 {
 				return strategy
 			}
 		}

@@ -1,4 +1,5 @@
-// Package dra names claims in messages for the users of pods.
+// Package dra reads claims of Dynamic Resource Allocation: their names in messages for the users of pods, and their
+// requests with alternatives.
 package dra
 
 import (

@@ -3,7 +3,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -198,16 +198,22 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 func (r *Request) unasked() (answer Answer, done bool) {
 	for i := range r.After.Devices.Results {
 		result := &r.After.Devices.Results[i]
-		asks := func(request resourceapi.DeviceRequest) bool {
-			return request.Name == result.Request && request.Exactly != nil && ptr.Deref(request.Exactly.AdminAccess, false)
-		}
-		if ptr.Deref(result.AdminAccess, false) && !slices.ContainsFunc(r.Requests, asks) {
+		if ptr.Deref(result.AdminAccess, false) && !r.asksForAdminAccess(result.Request) {
 			return Answer{Kind: Denied, Reason: fmt.Sprintf(
 				"claim %s was to get device %s/%s with admin access for request %s, which does not ask for that; see what has allocated it",
 				r.Claim, ledger.PoolOf(result), result.Device, result.Request)}, true
 		}
 	}
 	return Answer{}, false
+}
+
+func (r *Request) asksForAdminAccess(name string) bool {
+	for request := range dra.RequestsIn(r.Requests) {
+		if request.Is(name) && request.AdminAccess {
+			return true
+		}
+	}
+	return false
 }
 
 // known answers a request from the ledger's state of its claim.

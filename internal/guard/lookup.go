@@ -73,7 +73,7 @@ func (l *Lookup) begin(ctx context.Context, ref ledger.ClaimRef) <-chan lookup {
 func (l lookup) judge(ctx context.Context, r *Request) (next *Request, answer Answer, done bool) {
 	switch {
 	case l.err != nil: // The watch may still show the claim.
-		klog.FromContext(ctx).V(2).Info("It is not known whether a claim exists, for which an allocation was asked", "claim", r.Claim, "reason", l.err)
+		klog.FromContext(ctx).V(2).Info("It is not known whether the claim of a requested allocation exists", "claim", r.Claim, "reason", l.err)
 		return r, Answer{}, false
 	case l.version == "":
 		return r, Answer{Kind: Denied, Reason: fmt.Sprintf("claim %s with UID %s is not known to the API server; it was deleted meanwhile, or there never was one",

@@ -78,6 +78,6 @@ func (b *Book) overused(r *Request) (answer Answer, done bool) {
 		return Answer{}, false
 	}
 	return Answer{Kind: Denied, Reason: fmt.Sprintf(
-		"claim %s was to be allocated, but what was allowed for claims of its namespace was not stored, and has kept devices from others for too long; "+
+		"claim %s was to be allocated, but earlier allocations that the guard allowed for claims of its namespace were not stored, and blocked devices for too long; "+
 			"try again in %s, and see what refuses these writes, or who asks the guard and is no API server", r.Claim, pause.Round(time.Second))}, true
 }

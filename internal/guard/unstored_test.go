@@ -56,7 +56,7 @@ func TestNothingIsApprovedForWhoStoresNothing(t *testing.T) {
 		d.shows(at(version, empty("x")))
 		answer := d.decide(version, b.Claim("x").Allocated("a", "gpu-0"))
 		require.Equal(t, Denied, answer.Kind)
-		require.Contains(t, answer.Reason, "claim default/x was to be allocated, but what was allowed for claims of its namespace was not stored")
+		require.Contains(t, answer.Reason, "claim default/x was to be allocated, but earlier allocations that the guard allowed for claims of its namespace were not stored")
 		d.shows(at(version, empty("y")))
 		require.Equal(t, Denied, d.decide(version, b.Claim("y").Allocated("a", "gpu-1")).Kind, "another claim of the namespace")
 

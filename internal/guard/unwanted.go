@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -37,23 +38,14 @@ func (r *Request) unwanted() (answer Answer, done bool) {
 // most returns the largest number of devices for a request, by its name in an allocation: for an alternative,
 // request/alternative.
 func (r *Request) most(name string) (most int64, found bool) {
-	for i := range r.Requests {
-		request := &r.Requests[i]
-		if request.Exactly != nil && request.Name == name {
-			return mostOf(request.Exactly.AllocationMode, request.Exactly.Count), true
-		}
-		for j := range request.FirstAvailable {
-			if alternative := &request.FirstAvailable[j]; request.Name+"/"+alternative.Name == name {
-				return mostOf(alternative.AllocationMode, alternative.Count), true
-			}
+	for request := range dra.RequestsIn(r.Requests) {
+		switch {
+		case !request.Is(name):
+		case request.All():
+			return resourceapi.AllocationResultsMaxSize, true
+		default:
+			return max(request.Count, 1), true // The API's default.
 		}
 	}
 	return 0, false
-}
-
-func mostOf(mode resourceapi.DeviceAllocationMode, count int64) int64 {
-	if mode == resourceapi.DeviceAllocationModeAll {
-		return resourceapi.AllocationResultsMaxSize
-	}
-	return max(count, 1) // The API's default.
 }

@@ -22,8 +22,8 @@ func newExplain(o *options) *cobra.Command {
 		Long: `Why a pod waits: nodes by what is in the way, in full for the first of them, the nodes that lack the least,
 and who could be evicted there for it. For a pod that is on a node: which devices it has, and why these.
 
-A pod or a claim is NAME or NAMESPACE/NAME, or says what it is: pod/NAME, claim/NAME. Of a claim the pods are
-explained that use it; without any, where it could be allocated.`,
+A pod or a claim is NAME or NAMESPACE/NAME, or has its kind in front: pod/NAME, claim/NAME. For a
+claim, the pods that use it are explained; without any, where it could be allocated.`,
 		Example: `  # Why does it wait?
   kubectl devices explain train-0
 

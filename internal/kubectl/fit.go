@@ -52,7 +52,7 @@ type unplacedOutput struct {
 func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
 	u := unplacedOutput{Pods: []string{whatif.Key(pod)}, Nearest: e.Nearest, explanation: e}
 	if e.Problem != "" {
-		u.Problem = "No node will do: " + e.Problem
+		u.Problem = "No node is suitable: " + e.Problem
 	}
 	for i := range e.Groups {
 		u.Groups = append(u.Groups, groupOutput{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})

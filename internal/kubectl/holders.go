@@ -38,13 +38,13 @@ func newHolders(o *options) *cobra.Command {
 		Short: "Who holds which devices, in both directions, and what should not be",
 		Long: `Who holds which devices, and which devices somebody holds.
 
-With a claim or a pod: its devices, for whom they are reserved, and since when. With a device: its claims and
-their pods. A claim or a pod is NAME, or NAMESPACE/NAME, or says what it is: claim/NAME, pod/NAME,
+With a claim or a pod: its devices, their consumers, and since when. With a device: its claims and their pods.
+A claim or a pod is NAME, or NAMESPACE/NAME, or has its kind in front: claim/NAME, pod/NAME,
 claim/NAMESPACE/NAME. A device is DRIVER/POOL/DEVICE, or POOL/DEVICE if there is only one of that name.
 
 Without argument: what should not be, and how much each namespace holds (with -o wide, each claim). That is:
-claims that are allocated and that no pod uses, devices held twice, counters and capacities of which more is
-used than there is, devices held that are not published any more, and pools that are not complete.`,
+claims that are allocated and that no pod uses, devices held twice, counters and capacities with more in
+use than there is, devices held that are not published any more, and pools that are not complete.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: o.argument(o.claimNames, o.podNames, o.deviceNames),
 		RunE: func(command *cobra.Command, args []string) error {

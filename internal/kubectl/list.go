@@ -43,7 +43,7 @@ func newList(o *options) *cobra.Command {
 
 States: Allocated (a claim has it for itself), Shared (claims have shares of it), Tainted (nothing without a
 toleration gets it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or others have used up
-its counters), Free. LEFT is the capacity or counter of which least is left.`,
+its counters), Free. LEFT is the capacity or counter with the least left.`,
 		Example: `  # Free devices of a class on a node
   kubectl devices list --class gpu.example.com --node node-1 --free
 
@@ -64,7 +64,7 @@ its counters), Free. LEFT is the capacity or counter of which least is left.`,
 	flags.StringVar(&l.node, "node", "", "Only devices that are for this node")
 	flags.StringVar(&l.class, "class", "", "Only devices in this DeviceClass")
 	flags.StringVarP(&l.selector, "selector", "l", "", "Only devices for which this CEL expression is true")
-	flags.BoolVar(&l.free, "free", false, "Only devices that are free, or of which a share is")
+	flags.BoolVar(&l.free, "free", false, "Only devices that are free or have a free share")
 	flags.StringSliceVar(&l.attributes, "attributes", nil, "Attributes or capacities to show, with or without their domain")
 	flags.IntVar(&l.limit, "limit", 0, fmt.Sprintf("Show at most so many devices; 0 shows all (default %d on a terminal)", rowsOnTerminal))
 	o.completes(command, "node", o.nodeNames)

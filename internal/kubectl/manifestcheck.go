@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -123,19 +124,22 @@ func (o *options) checkAdmin(ctx context.Context, m *files.File) (doubts []strin
 		labels, known := o.labelsOf(ctx, m, namespaces[name])
 		switch {
 		case !known:
-			doubts = append(doubts, fmt.Sprintf("%s asks for admin access, and whether namespace %s has the label %s=true cannot be told here", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey))
+			doubts = append(doubts, fmt.Sprintf("%s asks for admin access, and it is not known here whether namespace %s has the label %s=true", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey))
 		case labels[resourceapi.DRAAdminNamespaceLabelKey] != "true":
 			return nil, fmt.Errorf("%s asks for admin access, and namespace %s does not have the label %s=true, so that an API server would refuse it; "+
-				"have the namespace labelled, or leave adminAccess out", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey)
+				"label the namespace, or leave adminAccess out", name, namespaces[name], resourceapi.DRAAdminNamespaceLabelKey)
 		}
 	}
 	return doubts, nil
 }
 
 func wantsAdmin(spec *resourceapi.ResourceClaimSpec) bool {
-	return slices.ContainsFunc(spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
-		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)
-	})
+	for request := range dra.RequestsIn(spec.Devices.Requests) {
+		if request.AdminAccess {
+			return true
+		}
+	}
+	return false
 }
 
 // labelsOf returns the labels of a namespace from the file, or else from the cluster. A dump has no namespaces.

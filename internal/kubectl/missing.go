@@ -103,7 +103,7 @@ func consequence(resource string) string {
 	case "devicetaintrules.resource.k8s.io":
 		return "only taints are known that drivers publish"
 	case "pods":
-		return "where those run who use claims of others is not known, and not who is gone"
+		return "the nodes of pods that use claims of others are not known, and neither is which pods have ended"
 	case "nodes":
 		return "it is not known which nodes there are"
 	case "deviceclasses.resource.k8s.io":

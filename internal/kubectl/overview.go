@@ -88,7 +88,7 @@ func checkNode(facts *devicefacts.Facts, node string) error {
 	}
 	for _, missing := range facts.Snapshot().Missing() {
 		if missing.Resource == "nodes" {
-			return fmt.Errorf("what node %s has is not known without the right to list nodes", node)
+			return fmt.Errorf("the devices of node %s are not known without the right to list nodes", node)
 		}
 	}
 	return fmt.Errorf("there is no node %s", node)
@@ -245,7 +245,7 @@ func (o *options) printPools(pools []devicefacts.Pool) {
 		}
 		if shown == 0 {
 			o.say("")
-			o.heading("Pools of which nothing can be allocated:")
+			o.heading("Pools whose devices cannot be allocated:")
 		}
 		shown++
 		o.say("  %s/%s is %s: %s", pool.Driver, pool.Name, o.screen.Paint(screen.Bad, pool.State), pool.Reason)

@@ -35,7 +35,7 @@ func (o *options) printProblems(p *devicefacts.Problems) error {
 		}
 		return text
 	})
-	section(o, "Pools of which nothing can be allocated:", p.Pools, func(pool devicefacts.Pool) string {
+	section(o, "Pools whose devices cannot be allocated:", p.Pools, func(pool devicefacts.Pool) string {
 		return fmt.Sprintf("%s/%s is %s: %s", pool.Driver, pool.Name, pool.State, pool.Reason)
 	})
 	section(o, "Claims allocated that no pod uses:", p.Unused, func(c devicefacts.Claim) string {

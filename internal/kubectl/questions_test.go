@@ -200,7 +200,7 @@ func TestBadQuestions(t *testing.T) {
 		"other kind":      {"fit -f " + file(t, "kind: Service\napiVersion: v1\nmetadata: {name: x}"), "has no pods"},
 		"no YAML":         {"fit -f " + file(t, "a: [b"), "manifest.yaml"},
 		"without what":    {"fit -f " + file(t, pairs) + " --without low-a", "write claim/NAME, pod/NAME or node/NAME"},
-		"without nobody":  {"fit -f " + file(t, pairs) + " --without pod/nobody", "there is no pod default/nobody to do without"},
+		"without nobody":  {"fit -f " + file(t, pairs) + " --without pod/nobody", "there is no pod default/nobody to leave out"},
 		"two pods":        {"waste -f " + file(t, three+"---"+three), "has 2 pods"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -62,20 +62,13 @@ func classSelectors(s *whatif.Snapshot, name string) []resourceapi.DeviceSelecto
 
 // selectorsOf returns the selectors of a request of a claim without allocation.
 func selectorsOf(s *whatif.Snapshot, pod *v1.Pod, claim, request string) []resourceapi.DeviceSelector {
-	name, alternative, _ := strings.Cut(request, "/")
 	for _, open := range s.OpenClaims(pod) {
-		for i := range open.Spec.Devices.Requests {
-			r := &open.Spec.Devices.Requests[i]
-			if whatif.Key(open) != claim || r.Name != name {
-				continue
-			}
-			if r.Exactly != nil {
-				return r.Exactly.Selectors
-			}
-			for j := range r.FirstAvailable {
-				if r.FirstAvailable[j].Name == alternative {
-					return r.FirstAvailable[j].Selectors
-				}
+		if whatif.Key(open) != claim {
+			continue
+		}
+		for r := range dra.Requests(open) {
+			if r.Is(request) {
+				return r.Selectors
 			}
 		}
 	}

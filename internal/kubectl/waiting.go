@@ -25,7 +25,7 @@ func (o *options) printWaiting(s *whatif.Snapshot, e *whatif.Explanation, out *e
 		o.wrapped("  ", "Nothing can be said about nodes: "+e.NotKnown+".")
 		return
 	case e.Problem != "":
-		o.wrapped("  ", "No node will do: "+e.Problem)
+		o.wrapped("  ", "No node is suitable: "+e.Problem)
 		return
 	}
 	o.printFits(e, out)

@@ -187,9 +187,9 @@ func (o *options) printAdvice(out *wasteOutput) {
 			o.say("%s", move)
 		}
 		if advice.Fewest {
-			o.say("Fewer would not do.")
+			o.say("Fewer moves are not enough.")
 		} else {
-			o.say("Whether fewer would do is not known: a search gave up.")
+			o.say("Whether fewer moves are enough is not known: a search gave up.")
 		}
 	}
 	if advice.Unmovable > 0 && advice.Node == "" {
@@ -204,7 +204,7 @@ func moveText(move *devicefacts.Move) string {
 		text = fmt.Sprintf("  %s again on %s, with other devices", move.Pod, move.From)
 	}
 	if move.Controller == "" {
-		text += " (nothing makes it anew)"
+		text += " (nothing creates it again)"
 	}
 	return text
 }

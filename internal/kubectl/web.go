@@ -54,7 +54,7 @@ func (o *options) web(ctx context.Context, port int, open bool) error {
 		return err
 	}
 	fmt.Fprintln(o.Out, server.Address)
-	fmt.Fprintln(o.ErrOut, "The address is for you alone: who has it sees what you may see. Press Ctrl-C to end.")
+	fmt.Fprintln(o.ErrOut, "Keep the address to yourself: anyone who has it sees what you may see. Press Ctrl-C to end.")
 	if open {
 		remove, err := openBrowser(server.Address)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -61,10 +62,10 @@ func whyRequest(facts *devicefacts.Facts, claim *resourceapi.ResourceClaim, name
 			w.taken(facts, id, result.ConsumedCapacity)
 		}
 	}
-	parent, alternative, _ := strings.Cut(name, "/")
+	parent, _, _ := strings.Cut(name, "/")
 	for i := range claim.Spec.Devices.Requests {
 		if request := &claim.Spec.Devices.Requests[i]; request.Name == parent {
-			w.because(facts, request, alternative)
+			w.because(facts, request, name)
 		}
 	}
 	for i := range claim.Spec.Devices.Constraints {
@@ -91,22 +92,18 @@ func (w *whyOutput) taken(facts *devicefacts.Facts, id string, consumed map[reso
 }
 
 // because adds the terms of a request, and the alternatives before it that were passed over.
-func (w *whyOutput) because(facts *devicefacts.Facts, request *resourceapi.DeviceRequest, alternative string) {
+func (w *whyOutput) because(facts *devicefacts.Facts, request *resourceapi.DeviceRequest, name string) {
 	var selectors []resourceapi.DeviceSelector
-	if exact := request.Exactly; exact != nil {
-		w.Class, selectors = exact.DeviceClassName, exact.Selectors
-	}
 	var passed []string
-	for i := range request.FirstAvailable {
-		sub := &request.FirstAvailable[i]
-		if sub.Name == alternative {
-			w.Class, selectors = sub.DeviceClassName, sub.Selectors
+	for r := range dra.Alternatives(request) {
+		if r.Is(name) {
+			w.Class, selectors = r.Class, r.Selectors
 			break
 		}
-		passed = append(passed, fmt.Sprintf("%s (%s)", sub.Name, sub.DeviceClassName))
+		passed = append(passed, fmt.Sprintf("%s (%s)", r.Alternative, r.Class))
 	}
 	if len(passed) > 0 {
-		w.Because = append(w.Because, "alternatives that come first were not to be had there: "+strings.Join(passed, ", "))
+		w.Because = append(w.Because, "alternatives that come first were not available there: "+strings.Join(passed, ", "))
 	}
 	for _, class := range facts.Snapshot().Classes() {
 		if class.Name == w.Class {

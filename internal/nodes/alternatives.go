@@ -2,7 +2,8 @@ package nodes
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Alternatives returns the merit of an allocation (KEP-4816), summed over all requests with
@@ -14,11 +15,9 @@ func Alternatives(claim *resourceapi.ResourceClaim, allocation *resourceapi.Allo
 		chosen[result.Request] = true
 	}
 	var score int64
-	for _, request := range claim.Spec.Devices.Requests {
-		for i, alternative := range request.FirstAvailable {
-			if chosen[resourceclaim.CreateSubRequestRef(request.Name, alternative.Name)] {
-				score += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - i)
-			}
+	for request := range dra.Requests(claim) {
+		if request.Alternative != "" && chosen[request.Name()] {
+			score += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - request.Rank)
 		}
 	}
 	return score

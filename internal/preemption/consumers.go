@@ -16,9 +16,9 @@ import (
 type Usage int
 
 const (
-	// Used : somebody does, or may. Their end will be told, or that of the claim's allocation.
+	// Used : a consumer uses it, or may. An event follows when the consumer ends or the allocation goes.
 	Used Usage = iota
-	// Unheard : somebody does of whom the informer has not told yet, or of whose end nothing tells.
+	// Unheard : a consumer uses it, but the informer has not shown that consumer yet, or no event will show its end.
 	Unheard
 	// Abandoned : all consumers are gone.
 	Abandoned

@@ -73,7 +73,7 @@ func (r *Release) nextQuestion(ctx context.Context) bool {
 	pod, err := r.writer.Pod(asking, q.namespace, q.name)
 	cancel()
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot find out whether a pod has ended that is gone; trying again", "pod", klog.KRef(q.namespace, q.name))
+		klog.FromContext(ctx).Error(err, "Cannot find out whether a missing pod has ended; trying again", "pod", klog.KRef(q.namespace, q.name))
 		if ctx.Err() == nil {
 			r.questions.AddRateLimited(q)
 		}

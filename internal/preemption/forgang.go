@@ -119,7 +119,7 @@ func (p *Preemption) Without(ctx context.Context, gone []*choose.Unit, do func(n
 	}
 	defer func() {
 		if err := snapshot.EndMutations(); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot put pods back that were taken out of the snapshot to see who has to go for a group")
+			klog.FromContext(ctx).Error(err, "Cannot put back the pods that were taken out of the snapshot to find victims for a group")
 		}
 	}()
 	for _, unit := range gone {

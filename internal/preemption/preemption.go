@@ -169,7 +169,7 @@ func (p *Preemption) together(preemptor *v1.Pod, victims []*v1.Pod) ([]*v1.Pod, 
 	all := p.gangs.Together(victims)
 	for _, pod := range all {
 		if corev1helpers.PodPriority(pod) >= corev1helpers.PodPriority(preemptor) {
-			return nil, kube.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go of which some do not have a lower priority")
+			return nil, kube.New(fwk.UnschedulableAndUnresolvable, "a group of pods would have to go and some of them do not have a lower priority")
 		}
 	}
 	return all, nil

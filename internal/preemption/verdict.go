@@ -69,12 +69,9 @@ func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClai
 // appendNames appends the parts of a request that reasons may quote.
 func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
 	key = append(append(key, '/'), request.Name...)
-	if request.Exactly != nil {
-		key = append(append(key, '/'), request.Exactly.DeviceClassName...)
-	}
-	for i := range request.FirstAvailable {
-		key = append(append(key, '/'), request.FirstAvailable[i].Name...)
-		key = append(append(key, '/'), request.FirstAvailable[i].DeviceClassName...)
+	for r := range dra.Alternatives(request) {
+		key = append(append(key, '/'), r.Alternative...)
+		key = append(append(key, '/'), r.Class...)
 	}
 	return key
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -101,24 +100,6 @@ func (e *Events) CouldUse(task *allocator.Task, devices map[inventory.PoolID][]s
 	for id, names := range devices {
 		if pool := e.State.Pool(id); pool != nil && task.Interested(e.Context, pool, names...) {
 			return true
-		}
-	}
-	return false
-}
-
-// wantsAll reports whether any request is for all devices. Such a request waits
-// for incomplete and invalid pools, and for devices that match but cannot be had.
-func wantsAll(claims []*resourceapi.ResourceClaim) bool {
-	for _, claim := range claims {
-		for _, request := range claim.Spec.Devices.Requests {
-			if request.Exactly != nil && request.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
-				return true
-			}
-			for _, alternative := range request.FirstAvailable {
-				if alternative.AllocationMode == resourceapi.DeviceAllocationModeAll {
-					return true
-				}
-			}
 		}
 	}
 	return false

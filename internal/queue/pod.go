@@ -1,12 +1,14 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -137,7 +139,7 @@ func (p *Pod) sliceHappened() (mayHelp bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.sliceChanged = true
-	return p.anySlice || wantsAll(p.missing)
+	return p.anySlice || slices.ContainsFunc(p.missing, dra.WantsAll)
 }
 
 // reject records that the plugin has rejected the pod. It returns true if something happened meanwhile

@@ -33,7 +33,7 @@ func newCollector(all func() []Scheduler) *collector {
 		all: all,
 		devices: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "devices",
-			Help: "Devices in ResourceSlices, by driver (50 at most, the rest is other), by pool_kind (node: all slices of the pool are for one node; shared), and by state, of which the first that applies counts: unusable (the pool is incomplete or invalid), allocated (to a claim, or about to be), shared (allocated several times, something may be left), tainted (NoSchedule or NoExecute), exhausted (too little is left of the counters that it consumes), free. Partitions of one device count each.",
+			Help: "Devices in ResourceSlices, by driver (50 at most, the rest is other), by pool_kind (node: all slices of the pool are for one node; shared), and by the first state that applies: unusable (the pool is incomplete or invalid), allocated (to a claim, or about to be), shared (allocated several times, something may be left), tainted (NoSchedule or NoExecute), exhausted (too little is left of the counters that it consumes), free. Partitions of one device count each.",
 		}, "driver", "pool_kind", "state"),
 		pools: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "pools",
@@ -41,19 +41,19 @@ func newCollector(all func() []Scheduler) *collector {
 		}, "driver", "pool_kind", "state"),
 		room: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "node_free_devices",
-			Help: "Free devices in pools of single nodes, by how many devices of the driver are free on their node (free_on_node: 1, 2-3, 4-7, 8-15, 16+). Many of them on nodes with few are fragmentation: a request for more than that fits none of these nodes. Partitions count each, though not all of them may be had together. Classes, selectors, CPU and memory are not looked at.",
+			Help: "Free devices in pools of single nodes, by how many devices of the driver are free on their node (free_on_node: 1, 2-3, 4-7, 8-15, 16+). Many of them on nodes with few are fragmentation: a request for more than that fits none of these nodes. Partitions count each, though not all of them may be available together. Classes, selectors, CPU and memory are not looked at.",
 		}, "driver", "free_on_node"),
 		most: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "node_free_devices_max",
-			Help: "The greatest number of devices of a driver that are free on one node, in pools of single nodes: no request for more fits at the moment. Partitions count each, though not all of them may be had together.",
+			Help: "The greatest number of devices of a driver that are free on one node, in pools of single nodes: no request for more fits at the moment. Partitions count each, though not all of them may be available together.",
 		}, "driver"),
 		classes: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "allocated_devices",
-			Help: "Devices that claims are allocated, and shares of such, by the class of the request (50 at most, the rest is other). Admin access does not count. What is free is not known by class: a device can be of several.",
+			Help: "Devices that are allocated to claims, and shares of devices, by the class of the request (50 at most, the rest is other). Admin access does not count. Free devices are not counted by class: a device can be of several.",
 		}, "device_class"),
 		waiting: newDesc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "waiting_pods",
-			Help: "Pods that this plugin has rejected in their latest attempt, on at least one node, or that are kept out of the queue because a claim does not exist, or that wait for their group, or whose claims are being written; by cause. A pod with several causes counts for that which is nearest to an end. It may wait for something else as well.",
+			Help: "Pods that this plugin has rejected in their latest attempt, on at least one node, or that are kept out of the queue because a claim does not exist, or that wait for their group, or whose claims are being written; by cause. A pod with several causes counts for the cause that is nearest to an end. It may wait for something else as well.",
 		}, "cause"),
 	}
 }

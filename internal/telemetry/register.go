@@ -28,7 +28,7 @@ func Register(all func() []Scheduler) {
 	legacyregistry.RawMustRegister(
 		k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "allocations_in_flight", StabilityLevel: k8smetrics.ALPHA,
-			Help: "Allocations that were planned (Reserve), and of which the API server has not confirmed yet that they were written or rolled back.",
+			Help: "Allocations that were planned (Reserve), and not yet confirmed by the API server as written or rolled back.",
 		}, func() float64 { return inFlight(all()) }),
 		k8smetrics.NewGaugeFunc(&k8smetrics.GaugeOpts{
 			Subsystem: metricsSubsystem, Name: "guard_in_place", StabilityLevel: k8smetrics.ALPHA,

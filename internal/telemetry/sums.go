@@ -6,6 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -156,27 +157,8 @@ func addClasses(sums map[string]int, claim *resourceapi.ResourceClaim) {
 		return
 	}
 	for result := range ledger.Used(claim.Status.Allocation) {
-		if class := classOf(claim, result.Request); class != "" {
+		if class := dra.ClassOf(claim, result.Request); class != "" {
 			sums[class]++
 		}
 	}
-}
-
-// classOf returns the class of a request, or of an alternative of it ("request/alternative").
-func classOf(claim *resourceapi.ResourceClaim, name string) string {
-	for i := range claim.Spec.Devices.Requests {
-		request := &claim.Spec.Devices.Requests[i]
-		if request.Exactly != nil && request.Name == name {
-			return request.Exactly.DeviceClassName
-		}
-		if len(name) <= len(request.Name) || name[:len(request.Name)] != request.Name || name[len(request.Name)] != '/' {
-			continue
-		}
-		for j := range request.FirstAvailable {
-			if request.FirstAvailable[j].Name == name[len(request.Name)+1:] {
-				return request.FirstAvailable[j].DeviceClassName
-			}
-		}
-	}
-	return ""
 }

@@ -226,20 +226,20 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"short of a counter": {
 			cluster: partitions(2, 3),
-			short:   "3 devices match: 1 asked; 0 free; 2 held by other claims; 1 draws on counters of which too little is left (memory: 40Gi asked and 0 of 80Gi left)",
+			short:   "3 devices match: 1 asked; 0 free; 2 held by other claims; 1 draws on counters that have too little left (memory: 40Gi asked and 0 of 80Gi left)",
 			long: []string{
 				"2 held by other claims: default/others (2)",
-				"1 draws on counters of which too little is left",
+				"1 draws on counters that have too little left",
 				"  device: memory (40Gi needed, 0 left); in use by default/others (gpu-0 and gpu-1)",
 			},
 			cause: allocator.CounterShort,
 		},
 		"short of counters with the same name": {
 			cluster: twoSets,
-			short:   "4 devices match: 1 asked; 0 free; 2 held by other claims; 2 draw on counters of which too little is left (engines: 2 asked and 0 of 2 left; memory: 20Gi asked and 10Gi of 40Gi left)",
+			short:   "4 devices match: 1 asked; 0 free; 2 held by other claims; 2 draw on counters that have too little left (engines: 2 asked and 0 of 2 left; memory: 20Gi asked and 10Gi of 40Gi left)",
 			long: []string{
 				"2 held by other claims: default/old (2)",
-				"2 draw on counters of which too little is left",
+				"2 draw on counters that have too little left",
 				"  one: engines (2 needed, 0 left) and memory (30Gi needed, 10Gi left); in use by default/old (gpu-0)",
 				"  two: memory (20Gi needed, 10Gi left); in use by default/old (gpu-1)",
 			},
@@ -247,18 +247,18 @@ func TestExplainCauses(t *testing.T) {
 		},
 		"overdrawn": {
 			cluster: overdrawn,
-			short:   "2 devices match: 1 asked; 0 free; 1 held by another claim; 1 draws on counters of which too little is left (memory: 0 asked and -20Gi of 80Gi left)",
+			short:   "2 devices match: 1 asked; 0 free; 1 held by another claim; 1 draws on counters that have too little left (memory: 0 asked and -20Gi of 80Gi left)",
 			long: []string{
-				"1 draws on counters of which too little is left",
+				"1 draws on counters that have too little left",
 				"  device: memory (0 needed, -20Gi left); in use by default/old (gpu-0)",
 			},
 			cause: allocator.CounterShort,
 		},
 		"a device in use is not published any more": {
 			cluster: withdrawn,
-			short:   "2 devices match: 1 asked; 0 free; 2 draw on counters of which nobody knows what devices draw that are in use and not published any more (gpu-9)",
+			short:   "2 devices match: 1 asked; 0 free; 2 draw on the same counters as devices in use that are not published any more (gpu-9)",
 			long: []string{
-				"2 draw on counters of which nobody knows what devices draw that are in use and not published any more: gpu.example.com/p/gpu-9; in use by default/old (1)",
+				"2 draw on the same counters as devices in use that are not published any more: gpu.example.com/p/gpu-9; in use by default/old (1)",
 			},
 			cause: allocator.CounterUnknown,
 		},

@@ -223,7 +223,7 @@ func TestReasonOfPartitionsAndFeatures(t *testing.T) {
 	checkReasons(t, map[string]reasonCase{
 		"counters are exhausted": {
 			cluster: partitions(2, 4),
-			want:    "claim train/gpus request gpu: 4 devices match: 1 asked; 0 free; 2 held by other claims; 2 draw on counters of which too little is left (memory: 40Gi asked and 0 of 80Gi left)",
+			want:    "claim train/gpus request gpu: 4 devices match: 1 asked; 0 free; 2 held by other claims; 2 draw on counters that have too little left (memory: 40Gi asked and 0 of 80Gi left)",
 		},
 		"counters suffice for one": {
 			cluster: partitions(1, 4),

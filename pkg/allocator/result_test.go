@@ -222,7 +222,7 @@ func TestNodeSelectorWithSeveralTerms(t *testing.T) {
 	s.node, s.claims = c.node, objects([]*b.ClaimBuilder{wants(1)})
 	_, err := s.run(t.Context(), allocator.New, newCache())
 	require.EqualError(t, err, "claim train/gpus: device gpu-0: its node selector has 2 terms but the API allows only one; "+
-		"its driver must publish it anew")
+		"its driver must publish it again")
 }
 
 // TestClaimsHaveTheirOwnResults has claims with devices of different reach.

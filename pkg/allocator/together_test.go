@@ -130,7 +130,7 @@ func TestExplainedConstraintOfSeveralRequests(t *testing.T) {
 		"one is held": {
 			cluster:    pairHeld,
 			reason:     wanted + "no value has enough free devices for each of them",
-			line:       "2 devices wanted, no value has enough available for each: too few for left with 2, too few for right with 0 and 1; if other claims had none, 1 would do",
+			line:       "2 devices wanted, no value has enough available for each: too few for left with 2, too few for right with 0 and 1; if other claims had none, 1 would have enough",
 			conclusion: "no value of gpu.example.com/root has enough of them for each",
 		},
 		"lists without the feature": {

@@ -175,9 +175,9 @@ func (p *Pool) soleView() *NodePool {
 // everywhereKey is the cache key of Everywhere.
 type everywhereKey struct{}
 
-// Everywhere returns the newest generation of the pool with its devices for all nodes. It shows
-// what a pool could offer at all, so unlike a node's view it has devices even if the pool is not
-// complete: those known so far.
+// Everywhere returns the newest generation of the pool with its devices for all nodes. Unlike
+// a node's view, it has devices even if the pool is not complete, those known so far: this is all that the pool
+// could offer.
 func (p *Pool) Everywhere() *NodePool {
 	if p.built(); p.uniform && p.soleView().State == Complete {
 		return p.soleView()

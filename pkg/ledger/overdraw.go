@@ -52,7 +52,7 @@ type UnknownDrawError struct {
 }
 
 func (e *UnknownDrawError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s but nobody knows what is left of the counters that it draws on: "+
+	return fmt.Sprintf("claim %s was to get device %s/%s but the rest of the counters that it draws on is unknown: "+
 		"device %s of that pool is in use and its driver does not publish it any more; looking for other devices", e.Claim, e.Pool, e.Device, e.Withdrawn)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -56,21 +57,14 @@ func leastOf(claims []*resourceapi.ResourceClaim) int32 {
 }
 
 func leastFor(request *resourceapi.DeviceRequest) int64 {
-	if exact := request.Exactly; exact != nil {
-		if exact.AdminAccess != nil && *exact.AdminAccess || exact.AllocationMode == resourceapi.DeviceAllocationModeAll {
+	least, known := int64(math.MaxInt32), false
+	for r := range dra.Alternatives(request) {
+		if r.AdminAccess || r.All() {
 			return 0
 		}
-		return max(0, exact.Count)
+		least, known = min(least, max(0, r.Count)), true
 	}
-	least := int64(math.MaxInt32)
-	for i := range request.FirstAvailable {
-		alternative := &request.FirstAvailable[i]
-		if alternative.AllocationMode == resourceapi.DeviceAllocationModeAll {
-			return 0
-		}
-		least = min(least, max(0, alternative.Count))
-	}
-	if len(request.FirstAvailable) == 0 {
+	if !known {
 		return 0
 	}
 	return least

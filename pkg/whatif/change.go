@@ -52,14 +52,14 @@ func (s *Snapshot) Without(gone Removal) (*Snapshot, error) {
 	pods := make(map[string]*v1.Pod)
 	for _, key := range gone.Pods {
 		if s.pods.get(key) == nil {
-			return nil, fmt.Errorf("there is no pod %s to do without; name it as namespace/name", key)
+			return nil, fmt.Errorf("there is no pod %s to leave out; name it as namespace/name", key)
 		}
 		pods[key] = nil
 	}
 	nodes := make(map[string]*v1.Node)
 	for _, name := range gone.Nodes {
 		if s.nodes.get(name) == nil {
-			return nil, fmt.Errorf("there is no node %s to do without", name)
+			return nil, fmt.Errorf("there is no node %s to leave out", name)
 		}
 		nodes[name] = nil
 	}
@@ -73,7 +73,7 @@ func (s *Snapshot) Without(gone Removal) (*Snapshot, error) {
 	claims := make(map[string]*resourceapi.ResourceClaim)
 	for _, key := range gone.Claims {
 		if s.claims.get(key) == nil {
-			return nil, fmt.Errorf("there is no claim %s to do without; name it as namespace/name", key)
+			return nil, fmt.Errorf("there is no claim %s to leave out; name it as namespace/name", key)
 		}
 		claims[key] = nil
 	}

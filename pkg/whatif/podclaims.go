@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -109,7 +110,7 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	case claim.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted; the pod has to wait until it is gone", claim.Name)
 	case claim.Status.Allocation == nil:
-		q.open = append(q.open, defaultedClaim(claim))
+		q.open = append(q.open, dra.Defaulted(claim))
 		return nil
 	}
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
@@ -121,7 +122,7 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	a := allocatedClaim{claim: claim, skips: skipsNodeOperations(claim.Status.Allocation)}
 	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
 		if a.nodes, err = nodeaffinity.NewNodeSelector(selector); err != nil {
-			return fmt.Errorf("claim %s is allocated for nodes that nobody can tell: %w", claim.Name, err)
+			return fmt.Errorf("claim %s: the nodes of its allocation cannot be parsed: %w", claim.Name, err)
 		}
 	}
 	q.allocated = append(q.allocated, a)

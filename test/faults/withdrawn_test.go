@@ -37,7 +37,7 @@ func TestDeviceWithdrawnInUse(t *testing.T) {
 	deletePartitions(s, 1, 1)
 	for node, name := range []string{"all-of-dropped", "all-of-less"} {
 		s.Create(builder.Claim(name, named("whole")).Obj(), s.PodOnNode(name, node, builder.Uses(name)))
-		s.Waiting(name, "draws on counters of which too little is left")
+		s.Waiting(name, "draws on counters that have too little left")
 	}
 	s.Create(builder.Claim("other-half", named("half-1")).Obj(), s.PodOnNode("other-half", 1, builder.Uses("other-half")))
 	s.Running("other-half")
@@ -46,7 +46,7 @@ func TestDeviceWithdrawnInUse(t *testing.T) {
 	s.Gone("all-of-dropped")
 	require.NoError(t, scheduler.Restart(t.Context()))
 	s.Create(builder.Claim("late", named("half-1")).Obj(), s.PodOnNode("late", 0, builder.Uses("late")))
-	s.Waiting("late", "draws on counters of which nobody knows what devices draw that are in use and not published any more (half-0)")
+	s.Waiting("late", "draws on the same counters as devices in use that are not published any more (half-0)")
 	s.DeletePod("dropped")
 	s.Running("late")
 }

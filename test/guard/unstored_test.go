@@ -57,7 +57,7 @@ func TestAsksForWhatIsNeverStored(t *testing.T) {
 	began := time.Now()
 	s.Eventually("see the guard have enough of it", func(ctx context.Context) error {
 		message, err := ask(ctx)
-		if err == nil && !strings.Contains(message, "what was allowed for claims of its namespace was not stored") {
+		if err == nil && !strings.Contains(message, "earlier allocations that the guard allowed for claims of its namespace were not stored") {
 			err = errors.New(message)
 		}
 		return err

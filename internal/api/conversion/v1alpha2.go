@@ -119,5 +119,5 @@ func alpha2SliceFromHub(in *resourceapi.ResourceSlice, _ *v1alpha2.ResourceSlice
 }
 
 func readOnly(resource, name string) error {
-	return fmt.Errorf("asked to write %q of %s of which the API server has version v1alpha2: that version can only be read here; use a client for it", name, resource)
+	return fmt.Errorf("asked to write %q of %s; the API server has them in version v1alpha2: that version can only be read here; use a client for it", name, resource)
 }

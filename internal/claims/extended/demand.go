@@ -199,7 +199,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 			klog.KObj(d.obsolete[0]))
 	}
 	if d.planned && !asksForSame(d.found, v.Claim) {
-		return errors.New("the pod needs other devices for its extended resources on this node than what was planned for it with its group")
+		return errors.New("the pod needs other devices for its extended resources on this node than planned for it with its group")
 	}
 	if d.found != nil && !asksForSame(d.found, v.Claim) {
 		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) is not what the pod needs on this node",
@@ -208,7 +208,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	// Otherwise the server would drop the field that tells the kubelet about the claim, and the pod
 	// would run without its devices.
 	if v.Claim != nil && !d.recordable() {
-		return fmt.Errorf("devices would have to back the pod's extended resources on this node which the API server is too old for " +
+		return fmt.Errorf("devices would have to back the pod's extended resources on this node and the API server is too old for that " +
 			"(it has no claims in resource.k8s.io/v1); use a ResourceClaim")
 	}
 	return nil
@@ -224,7 +224,7 @@ func (d *Demand) Choose(node string) (*Variant, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.chosen = d.onNode[node]; d.chosen == nil {
-		return nil, fmt.Errorf("node %s was chosen for the pod but nobody asked whether it has devices for its extended resources; trying again", node)
+		return nil, fmt.Errorf("node %s was chosen for the pod but not checked for devices for its extended resources; trying again", node)
 	}
 	return d.chosen, nil
 }

@@ -34,7 +34,7 @@ func TestNodesOfOneKindShareATask(t *testing.T) {
 	require.Equal(t, 1, tasks)
 
 	_, err := d.Choose("n2")
-	require.ErrorContains(t, err, "nobody asked")
+	require.ErrorContains(t, err, "not checked for devices")
 	require.False(t, d.Leave())
 	chosen, err := d.Choose("n4")
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
@@ -54,6 +55,7 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 		}
 	}
 	var largest resourceapi.DeviceRequest
+	var most int64
 	var lacking []int // positions in Mappings
 	for _, i := range passing {
 		later := slices.IndexFunc(places, func(place int) bool { return place > i })
@@ -64,8 +66,8 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 		if lack == 0 {
 			continue
 		}
-		if largest.Exactly == nil || lack > largest.Exactly.Count {
-			largest = newDeviceRequest(i, containers[i], resource, lack)
+		if lack > most {
+			largest, most = newDeviceRequest(i, containers[i], resource, lack), lack
 		}
 		lacking = append(lacking, len(d.Mappings))
 		d.uses(containers[i], resource, "")
@@ -73,7 +75,7 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 	for _, position := range lacking {
 		d.Mappings[position].RequestName = largest.Name
 	}
-	if largest.Exactly != nil {
+	if most > 0 {
 		d.Devices = append(d.Devices, largest)
 	}
 	d.Devices = append(d.Devices, lasting...)
@@ -83,12 +85,12 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 // the number of devices that are still missing.
 func (d *Requests) reuse(container *v1.Container, resource Resource, requests []resourceapi.DeviceRequest) int64 {
 	lack := countOf(container, resource.Name)
-	for i := range requests {
+	for request := range dra.RequestsIn(requests) {
 		if lack <= 0 {
 			return 0
 		}
-		d.uses(container, resource, requests[i].Name)
-		lack -= requests[i].Exactly.Count
+		d.uses(container, resource, request.Name())
+		lack -= request.Count
 	}
 	return max(lack, 0)
 }

@@ -63,7 +63,7 @@ func (w *Writer) Ask(ctx context.Context, claim *resourceapi.ResourceClaim, cons
 		unbound.claim = claim.UID
 		unbound.again = func(ctx context.Context) error { return w.checkGroup(ctx, claim, consumer) }
 	default:
-		return Unbound{}, fmt.Errorf("claim %s/%s: asked whether %s is on a node; found neither a pod nor a PodGroup; whoever reserved the claim for that has to release it",
+		return Unbound{}, fmt.Errorf("claim %s/%s: asked whether %s is on a node; found neither a pod nor a PodGroup; the controller that reserved the claim for it has to release it",
 			claim.Namespace, claim.Name, describeConsumer(consumer))
 	}
 	if err := unbound.Holds(ctx); err != nil {

@@ -299,7 +299,7 @@ func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.R
 			return nil, refusal{
 				reason: ErrReplaced,
 				found:  fmt.Sprintf("UID %s instead of %s", claim.UID, op.claim.UID),
-				next:   "whoever refers to the claim has to start again with the new one",
+				next:   "start again with the new claim of this name",
 			}.asError(op)
 		}
 		switch failures.addRead(err) {

@@ -159,7 +159,7 @@ func (a *Attempt) Waiting(spec api.PodSchedulingContextSpec) string {
 	}
 	text := "waiting for " + whose + strings.Join(names, " and ")
 	if spec.SelectedNode == "" {
-		return text + " to say which nodes will do"
+		return text + " to say which nodes are suitable"
 	}
 	return text + " to allocate " + what + " for the selected node " + spec.SelectedNode
 }

@@ -156,7 +156,7 @@ func TestWaiting(t *testing.T) {
 	require.Equal(t, "waiting for the driver of claim default/c (d.example.com) to allocate it for the selected node a", one.Waiting(selected))
 	two := attempt(t, nil, claim("c", with(ofController)), claim("d", with(named)))
 	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to allocate them for the selected node a", two.Waiting(selected))
-	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to say which nodes will do", two.Waiting(api.PodSchedulingContextSpec{}))
+	require.Equal(t, "waiting for the drivers of claims default/c and default/d (d.example.com) to say which nodes are suitable", two.Waiting(api.PodSchedulingContextSpec{}))
 }
 
 // In a large cluster not all nodes can be asked about, and not always the same.

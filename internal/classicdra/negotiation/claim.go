@@ -111,7 +111,7 @@ func (c *Claim) checkAllocated(pod types.UID) error {
 	}
 	nodes, err := nodeaffinity.NewNodeSelector(claim.Status.Allocation.NodeSelector)
 	if err != nil {
-		return fmt.Errorf("claim %s: the nodes of its allocation cannot be parsed; its driver has to allocate it anew: %w", klog.KObj(claim), err)
+		return fmt.Errorf("claim %s: the nodes of its allocation cannot be parsed; its driver has to allocate it again: %w", klog.KObj(claim), err)
 	}
 	c.nodes = []limit{{nodes: nodes}}
 	return nil

@@ -70,7 +70,7 @@ func (c Conflict) what() string {
 	case Capacity:
 		return fmt.Sprintf("was allocated a share of device %s of pool %s that leaves too little of capacity %s", c.Device, c.Pool, c.Resource)
 	case HeldAndShared:
-		return fmt.Sprintf("was allocated device %s of pool %s, of which only one of the two has a share,", c.Device, c.Pool)
+		return fmt.Sprintf("was allocated device %s of pool %s (one of the two has a share of it and the other has all of it)", c.Device, c.Pool)
 	default:
 		return fmt.Sprintf("was allocated device %s of pool %s", c.Device, c.Pool)
 	}
@@ -83,7 +83,7 @@ func (c Conflict) when() string {
 	case Later:
 		return "later"
 	default:
-		return "as well, nobody knows who was first"
+		return "as well in an unknown order"
 	}
 }
 

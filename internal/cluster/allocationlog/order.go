@@ -69,7 +69,7 @@ func (o *Order) OnConflict(report func(Conflict)) {
 func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err != nil {
-		return fmt.Errorf("asked to wait for resourceVersion %q, which cannot be compared with others; it has to be what the API server returned: %w", resourceVersion, err)
+		return fmt.Errorf("asked to wait for resourceVersion %q, which cannot be compared with others; use one that the API server returned: %w", resourceVersion, err)
 	}
 	return o.progress.wait(ctx, version)
 }

@@ -163,7 +163,7 @@ func TestConflictTexts(t *testing.T) {
 	for claim, want := range map[string]string{
 		"y": "claim default/x was allocated devices that leave too little of counter gpu/memory for device half-0 of pool gpu.example.com/a first (resourceVersion 10; that of claim default/y is 20)",
 		"v": "claim default/z was allocated a share of device nic of pool gpu.example.com/b that leaves too little of capacity memory first (resourceVersion 30; that of claim default/v is 40)",
-		"u": "claim default/z was allocated device nic of pool gpu.example.com/b, of which only one of the two has a share, first (resourceVersion 30; that of claim default/u is 50)",
+		"u": "claim default/z was allocated device nic of pool gpu.example.com/b (one of the two has a share of it and the other has all of it) first (resourceVersion 30; that of claim default/u is 50)",
 	} {
 		require.Equal(t, want, w.lost(uidOf(claim)).String())
 	}

@@ -9,6 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -136,14 +137,8 @@ func (w *crowd) wantAll(claim *resourceapi.ResourceClaim, what competition) {
 	if len(claim.Spec.Devices.Requests) == 0 {
 		w.want("", what)
 	}
-	for i := range claim.Spec.Devices.Requests {
-		request := &claim.Spec.Devices.Requests[i]
-		if request.Exactly != nil {
-			w.want(request.Exactly.DeviceClassName, what)
-		}
-		for j := range request.FirstAvailable {
-			w.want(request.FirstAvailable[j].DeviceClassName, what)
-		}
+	for request := range dra.Requests(claim) {
+		w.want(request.Class, what)
 	}
 }
 

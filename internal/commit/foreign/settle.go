@@ -195,7 +195,7 @@ func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(tim
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return waited(), fmt.Errorf("waiting for other schedulers to show what they have allocated: %w", context.Cause(ctx))
+			return waited(), fmt.Errorf("waiting for the allocations of other schedulers to become visible: %w", context.Cause(ctx))
 		}
 		if forOthers {
 			s.contest.Contenders.Spend(s.pod.UID, waited()-before)

@@ -42,7 +42,7 @@ func toEntry(obj any) (any, error) {
 // unreadable returns an entry with only the identity and the version of an object: the rest may be large.
 func unreadable(source *unstructured.Unstructured, err error) *entry {
 	which := &metav1.ObjectMeta{Namespace: source.GetNamespace(), Name: source.GetName(), UID: source.GetUID(), ResourceVersion: source.GetResourceVersion()}
-	return &entry{Object: which, err: fmt.Errorf("a field of it is not what %s has there: %w; correct that field", v1alpha1.SchemeGroupVersion, err)}
+	return &entry{Object: which, err: fmt.Errorf("a field does not have its type in %s: %w; correct that field", v1alpha1.SchemeGroupVersion, err)}
 }
 
 // checkQuantities rejects quantities that would take too long to convert: no server has parsed those of a custom

@@ -185,7 +185,7 @@ func TestFollow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"b 3→–", "c –→1"}, changes())
 		_, err = g.Get("ml", "b")
-		require.ErrorContains(t, err, "a field of it is not what scheduling.x-k8s.io/v1alpha1 has there")
+		require.ErrorContains(t, err, "a field does not have its type in scheduling.x-k8s.io/v1alpha1")
 		require.ErrorContains(t, err, "correct that field")
 		_, err = client.Update(t.Context(), object("b", int64(4)), metav1.UpdateOptions{})
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -40,7 +41,7 @@ func (t *Trial) spread(s *step, claim *resourceapi.ResourceClaim, on []int) bool
 // findForSeveral looks for devices for a claim that is used on several nodes.
 func (t *Trial) findForSeveral(task *allocator.Task, u *unit, site sites, beside []*unit) ([]resourceapi.AllocationResult, search.Answer) {
 	claim := u.claims[0]
-	if !wantsAll(claim) {
+	if !dra.WantsAll(claim) {
 		view := site(t.Nodes[u.nodes[0]])
 		view.Pools = t.commonPools(view.Pools, u.nodes[1:])
 		return t.search(task, t.besides(view, beside), true)
@@ -119,18 +120,12 @@ func keepReachable(part *inventory.NodePool, view []*inventory.NodePool) bool {
 	return true
 }
 
-// wantsAll reports whether any request of a claim, or any of its alternatives, is for all devices.
-func wantsAll(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
-		return r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll ||
-			slices.ContainsFunc(r.FirstAvailable, func(sub resourceapi.DeviceSubRequest) bool {
-				return sub.AllocationMode == resourceapi.DeviceAllocationModeAll
-			})
-	})
-}
-
 func wantsOnlyAll(claim *resourceapi.ResourceClaim) bool {
-	return !slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
-		return r.Exactly == nil || r.Exactly.AllocationMode != resourceapi.DeviceAllocationModeAll
-	})
+	all := 0
+	for r := range dra.Requests(claim) {
+		if r.All() && r.Alternative == "" {
+			all++
+		}
+	}
+	return all == len(claim.Spec.Devices.Requests)
 }

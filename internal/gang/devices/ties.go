@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -121,8 +122,8 @@ func (t *Trial) mostAlternatives(group []int) int {
 	most := 1
 	for _, number := range group {
 		for _, claim := range t.units[number].claims {
-			for i := range claim.Spec.Devices.Requests {
-				most = max(most, len(claim.Spec.Devices.Requests[i].FirstAvailable))
+			for r := range dra.Requests(claim) {
+				most = max(most, r.Rank+1)
 			}
 		}
 	}
@@ -137,13 +138,7 @@ func modest(u *unit, modesty int) *unit {
 	next := *u
 	next.claims, next.modesty = nil, modesty
 	for _, claim := range u.claims {
-		claim = claim.DeepCopy()
-		for i := range claim.Spec.Devices.Requests {
-			if r := &claim.Spec.Devices.Requests[i]; len(r.FirstAvailable) > 0 {
-				r.FirstAvailable = r.FirstAvailable[min(modesty, len(r.FirstAvailable)-1):]
-			}
-		}
-		next.claims = append(next.claims, claim)
+		next.claims = append(next.claims, dra.WithAlternatives(claim, modesty, resourceapi.FirstAvailableDeviceRequestMaxSize))
 	}
 	return &next
 }

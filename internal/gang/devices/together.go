@@ -3,6 +3,7 @@ package devices
 import (
 	"slices"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -18,7 +19,7 @@ func (t *Trial) isTooMuch(group []int, beside []*unit) bool {
 		u := t.units[number]
 		all.claims, all.nodes = append(all.claims, u.claims...), append(all.nodes, u.nodes...)
 	}
-	if len(all.claims) > mostTogether || slices.ContainsFunc(all.claims, wantsAll) {
+	if len(all.claims) > mostTogether || slices.ContainsFunc(all.claims, dra.WantsAll) {
 		return false
 	}
 	site, ok := t.joined(all.nodes)

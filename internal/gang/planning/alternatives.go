@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // firstAlternatives returns classes of the same pods in which each request has only its first alternative. differs
@@ -17,7 +19,7 @@ func firstAlternatives(classes []*class) (first []*class, differs bool) {
 			member.Open = slices.Clone(member.Open)
 			for j, claim := range member.Open {
 				if hasAlternatives(claim) {
-					member.Open[j], differs = withoutAlternatives(claim), true
+					member.Open[j], differs = dra.WithAlternatives(claim, 0, 1), true
 				}
 			}
 		}
@@ -27,16 +29,10 @@ func firstAlternatives(classes []*class) (first []*class, differs bool) {
 }
 
 func hasAlternatives(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool { return len(r.FirstAvailable) > 1 })
-}
-
-// withoutAlternatives returns a copy of a claim with only the first alternative of each request.
-func withoutAlternatives(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
-	first := claim.DeepCopy()
-	for i := range first.Spec.Devices.Requests {
-		if request := &first.Spec.Devices.Requests[i]; len(request.FirstAvailable) > 1 {
-			request.FirstAvailable = request.FirstAvailable[:1]
+	for r := range dra.Requests(claim) {
+		if r.Rank > 0 {
+			return true
 		}
 	}
-	return first
+	return false
 }

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // ClaimsKey returns a text that is equal for pods with equivalent claims in the same order. Two claims made for one pod
@@ -35,30 +37,10 @@ func DevicesOf(claims []*resourceapi.ResourceClaim, classes []string) (devices i
 			continue
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
-			if slices.Contains(classes, classOf(claim, claim.Status.Allocation.Devices.Results[i].Request)) {
+			if slices.Contains(classes, dra.ClassOf(claim, claim.Status.Allocation.Devices.Results[i].Request)) {
 				devices++
 			}
 		}
 	}
 	return devices
-}
-
-// classOf returns the device class of a claim's request, or of one of its alternatives ("request/alternative").
-func classOf(claim *resourceapi.ResourceClaim, request string) string {
-	name, alternative, _ := strings.Cut(request, "/")
-	for i := range claim.Spec.Devices.Requests {
-		r := &claim.Spec.Devices.Requests[i]
-		if r.Name != name {
-			continue
-		}
-		if r.Exactly != nil {
-			return r.Exactly.DeviceClassName
-		}
-		for j := range r.FirstAvailable {
-			if r.FirstAvailable[j].Name == alternative {
-				return r.FirstAvailable[j].DeviceClassName
-			}
-		}
-	}
-	return ""
 }

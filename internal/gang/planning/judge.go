@@ -13,7 +13,7 @@ import (
 // Reasons for which a node is rejected before other plugins are asked.
 const (
 	noDevices = "devices are missing"
-	notUsable = "node(s) cannot use what the claims of the pod are allocated already"
+	notUsable = "node(s) cannot use the devices that claims of the pod already have"
 )
 
 // A judge is a trial that also notes reasons for nodes where no other plugin was asked.

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	resourceapi "k8s.io/api/resource/v1"
-
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	trial "github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 )
 
@@ -27,15 +26,13 @@ func requests(pod *trial.Pod) map[string]int64 {
 		open = append(slices.Clip(open), pod.Made.Most)
 	}
 	for _, claim := range open {
-		for i := range claim.Spec.Devices.Requests {
-			request := &claim.Spec.Devices.Requests[i]
+		for request := range dra.Requests(claim) {
 			switch {
-			case request.Exactly != nil && request.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll:
-				counts[request.Exactly.DeviceClassName]++
-			case request.Exactly != nil:
-				counts[request.Exactly.DeviceClassName] += max(request.Exactly.Count, 1)
-			case len(request.FirstAvailable) > 0:
-				counts[request.FirstAvailable[0].DeviceClassName] += max(request.FirstAvailable[0].Count, 1)
+			case request.Rank > 0:
+			case request.All():
+				counts[request.Class]++
+			default:
+				counts[request.Class] += max(request.Count, 1)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func (c *candidateLock) check(record *resourcelock.LeaderElectionRecord) error {
 		return nil
 	}
 	if err := c.candidate(); err != nil {
-		return fmt.Errorf("not standing for election as the guard that decides (now): %w", err)
+		return fmt.Errorf("not taking part in the election of the guard that decides (now): %w", err)
 	}
 	return nil
 }

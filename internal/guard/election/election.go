@@ -63,7 +63,9 @@ func (e *Election) Run(ctx context.Context) error {
 		Name:            LeaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: e.begin,
-			OnStoppedLeading: func() { klog.InfoS("Deciding no more: the Lease is lost or was released", "identity", e.Identity) },
+			OnStoppedLeading: func() {
+				klog.InfoS("This guard does not decide any more: the Lease is lost or was released", "identity", e.Identity)
+			},
 		},
 	})
 	if err != nil {
@@ -91,12 +93,12 @@ func (e *Election) begin(ctx context.Context) {
 		logger := klog.LoggerWithValues(klog.FromContext(ctx), "identity", e.Identity)
 		if left := e.age.left(); left > 0 {
 			if !waiting.Equal(tenure) {
-				logger.Info("Got the Lease, which is new; waiting as long as the holder of one that was deleted may decide", "wait", left.Round(time.Millisecond))
+				logger.Info("Got a new Lease; waiting as long as the holder of a deleted Lease may still decide", "wait", left.Round(time.Millisecond))
 				waiting = tenure
 			}
 			return
 		}
-		logger.Info("Got the Lease; finding out what may yet be stored")
+		logger.Info("Got the Lease; finding out which approved allocations may still be stored")
 		if err := e.TakeOver(ctx, tenure); err != nil {
 			logger.Error(err, "Lost the Lease before anything was decided")
 		}

@@ -54,7 +54,7 @@ type Presence struct {
 }
 
 // errNotLooked means that Run has not looked so far.
-var errNotLooked = errors.New("nobody has looked for a guard yet")
+var errNotLooked = errors.New("no check for a guard has finished yet")
 
 // New returns a Presence that reports no guard until Run looks.
 func New(client kubernetes.Interface) *Presence {
@@ -76,7 +76,7 @@ func (p *Presence) inPlace() error {
 	case leadership.Elapsed(p.seen, p.clock.Now()) >= p.lasts:
 		return fmt.Errorf("the Lease of the guard was not renewed for %s", p.lasts)
 	case p.doubted:
-		return errors.New("an allocation was stored about which no guard was asked")
+		return errors.New("an allocation was stored without asking a guard")
 	default:
 		return nil
 	}

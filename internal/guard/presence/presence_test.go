@@ -178,7 +178,7 @@ func TestUnasked(t *testing.T) {
 	require.False(t, b.InPlace())
 	b.client = fake.NewClientset()
 	b.Presence.client = b.client
-	require.ErrorContains(t, b.renewed(nil), "no guard was asked", "that it is alive does not say that it is reached")
+	require.ErrorContains(t, b.renewed(nil), "without asking a guard", "that it is alive does not say that it is reached")
 	b.Stored(true)
 	require.True(t, b.InPlace())
 }

@@ -78,17 +78,17 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	var own, prefixed cliflag.NamedFlagSets
 	main := own.FlagSet("guard")
 	main.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second of the guard to the API server, and how many may come at once.")
-	main.StringVar(&o.register, "register", o.register, "How API servers reach the guard: \"service\", as the ValidatingWebhookConfiguration "+
-		"quartermaster-guard says that was installed; or \"url\": the guard registers https://BIND-ADDRESS:SECURE-PORT there.")
+	main.StringVar(&o.register, "register", o.register, "How API servers reach the guard: \"service\", as the installed ValidatingWebhookConfiguration "+
+		"quartermaster-guard says; or \"url\": the guard registers https://BIND-ADDRESS:SECURE-PORT there.")
 	main.StringVar(&o.service, "service", o.service, "The guard's Service, as NAME in the namespace of its Lease or as NAMESPACE/NAME.")
-	main.StringVar(&o.mode, "mode", o.mode, "\"Enforce\" denies allocations of what others hold. \"Warn\" lets them pass, and only counts and reports them.")
+	main.StringVar(&o.mode, "mode", o.mode, "\"Enforce\" denies allocations of devices that other claims hold. \"Warn\" lets them pass, and only counts and reports them.")
 	main.StringVar(&o.failurePolicy, "failure-policy", o.failurePolicy, "With --register=url, for a configuration that does not exist yet: what API servers do while no guard answers, "+
 		"\"Ignore\" (allocations pass) or \"Fail\" (there are none).")
-	main.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "How long API servers work on a request, which is a flag of theirs. It matters only for claims that the guard cannot write to.")
+	main.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "How long API servers work on a request (their flag --request-timeout). It matters only for claims that the guard cannot write to.")
 	secure := own.FlagSet("secure serving")
 	o.serving.AddFlags(secure)
-	secure.StringVar(&o.clientCAFile, "client-ca-file", o.clientCAFile, "File with the certificate authorities (PEM) of which API servers have client certificates. "+
-		"If it is set, nobody else is answered, but for /healthz, /livez, /readyz and /metrics. It is read again when it changes.")
+	secure.StringVar(&o.clientCAFile, "client-ca-file", o.clientCAFile, "File with the certificate authorities (PEM) that sign the client certificates of API servers. "+
+		"If it is set, other clients get no answer, except at /healthz, /livez, /readyz and /metrics. It is read again when it changes.")
 	electionoptions.BindLeaderElectionFlags(&o.election, own.FlagSet("leader election"))
 	for _, section := range own.Order {
 		own.FlagSets[section].VisitAll(func(f *pflag.Flag) {

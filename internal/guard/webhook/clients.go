@@ -13,10 +13,10 @@ import (
 
 // errNoCertificate refuses a client without a certificate.
 var errNoCertificate = errors.New("the guard answers only to clients with a certificate by an authority in its --client-ca-file, and this one shows none; " +
-	"docs/guard.md says how an API server gets one")
+	"see docs/guard.md for a certificate of an API server")
 
 // errNoPath refuses a client at an unknown path.
-var errNoPath = errors.New("the guard answers only at the path by which ValidatingWebhookConfiguration quartermaster-guard has API servers ask it, or had until a while ago")
+var errNoPath = errors.New("the guard answers only at the path in ValidatingWebhookConfiguration quartermaster-guard, and for a while at its previous path")
 
 // OnlyAt restricts a handler to the paths that API servers use. Other requests get 401 before the server reads their
 // bodies.

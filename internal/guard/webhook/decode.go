@@ -42,7 +42,7 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 	}
 	asked := review.Request
 	if asked.UID == "" {
-		return nil, nil, errors.New("the request has no UID, by which API servers tell answers apart")
+		return nil, nil, errors.New("the request has no UID; API servers set one to match the answer to it")
 	}
 	if asked.Resource.Group != resourceapi.GroupName || asked.Resource.Resource != "resourceclaims" || asked.SubResource != "status" || asked.Operation != admissionv1.Update {
 		return nil, nil, fmt.Errorf("asked about %s of %s/%s in group %q; this webhook is for UPDATE of resourceclaims/status in group %s, "+
@@ -90,7 +90,7 @@ func checkSize(version string, claim *resourceapi.ResourceClaim) error {
 		most = maxAlpha2Devices
 	}
 	if devices := len(claim.Status.Allocation.Devices.Results); devices > most {
-		return fmt.Errorf("claim %s/%s was to get %d devices; nobody is asked to approve more than %d", claim.Namespace, claim.Name, devices, most)
+		return fmt.Errorf("claim %s/%s was to get %d devices; the limit is %d", claim.Namespace, claim.Name, devices, most)
 	}
 	return nil
 }

@@ -29,11 +29,11 @@ var metrics = &webhookMetrics{
 	}, []string{"allocates", "answer"}),
 	failures: k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "guard_refused_requests_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Requests without a decision, by HTTP status: 401 for clients without a certificate by --client-ca-file, other 4xx for what is no question about a claim's status, 503 if this process does not decide or too many ask.",
+		Help: "Requests without a decision, by HTTP status: 401 for clients without a certificate by --client-ca-file, other 4xx for requests that are not about a claim's status, 503 if this process does not decide or too many ask.",
 	}, []string{"code"}),
 	closed: k8smetrics.NewCounter(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "guard_crowded_connections_total", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Connections that the guard has closed because there were too many: somebody crowds its port.",
+		Help: "Connections that the guard has closed because there were too many.",
 	}),
 }
 

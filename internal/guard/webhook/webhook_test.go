@@ -306,7 +306,7 @@ func TestWhatIsNoQuestion(t *testing.T) {
 		"without version":     {before(func(c *resourceapi.ResourceClaim) { c.ResourceVersion = "" }), "the claim as it was has no UID"},
 		"without name":        {before(func(c *resourceapi.ResourceClaim) { c.Name = "" }), "the claim as it was has no UID"},
 		"without namespace":   {before(func(c *resourceapi.ResourceClaim) { c.Namespace = "" }), "the claim as it was has no UID"},
-		"too many devices":    {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = raw(t, manyDevices()) }), "was to get 33 devices; nobody is asked to approve more than 32"},
+		"too many devices":    {requested(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = raw(t, manyDevices()) }), "was to get 33 devices; the limit is 32"},
 		"allocation is no such": {requested(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"status":{"allocation":{"devices":{"results":"all"}}}}`)
 		}), "read a claim of version v1"},

@@ -260,7 +260,7 @@ func exhausted(pool *inventory.NodePool, remaining *ledger.Remaining, position i
 	if len(remaining.Unknown) > 0 {
 		return "the pool's counters as far as is known: device " + remaining.Unknown[0] + " is in use and not published any more"
 	}
-	return "another counter of the pool, of which more is in use than there is"
+	return "another counter of the pool, with more in use than there is"
 }
 
 func preventsUse(taint resourceapi.DeviceTaint) bool {

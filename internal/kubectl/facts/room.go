@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -134,19 +135,9 @@ func (shape *Shape) one(number int) (*v1.Pod, *resourceapi.ResourceClaim) {
 func asksFor(spec *resourceapi.ResourceClaimSpec) string {
 	var texts []string
 	for i := range spec.Devices.Requests {
-		request := &spec.Devices.Requests[i]
-		if exact := request.Exactly; exact != nil {
-			text := asks(exact.AllocationMode, exact.Count, exact.DeviceClassName, exact.Capacity, exact.Selectors)
-			if exact.AdminAccess != nil && *exact.AdminAccess {
-				text += " (admin access)"
-			}
-			texts = append(texts, text)
-			continue
-		}
 		var alternatives []string
-		for j := range request.FirstAvailable {
-			sub := &request.FirstAvailable[j]
-			alternatives = append(alternatives, asks(sub.AllocationMode, sub.Count, sub.DeviceClassName, sub.Capacity, sub.Selectors))
+		for request := range dra.Alternatives(&spec.Devices.Requests[i]) {
+			alternatives = append(alternatives, asks(&request))
 		}
 		texts = append(texts, strings.Join(alternatives, " or "))
 	}
@@ -161,12 +152,12 @@ func asksFor(spec *resourceapi.ResourceClaimSpec) string {
 	return strings.Join(texts, ", ")
 }
 
-func asks(mode resourceapi.DeviceAllocationMode, count int64, class string, capacity *resourceapi.CapacityRequirements, selectors []resourceapi.DeviceSelector) string {
-	text := fmt.Sprintf("%d %s", max(count, 1), class)
-	if mode == resourceapi.DeviceAllocationModeAll {
-		text = "all " + class
+func asks(request *dra.Request) string {
+	text := fmt.Sprintf("%d %s", max(request.Count, 1), request.Class)
+	if request.All() {
+		text = "all " + request.Class
 	}
-	if capacity != nil {
+	if capacity := request.Capacity; capacity != nil {
 		before := " with "
 		for _, name := range slices.Sorted(maps.Keys(capacity.Requests)) {
 			amount := capacity.Requests[name]
@@ -175,11 +166,14 @@ func asks(mode resourceapi.DeviceAllocationMode, count int64, class string, capa
 		}
 	}
 	before := " where "
-	for i := range selectors {
-		if selectors[i].CEL != nil {
-			text += before + strings.Join(strings.Fields(selectors[i].CEL.Expression), " ")
+	for _, selector := range request.Selectors {
+		if selector.CEL != nil {
+			text += before + strings.Join(strings.Fields(selector.CEL.Expression), " ")
 			before = " and "
 		}
+	}
+	if request.AdminAccess {
+		text += " (admin access)"
 	}
 	return text
 }

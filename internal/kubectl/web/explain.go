@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -163,14 +164,8 @@ func matchesAny(ctx context.Context, finders []*finder, p place) (bool, error) {
 func wanted(world *whatif.Snapshot, pod *v1.Pod) []selector.Set {
 	var sets []selector.Set
 	for _, claim := range world.OpenClaims(pod) {
-		for i := range claim.Spec.Devices.Requests {
-			request := &claim.Spec.Devices.Requests[i]
-			if request.Exactly != nil {
-				sets = appendSet(sets, world, request.Exactly.DeviceClassName, request.Exactly.Selectors)
-			}
-			for j := range request.FirstAvailable {
-				sets = appendSet(sets, world, request.FirstAvailable[j].DeviceClassName, request.FirstAvailable[j].Selectors)
-			}
+		for request := range dra.Requests(claim) {
+			sets = appendSet(sets, world, request.Class, request.Selectors)
 		}
 	}
 	for _, class := range world.Classes() {

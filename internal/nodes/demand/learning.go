@@ -95,7 +95,7 @@ func (l *Observer) Seed(ctx context.Context) {
 	l.Demand.Seed(func(found func(*v1.Pod, []placement.Ask)) {
 		pods, err := l.Pods.List(labels.Everything())
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot learn from pods that exist what is likely to be asked for")
+			klog.FromContext(ctx).Error(err, "Cannot learn from existing pods which devices are likely to be requested")
 			return
 		}
 		ctx, end := selector.WithBudget(ctx, selector.NewBudget(seedTime, 0)), time.Now().Add(seedTime)
@@ -105,7 +105,7 @@ func (l *Observer) Seed(ctx context.Context) {
 				continue
 			}
 			if time.Now().After(end) {
-				klog.FromContext(ctx).Info("Learning from pods that exist what is likely to be asked for takes long; some are left out")
+				klog.FromContext(ctx).Info("Learning from existing pods which devices are likely to be requested takes long; some pods are left out")
 				return
 			}
 			found(pod, l.Solver.Prepare(claims).Asks(ctx, l.poolsOf(pod.Spec.NodeName)))

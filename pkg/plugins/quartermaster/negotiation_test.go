@@ -22,7 +22,7 @@ func TestClassicNegotiation(t *testing.T) {
 		first := f.schedule(pod)
 		require.Equal(t, "Reserve", first.phase)
 		require.Equal(t, fwk.Pending, first.status.Code())
-		require.Contains(t, first.text(), "waiting for the drivers of claims default/one and default/two to say which nodes will do")
+		require.Contains(t, first.text(), "waiting for the drivers of claims default/one and default/two to say which nodes are suitable")
 		f.settle()
 		require.Equal(t, api.PodSchedulingContextSpec{PotentialNodes: []string{"a", "b", "c"}}, f.contexts.Stored("pod").Spec)
 

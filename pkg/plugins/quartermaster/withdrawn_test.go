@@ -64,11 +64,11 @@ func TestDeviceWithdrawnInUse(t *testing.T) {
 		f.replace(devices(2, whole))
 		f.settle()
 		reason := f.mustBegin(waiting).filter().reasons["n1"]
-		require.Contains(t, reason, "cannot allocate all claims: claim default/c request gpu: 1 device matches: 1 asked; 0 free; 1 draws on counters of which too little is left (memory: 2 asked and 1 of 2 left)")
+		require.Contains(t, reason, "cannot allocate all claims: claim default/c request gpu: 1 device matches: 1 asked; 0 free; 1 draws on counters that have too little left (memory: 2 asked and 1 of 2 left)")
 
 		f = f.restart()
 		reason = f.mustBegin(waiting).filter().reasons["n1"]
-		require.Contains(t, reason, "draws on counters of which nobody knows what devices draw that are in use and not published any more (half)")
+		require.Contains(t, reason, "draws on the same counters as devices in use that are not published any more (half)")
 		f.sleep(waiting)
 		f.changeClaim("holding", deallocate)
 		f.settle()

@@ -74,7 +74,7 @@ func Quartermaster() scenario.Dialect {
 			devicesTainted:    {noAllocation, "taint", "not tolerated"},
 			devicesNotReady:   {"are not ready", "lacks"},
 			capacityUsedUp:    {noAllocation, "too little capacity left"},
-			countersUsedUp:    {noAllocation, "counters of which too little is left"},
+			countersUsedUp:    {noAllocation, "counters that have too little left"},
 			poolIncomplete:    {noAllocation, "left out because", "updating"},
 			poolInvalid:       {invalidPools, "left out as invalid"},
 			notReachable:      {notOnNode, "is allocated on other nodes"},

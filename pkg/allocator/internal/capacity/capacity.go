@@ -22,8 +22,8 @@ type Consumption struct {
 
 var (
 	errCapacityRange    = errors.New("the amount cannot be represented with the step of the device's request policy; ask for less")
-	errUncountable      = errors.New("nobody can calculate with a number of so many digits; ask for less")
-	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device anew")
+	errUncountable      = errors.New("the number has too many digits to calculate with; ask for less")
+	errCapacityNegative = errors.New("the amount would be negative; the driver must publish the device again")
 )
 
 // Rules configure how amounts are calculated.

@@ -22,7 +22,7 @@ func TestEndless(t *testing.T) {
 		return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{name: of}
 	}
 	_, err := capacity.Rules{}.Consume(asked(endless), device(resourceapi.DeviceCapacity{Value: one}))
-	require.ErrorContains(t, err, "capacity bandwidth (1e999999999 asked for): nobody can calculate with a number of so many digits; ask for less")
+	require.ErrorContains(t, err, "capacity bandwidth (1e999999999 asked for): the number has too many digits to calculate with; ask for less")
 	for title, of := range map[string]resourceapi.DeviceCapacity{
 		"value":   {Value: endless},
 		"default": {Value: one, RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &endless}},

@@ -55,9 +55,9 @@ var causeWords = [CauseCount]struct{ name, singular, plural string }{
 	Tainted:          {"tainted", "has a taint that is not tolerated", "have taints that are not tolerated"},
 	Held:             {"held", "held by another claim", "held by other claims"},
 	Full:             {"full", "has too little capacity left", "have too little capacity left"},
-	CounterShort:     {"counter short", "draws on counters of which too little is left", "draw on counters of which too little is left"},
-	CounterUnknown: {"counter unknown", "draws on counters of which nobody knows what devices draw that are in use and not published any more",
-		"draw on counters of which nobody knows what devices draw that are in use and not published any more"},
+	CounterShort:     {"counter short", "draws on counters that have too little left", "draw on counters that have too little left"},
+	CounterUnknown: {"counter unknown", "draws on the same counters as devices in use that are not published any more",
+		"draw on the same counters as devices in use that are not published any more"},
 	Incompatible: {"incompatible", "not compatible with devices in use", "not compatible with devices in use"},
 }
 

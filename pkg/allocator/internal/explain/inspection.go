@@ -195,7 +195,7 @@ func (in *inspection) unfit(device *inventory.Device, name resourceapi.Qualified
 		return lack{text: "not published"}
 	}
 	if !capacity.Countable(&published) {
-		return lack{text: "published with an amount that nobody can calculate with"}
+		return lack{text: "published with an amount that has too many digits to calculate with"}
 	}
 	needed, err := in.q.Asked().Settings().Capacities().Consume(
 		&resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: asked}},

@@ -167,7 +167,7 @@ func (c *Constraint) lacking() string {
 	})
 	text = "no value has enough available for each: " + text
 	if c.PossiblyEnough {
-		text += "; if other claims had none, " + c.PossibleValue + " would do"
+		text += "; if other claims had none, " + c.PossibleValue + " would have enough"
 	}
 	return text + c.lists()
 }

@@ -31,7 +31,7 @@ func Selector(node *v1.Node, devices iter.Seq[*inventory.Device], asUpstream boo
 		}
 		if n := len(selector.NodeSelectorTerms); n > 1 && asUpstream {
 			return nil, fmt.Errorf("device %s: its node selector has %d terms but the API allows only one; "+
-				"its driver must publish it anew", device.Name, n)
+				"its driver must publish it again", device.Name, n)
 		}
 		term := &selector.NodeSelectorTerms[max(0, slices.IndexFunc(selector.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool { return meets(node, term) }))]
 		joined.MatchFields = addRequirements(joined.MatchFields, term.MatchFields)
