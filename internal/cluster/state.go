@@ -37,7 +37,7 @@ type State struct {
 	Inventory *inventory.Store
 	Ledger    *ledger.Ledger
 	// Order decides between two claims for one device. The owner must call its Run.
-	Order *allocationlog.Order
+	Order *allocationlog.Log
 	// NodeCache caches which nodes have devices for recurring tasks, and their cost.
 	NodeCache *nodecache.Index
 	// Rooms tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
@@ -48,7 +48,7 @@ type State struct {
 	// Lease says whether this process leads.
 	Lease *leadership.Lease
 	// Writes tracks the pods whose claims are being written.
-	Writes limiter.Gate
+	Writes limiter.Limiter
 	// Claims is the informer's store of claims.
 	Claims cache.Indexer
 

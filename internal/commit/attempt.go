@@ -24,7 +24,7 @@ type Attempt struct {
 	// alone is set if no other pod waits for this one, so that it may wait for others. place is its
 	// place among the pods whose claims are being written.
 	alone bool
-	place *limiter.Place
+	place *limiter.Slot
 	// denied is the plan that a guard has denied, nil if there is none.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Hold protects the sheet for some time, even if others are used later, because its caller fills it
-// gradually. Held sheets take at most half of the memory; beyond that, the sheet held for the shortest time
-// is forgotten first. The sheet held for the longest time always stays, even if it alone is too large: so the
-// work on at least one sheet gets finished.
-func (s *Sheet[T]) Hold(d time.Duration) {
+// Hold protects the table for some time, even if others are used later, because its caller fills it
+// gradually. Held sheets take at most half of the memory; beyond that, the table held for the shortest time
+// is forgotten first. The table held for the longest time always stays, even if it alone is too large: so the
+// work on at least one table gets finished.
+func (s *Table[T]) Hold(d time.Duration) {
 	m, h := s.memory, &s.header
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -26,9 +26,9 @@ func (s *Sheet[T]) Hold(d time.Duration) {
 	}
 }
 
-// Finish ends the work on the sheet. A held sheet stays held until its next use or until its time is over, so
-// that the goroutine that waits for the sheet can read it.
-func (s *Sheet[T]) Finish() {
+// Finish ends the work on the table. A held table stays held until its next use or until its time is over, so
+// that the goroutine that waits for the table can read it.
+func (s *Table[T]) Finish() {
 	m := s.memory
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

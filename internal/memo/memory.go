@@ -23,7 +23,7 @@ type Memory struct {
 	mutex  sync.Mutex
 	bound  int
 	taken  int
-	sheets map[Question]sheet
+	sheets map[Question]table
 	// order holds the sheets that are not held, the least recently used first.
 	order queue
 	// held lists the held sheets in the order in which Hold began; heldBytes is their total size.
@@ -31,7 +31,7 @@ type Memory struct {
 	heldBytes int
 }
 
-// A Question identifies a sheet. Its kind determines the type of the sheet's findings.
+// A Question identifies a table. Its kind determines the type of the table's findings.
 type Question struct {
 	Kind Kind
 	Text string
@@ -40,38 +40,38 @@ type Question struct {
 // Kind distinguishes questions with the same text.
 type Kind string
 
-// sheet is a Sheet of any type.
-type sheet interface {
+// table is a Table of any type.
+type table interface {
 	head() *header
 	forget()
 }
 
-// header is the memory's record of a sheet.
+// header is the memory's record of a table.
 type header struct {
 	memory   *Memory
 	question Question
-	// used is the time of the memory's clock when the sheet was last used.
+	// used is the time of the memory's clock when the table was last used.
 	used atomic.Uint64
 
 	// The memory's mutex guards all further fields.
 
 	bytes     int
 	forgotten bool
-	// rank is the value of used when the sheet got its position in order. index is that position, -1 while
-	// the sheet is held.
+	// rank is the value of used when the table got its position in order. index is that position, -1 while
+	// the table is held.
 	rank  uint64
 	index int
-	// A sheet is held until heldUntil, or until it is used at or after finished if that is not 0.
+	// A table is held until heldUntil, or until it is used at or after finished if that is not 0.
 	heldUntil time.Time
 	finished  uint64
 }
 
-// headerSize is the size in bytes of an empty sheet, including its entry in sheets.
+// headerSize is the size in bytes of an empty table, including its entry in sheets.
 const headerSize = 640 + firstPages*int(unsafe.Sizeof(uintptr(0)))
 
 // New returns a memory that takes at most bound bytes.
 func New(bound int) *Memory {
-	return &Memory{bound: bound, sheets: make(map[Question]sheet)}
+	return &Memory{bound: bound, sheets: make(map[Question]table)}
 }
 
 // SetBound changes the memory's limit, and evicts sheets that no longer fit.
@@ -97,24 +97,24 @@ func (m *Memory) Taken() int {
 	return m.taken
 }
 
-// Find returns the sheet for a question, or nil if there is none.
-func Find[T Finding[T]](m *Memory, q Question) *Sheet[T] {
+// Find returns the table for a question, or nil if there is none.
+func Find[T Finding[T]](m *Memory, q Question) *Table[T] {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	s, _ := m.sheets[q].(*Sheet[T])
+	s, _ := m.sheets[q].(*Table[T])
 	return s
 }
 
-// Open returns the sheet for a question, and creates it if there is none. The sheet may be forgotten at any
+// Open returns the table for a question, and creates it if there is none. The table may be forgotten at any
 // time: then it finds nothing and remembers nothing.
-func Open[T Finding[T]](m *Memory, q Question) *Sheet[T] {
+func Open[T Finding[T]](m *Memory, q Question) *Table[T] {
 	m.mutex.Lock()
-	s, _ := m.sheets[q].(*Sheet[T])
+	s, _ := m.sheets[q].(*Table[T])
 	if s != nil {
 		m.mutex.Unlock()
 		return s
 	}
-	s = &Sheet[T]{header: header{memory: m, question: q}, byHash: make(map[uint64]uint32)}
+	s = &Table[T]{header: header{memory: m, question: q}, byHash: make(map[uint64]uint32)}
 	pages := make([]atomic.Pointer[page], firstPages)
 	s.pages.Store(&pages)
 	s.findings.Store(new([]T))
@@ -128,14 +128,14 @@ func Open[T Finding[T]](m *Memory, q Question) *Sheet[T] {
 	return s
 }
 
-// touch marks the sheet as used now.
+// touch marks the table as used now.
 func (h *header) touch() {
 	if now := h.memory.clock.Load(); h.used.Load() != now {
 		h.used.Store(now)
 	}
 }
 
-// charge marks the sheet as used and adds to its size.
+// charge marks the table as used and adds to its size.
 func (m *Memory) charge(h *header, bytes int) {
 	if bytes == 0 {
 		h.touch()
@@ -148,9 +148,9 @@ func (m *Memory) charge(h *header, bytes int) {
 	forget(victims)
 }
 
-// add adds to the sheet's size and returns the sheets that the caller must forget for that. The caller holds
+// add adds to the table's size and returns the sheets that the caller must forget for that. The caller holds
 // the mutex.
-func (m *Memory) add(h *header, bytes int) []sheet {
+func (m *Memory) add(h *header, bytes int) []table {
 	if h.forgotten {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (m *Memory) add(h *header, bytes int) []sheet {
 }
 
 // shrink removes sheets until the rest fit, and returns them. The caller holds the mutex.
-func (m *Memory) shrink() (victims []sheet) {
+func (m *Memory) shrink() (victims []table) {
 	for m.taken > m.bound {
 		victim := m.leastWanted()
 		if victim == nil {
@@ -187,13 +187,13 @@ func (m *Memory) remove(h *header) {
 	h.forgotten = true
 }
 
-func forget(victims []sheet) {
+func forget(victims []table) {
 	for _, s := range victims {
 		s.forget()
 	}
 }
 
-// leastWanted returns the sheet to forget first, or nil if none may be forgotten.
+// leastWanted returns the table to forget first, or nil if none may be forgotten.
 func (m *Memory) leastWanted() *header {
 	m.releaseHeld(time.Now())
 	if last := len(m.held) - 1; last > 0 && (m.heldBytes > m.bound/2 || len(m.order) == 0) {

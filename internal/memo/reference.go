@@ -2,21 +2,21 @@ package memo
 
 import "sync/atomic"
 
-// A Reference caches the sheet for a question, so that it is not looked up each time. It keeps nothing that
+// A Reference caches the table for a question, so that it is not looked up each time. It keeps nothing that
 // the memory has forgotten.
 type Reference[T Finding[T]] struct {
 	question Question
-	sheet    atomic.Pointer[Sheet[T]]
+	table    atomic.Pointer[Table[T]]
 }
 
-// NewReference returns a reference to the sheet for a question, in any memory.
+// NewReference returns a reference to the table for a question, in any memory.
 func NewReference[T Finding[T]](q Question) *Reference[T] {
 	return &Reference[T]{question: q}
 }
 
 // Get returns the memory's finding about a subject.
 func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) {
-	if s := r.sheet.Load(); s != nil && s.memory == m {
+	if s := r.table.Load(); s != nil && s.memory == m {
 		if finding, found = s.Get(subject); found {
 			return finding, true
 		}
@@ -28,13 +28,13 @@ func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) 
 	if s == nil {
 		return finding, false
 	}
-	r.sheet.Store(s)
+	r.table.Store(s)
 	return s.Get(subject)
 }
 
-// Put remembers a finding about a subject, see Sheet.Put.
+// Put remembers a finding about a subject, see Table.Put.
 func (r *Reference[T]) Put(m *Memory, subject *Subject, finding T) T {
 	s := Open[T](m, r.question)
-	r.sheet.Store(s)
+	r.table.Store(s)
 	return s.Put(subject, finding)
 }

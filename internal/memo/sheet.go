@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// A Finding is the answer about a subject. It is immutable. A sheet keeps equal findings of several subjects
+// A Finding is the answer about a subject. It is immutable. A table keeps equal findings of several subjects
 // once.
 type Finding[T any] interface {
 	// Alike reports whether the other finding says the same. Findings that are alike have the same hash.
@@ -17,12 +17,12 @@ type Finding[T any] interface {
 	Size() int
 }
 
-// A Sheet holds the findings for one question. It is safe for concurrent use; reading takes no lock and
+// A Table holds the findings for one question. It is safe for concurrent use; reading takes no lock and
 // allocates no memory.
-type Sheet[T Finding[T]] struct {
+type Table[T Finding[T]] struct {
 	header
 	mutex sync.Mutex
-	// pages hold a note about each subject, by the number of its place. The pointer is nil after the sheet is
+	// pages hold a note about each subject, by the number of its place. The pointer is nil after the table is
 	// forgotten.
 	pages atomic.Pointer[[]atomic.Pointer[page]]
 	// findings are those that notes refer to. An element changes only while no note of a live subject refers
@@ -47,16 +47,16 @@ const (
 	pageSize = int(unsafe.Sizeof(page{}))
 	// indexSize is the size of a finding's entries in users, unused and byHash.
 	indexSize = 4 + 4 + 40
-	// firstPages is the number of pages that a new sheet has room for.
+	// firstPages is the number of pages that a new table has room for.
 	firstPages = 4
-	// maxErrors limits the number of errors with different texts that a sheet keeps.
+	// maxErrors limits the number of errors with different texts that a table keeps.
 	maxErrors = 64
 	// errorSize is the size of an error without its text, which the error and the map share.
 	errorSize = 112
 )
 
 // Get returns the finding about a subject.
-func (s *Sheet[T]) Get(subject *Subject) (finding T, found bool) {
+func (s *Table[T]) Get(subject *Subject) (finding T, found bool) {
 	p, pages := subject.place.Load(), s.pages.Load()
 	number := numberOf(p)
 	if p == 0 || pages == nil || number>>pageBits >= len(*pages) {
@@ -80,16 +80,16 @@ func (s *Sheet[T]) Get(subject *Subject) (finding T, found bool) {
 	return finding, true
 }
 
-// Put remembers a finding about a subject, and returns the finding that the sheet keeps: an earlier one from
+// Put remembers a finding about a subject, and returns the finding that the table keeps: an earlier one from
 // another goroutine, or an equal one about another subject, if there is one.
-func (s *Sheet[T]) Put(subject *Subject, finding T) T {
+func (s *Table[T]) Put(subject *Subject, finding T) T {
 	kept, grown := s.put(subject.settle(), finding)
 	runtime.KeepAlive(subject)
 	s.memory.charge(&s.header, grown)
 	return kept
 }
 
-func (s *Sheet[T]) put(p place, finding T) (kept T, grown int) {
+func (s *Table[T]) put(p place, finding T) (kept T, grown int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.pages.Load() == nil {
@@ -109,7 +109,7 @@ func (s *Sheet[T]) put(p place, finding T) (kept T, grown int) {
 }
 
 // page returns a page, and the number of bytes that creating it took.
-func (s *Sheet[T]) page(number int) (on *page, grown int) {
+func (s *Table[T]) page(number int) (on *page, grown int) {
 	pages := *s.pages.Load()
 	if number >= len(pages) {
 		more := make([]atomic.Pointer[page], max(number+1, 2*len(pages)))
@@ -130,7 +130,7 @@ func (s *Sheet[T]) page(number int) (on *page, grown int) {
 
 // use returns the index of a finding that is alike, and adds this one if there is none. grown is the number
 // of bytes that this took.
-func (s *Sheet[T]) use(finding T) (index uint32, grown int) {
+func (s *Table[T]) use(finding T) (index uint32, grown int) {
 	findings, hash := *s.findings.Load(), finding.Hash()
 	if index, found := s.byHash[hash]; found && findings[index].Alike(finding) {
 		s.users[index]++
@@ -155,7 +155,7 @@ func (s *Sheet[T]) use(finding T) (index uint32, grown int) {
 
 // unuse removes the reference of a subject that is gone from a finding. It returns the number of bytes that
 // this freed.
-func (s *Sheet[T]) unuse(index uint32) (freed int) {
+func (s *Table[T]) unuse(index uint32) (freed int) {
 	s.users[index]--
 	if s.users[index] > 0 {
 		return 0
@@ -171,15 +171,15 @@ func (s *Sheet[T]) unuse(index uint32) (freed int) {
 	return finding.Size() + indexSize
 }
 
-// Error returns the error that the sheet keeps for the text of err. The sheet keeps each text once, and the
+// Error returns the error that the table keeps for the text of err. The table keeps each text once, and the
 // first maxErrors texts; others returns the error for all the rest.
-func (s *Sheet[T]) Error(err error, others func() error) error {
+func (s *Table[T]) Error(err error, others func() error) error {
 	grown, kept := s.keepError(err, others)
 	s.memory.charge(&s.header, grown)
 	return kept
 }
 
-func (s *Sheet[T]) keepError(err error, others func() error) (grown int, kept error) {
+func (s *Table[T]) keepError(err error, others func() error) (grown int, kept error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.pages.Load() == nil {
@@ -200,7 +200,7 @@ func (s *Sheet[T]) keepError(err error, others func() error) (grown int, kept er
 }
 
 // forget drops all findings. The caller must not hold the memory's mutex.
-func (s *Sheet[T]) forget() {
+func (s *Table[T]) forget() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.pages.Store(nil)
@@ -208,4 +208,4 @@ func (s *Sheet[T]) forget() {
 	s.users, s.unused, s.byHash, s.errors = nil, nil, nil, nil
 }
 
-func (s *Sheet[T]) head() *header { return &s.header }
+func (s *Table[T]) head() *header { return &s.header }

@@ -112,7 +112,7 @@ func (d *DryRun) PlansGang() bool { return d != nil && d.ofGang }
 func (d *DryRun) Releases() bool { return d.PlansGang() && d.released != nil }
 
 // Usage returns the usage in this dry run. It leaves out claims that are about to be deallocated.
-func (d *DryRun) Usage(standing *Standing) ledger.View {
+func (d *DryRun) Usage(standing *Reclaimable) ledger.View {
 	if d.ofGang {
 		return ledger.WhatIf(standing.WithoutEnding, d.released, nil)
 	}

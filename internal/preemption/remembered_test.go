@@ -144,14 +144,14 @@ func (c *cluster) changePod(name string) {
 	PodChanged(c.ledger, before, after)
 }
 
-// look returns all results of a Standing, for a pod of some priority with some claims.
+// look returns all results of a Reclaimable, for a pod of some priority with some claims.
 func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []string {
 	s := NewStanding(holders, c.ledger, priority, own...)
 	var said []string
 	for _, pool := range c.pools {
 		tally := s.In([]*inventory.NodePool{pool})
 		said = append(said, fmt.Sprintf("%s: %d below, %d ending, apart from these %v and %v", pool.ID.Name, tally.Below, tally.Ending,
-			used(s.WithoutBelow, pool), used(s.WithoutEnding, pool)))
+			used(s.WithoutLowerPriority, pool), used(s.WithoutEnding, pool)))
 	}
 	for _, pod := range s.Elsewhere(c.pools, "n1") {
 		said = append(said, "elsewhere "+pod.Name)
@@ -164,7 +164,7 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 
 // verdict returns the verdict about a pod that fits while at most two devices are in use, on a node that reaches one
 // pool or both.
-func (c *cluster) verdict(s *Standing) *fwk.Status {
+func (c *cluster) verdict(s *Reclaimable) *fwk.Status {
 	s.question = sha256.Sum256([]byte(strconv.Itoa(int(s.priority))))
 	site := allocator.Site{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
 	if known := s.Known(site); known != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Standing classifies claims: which ones could stop being in the way of a pod of some priority. It is valid
+// Reclaimable classifies claims: which ones could stop being in the way of a pod of some priority. It is valid
 // for one attempt to schedule the pod, and safe for concurrent use.
-type Standing struct {
+type Reclaimable struct {
 	// WithoutEnding is the usage without claims that are about to be deallocated, because all their pods have
-	// ended. WithoutBelow also lacks the claims of pods of lower priority.
-	WithoutEnding, WithoutBelow ledger.View
+	// ended. WithoutLowerPriority also lacks the claims of pods of lower priority.
+	WithoutEnding, WithoutLowerPriority ledger.View
 
 	holders  *Holders
 	usage    ledger.View
@@ -61,10 +61,10 @@ const (
 	ending
 )
 
-// NewStanding returns a Standing over the given usage for a pod of the given priority. The pod's own claims stay
+// NewStanding returns a Reclaimable over the given usage for a pod of the given priority. The pod's own claims stay
 // allocated, even if all other consumers go.
-func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Standing {
-	s := &Standing{
+func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Reclaimable {
+	s := &Reclaimable{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
 		claims: make(map[types.UID]claimStanding), pools: make(map[inventory.PoolID]poolStanding),
 		uses: make(map[types.UID][]ledger.Use),
@@ -77,7 +77,7 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 		standing: s, held: func(_ *heldPool, _ *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage { return usage },
 		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
 	}
-	s.WithoutBelow = &without{
+	s.WithoutLowerPriority = &without{
 		standing: s, held: (*heldPool).without,
 		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting }),
 	}
@@ -87,7 +87,7 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 // without is a view of the usage without some claims. For cached pools it does not look at each claim.
 type without struct {
 	ledger.View
-	standing *Standing
+	standing *Reclaimable
 	// held returns the resulting usage of a pool that pods of lower priority hold, from its current usage.
 	held func(*heldPool, *inventory.NodePool, *ledger.PoolUsage) *ledger.PoolUsage
 }
@@ -101,13 +101,13 @@ func (w *without) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
 }
 
 // heldBelow returns the cached pool if pods of lower priority hold all its used devices, else nil.
-func (s *Standing) heldBelow(pool *inventory.NodePool) *heldPool {
+func (s *Reclaimable) heldBelow(pool *inventory.NodePool) *heldPool {
 	held, _ := s.heldUsage(pool)
 	return held
 }
 
 // heldUsage does the same as heldBelow, and also returns the pool's usage: the cache has only a weak pointer to it.
-func (s *Standing) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
+func (s *Reclaimable) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
 	held, usage := s.holders.heldPool(pool), ledger.Of(s.usage, pool)
 	if held == nil || held.highest >= s.priority || !held.isOf(usage) ||
 		len(s.own) > 0 && slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] }) {
@@ -117,13 +117,13 @@ func (s *Standing) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolU
 }
 
 // of returns the standing of a claim.
-func (s *Standing) of(claim types.UID) claimStanding {
+func (s *Reclaimable) of(claim types.UID) claimStanding {
 	standing, _ := s.lookUp(claim)
 	return standing
 }
 
 // lookUp returns the standing of a claim, and whether this call determined it.
-func (s *Standing) lookUp(claim types.UID) (standing claimStanding, fresh bool) {
+func (s *Reclaimable) lookUp(claim types.UID) (standing claimStanding, fresh bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	standing, found := s.claims[claim]
@@ -135,7 +135,7 @@ func (s *Standing) lookUp(claim types.UID) (standing claimStanding, fresh bool) 
 }
 
 // In counts the claims that hold devices only for now, in some pools.
-func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
+func (s *Reclaimable) In(pools []*inventory.NodePool) (sum Tally) {
 	for _, pool := range pools {
 		tally := s.in(pool)
 		sum.Below += tally.Below
@@ -145,7 +145,7 @@ func (s *Standing) In(pools []*inventory.NodePool) (sum Tally) {
 }
 
 // in counts the claims that hold devices of a pool only for now, on any node.
-func (s *Standing) in(pool *inventory.NodePool) poolStanding {
+func (s *Reclaimable) in(pool *inventory.NodePool) poolStanding {
 	if held := s.heldBelow(pool); held != nil {
 		return poolStanding{Tally: Tally{Below: len(held.claims)}, below: held.claims}
 	}
@@ -164,7 +164,7 @@ func (s *Standing) in(pool *inventory.NodePool) poolStanding {
 
 // find determines what in returns for a pool that was not looked at before. It caches the result if
 // all of it is steady.
-func (s *Standing) find(pool *inventory.NodePool) (known poolStanding) {
+func (s *Reclaimable) find(pool *inventory.NodePool) (known poolStanding) {
 	usage := ledger.Of(s.usage, pool)
 	claims := claimsIn(usage)
 	if len(claims) == 0 {
@@ -212,7 +212,7 @@ func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 
 // Without returns the usage as it is once the given pods of lower priority are gone. It leaves out claims that are
 // about to be deallocated.
-func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
+func (s *Reclaimable) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	var released []ledger.Use
 	for _, pod := range gone {
 		for _, use := range s.usesOf(pod) {
@@ -227,7 +227,7 @@ func (s *Standing) Without(gone map[types.UID]*v1.Pod) ledger.View {
 }
 
 // usesOf returns the uses of a pod's claims.
-func (s *Standing) usesOf(pod *v1.Pod) []ledger.Use {
+func (s *Reclaimable) usesOf(pod *v1.Pod) []ledger.Use {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	uses, found := s.uses[pod.UID]
@@ -239,7 +239,7 @@ func (s *Standing) usesOf(pod *v1.Pod) []ledger.Use {
 }
 
 // Ending returns the claims that are about to be deallocated, among those looked at so far.
-func (s *Standing) Ending() (claims []ledger.ClaimRef) {
+func (s *Reclaimable) Ending() (claims []ledger.ClaimRef) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for claim, standing := range s.claims {
@@ -251,7 +251,7 @@ func (s *Standing) Ending() (claims []ledger.ClaimRef) {
 }
 
 // Elsewhere returns the pods of lower priority that hold devices of some pools, except pods on the given node.
-func (s *Standing) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
+func (s *Reclaimable) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)
 	for _, pool := range pools {

@@ -55,7 +55,7 @@ const (
 // Ask enables the cache of verdicts for this attempt, shared by all pods of this priority with the same question. The
 // task must cover all claims of the pod. Claims count as the same if their names in the pod spec and the names of their
 // requests are the same, because reasons use these names.
-func (s *Standing) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClaim) {
+func (s *Reclaimable) Ask(task *allocator.Task, claims ...*resourceapi.ResourceClaim) {
 	key := task.AppendKey(binary.AppendVarint(nil, int64(s.priority)))
 	for _, claim := range claims {
 		key = append(append(key, '/'), dra.Of(claim)...)
@@ -77,7 +77,7 @@ func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
 }
 
 // Known returns the cached verdict about a node, nil if there is none or if something has changed since.
-func (s *Standing) Known(site allocator.Site) *fwk.Status {
+func (s *Reclaimable) Known(site allocator.Site) *fwk.Status {
 	known, found := s.holders.remembered.verdicts.Load(site.Node.Name)
 	if !found || s.question == (question{}) {
 		return nil
@@ -92,7 +92,7 @@ func (s *Standing) Known(site allocator.Site) *fwk.Status {
 
 // stillHeld reports whether pods of lower priority hold the same devices as at the time of the verdict, and
 // all others are free.
-func (s *Standing) stillHeld(v *verdict, site allocator.Site) bool {
+func (s *Reclaimable) stillHeld(v *verdict, site allocator.Site) bool {
 	for i, pool := range site.Pools {
 		if v.held[i] == nil {
 			if ledger.Of(s.usage, pool).Len() > 0 {
@@ -119,7 +119,7 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 // fit without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. awaitsRelease is
 // set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
 // node fits with a given usage, and whether that is certain. certain says whether the reason is.
-func (s *Standing) Reject(site allocator.Site, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
+func (s *Reclaimable) Reject(site allocator.Site, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
 		if fits, _ := wouldFit(s.WithoutEnding); fits {
@@ -127,7 +127,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 		}
 	}
 	if tally.Below > 0 {
-		if fits, sure := wouldFit(s.WithoutBelow); fits {
+		if fits, sure := wouldFit(s.WithoutLowerPriority); fits {
 			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(tally.Below))
 			if certain && sure {
 				s.remember(site, reason)
@@ -139,7 +139,7 @@ func (s *Standing) Reject(site allocator.Site, reason string, certain bool, woul
 }
 
 // remember caches a verdict, unless it depends on a pool that is not cached.
-func (s *Standing) remember(site allocator.Site, reason string) {
+func (s *Reclaimable) remember(site allocator.Site, reason string) {
 	if s.question == (question{}) {
 		return
 	}

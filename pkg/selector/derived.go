@@ -50,7 +50,7 @@ func (e *Evaluator) derivation(ctx context.Context, slice *inventory.Slice, q qu
 	return e.keepDerivation(j), nil
 }
 
-func (q question) derivations(m *memo.Memory) *memo.Sheet[*derivation] {
+func (q question) derivations(m *memo.Memory) *memo.Table[*derivation] {
 	return memo.Find[*derivation](m, q.asDerived())
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // selections returns the sheet with the remembered selections, or nil if there is none.
-func (q question) selections(m *memo.Memory) *memo.Sheet[*Selection] {
+func (q question) selections(m *memo.Memory) *memo.Table[*Selection] {
 	return memo.Find[*Selection](m, q.asSelector())
 }
 

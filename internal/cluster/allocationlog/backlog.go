@@ -238,7 +238,7 @@ func (b *backlog) longest(now time.Time) time.Duration {
 }
 
 // noteForeign records when another scheduler allocated devices.
-func (o *Order) noteForeign(a *allocation, arrived time.Time) {
+func (o *Log) noteForeign(a *allocation, arrived time.Time) {
 	o.hear(a.ref.Namespace, arrived)
 	for i := range a.uses {
 		pool := a.uses[i].pool
@@ -270,7 +270,7 @@ func forgetOld(last map[string]time.Time, now time.Time) {
 }
 
 // hear records when another scheduler allocated or announced something in a namespace.
-func (o *Order) hear(namespace string, at time.Time) {
+func (o *Log) hear(namespace string, at time.Time) {
 	if at.After(o.lastForeign) {
 		o.lastForeign = at
 	}
@@ -281,7 +281,7 @@ func (o *Order) hear(namespace string, at time.Time) {
 
 // Announced returns the claims of a namespace that others announced within the last minute and have
 // not allocated. The order is undefined.
-func (o *Order) Announced(namespace string) []Announcement {
+func (o *Log) Announced(namespace string) []Announcement {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	in := o.backlog.of[namespace]
@@ -300,7 +300,7 @@ func (o *Order) Announced(namespace string) []Announcement {
 // after they announced that by protecting it. It is the longest time of the claims that were
 // allocated within the last ten seconds, or announced within the last minute and not allocated yet.
 // Longer times count as ten seconds.
-func (o *Order) ForeignDelay(namespace string) time.Duration {
+func (o *Log) ForeignDelay(namespace string) time.Duration {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	in := o.backlog.of[namespace]
@@ -311,7 +311,7 @@ func (o *Order) ForeignDelay(namespace string) time.Duration {
 }
 
 // LongestForeignDelay returns the longest ForeignDelay of all namespaces.
-func (o *Order) LongestForeignDelay() (longest time.Duration) {
+func (o *Log) LongestForeignDelay() (longest time.Duration) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	now := o.clock.Now()

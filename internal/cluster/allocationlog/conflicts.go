@@ -10,7 +10,7 @@ import (
 
 // conflicts returns all conflicts of a claim, as far as they can be judged. It looks at the claim's
 // devices, and at all devices in use of those pools where the claim consumes counters.
-func (o *Order) conflicts(uid types.UID) []Conflict {
+func (o *Log) conflicts(uid types.UID) []Conflict {
 	own := o.index.claims[uid]
 	if own == nil {
 		return nil

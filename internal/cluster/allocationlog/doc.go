@@ -4,9 +4,9 @@
 // The API server protects a claim against two writers, but nothing protects a device against two
 // claims. Instead there is an order: the resourceVersions of all ResourceClaims form one sequence
 // of writes, and a watch delivers them in that sequence. A scheduler that writes an allocation and
-// then waits (Order.Await) until its watch has delivered that write has seen all allocations
+// then waits (Log.Await) until its watch has delivered that write has seen all allocations
 // written before. If one of them holds the same device, or if together they take more of a counter
-// or a capacity than exists, the scheduler has lost (Order.Conflicts) and yields. If two writers
+// or a capacity than exists, the scheduler has lost (Log.Conflicts) and yields. If two writers
 // both do that, the first one stays, and the second one yields.
 //
 // # Why the shared informer of the scheduler does not suffice

@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed adapts an Order to the reflector. The reflector calls one method after the other from one
+// feed adapts an Log to the reflector. The reflector calls one method after the other from one
 // goroutine. After Add, Update, Delete and bookmarks it calls UpdateResourceVersion (but not for
 // the unordered events with which a watch without version begins); after Replace it does not.
-type feed struct{ *Order }
+type feed struct{ *Log }
 
 var (
 	_ cache.TransformingStore      = feed{}
@@ -116,7 +116,7 @@ func (f feed) event(obj any, unordered bool) error {
 
 // apply stores the newer state of a claim. It returns the allocation if it is new, with the
 // server's recorded time as the time of arrival.
-func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
+func (o *Log) apply(claim *resourceapi.ResourceClaim, version uint64, written Span) *allocation {
 	old, now := o.index.claims[claim.UID], o.clock.Now()
 	if old != nil && old.isOf(claim) {
 		old.seen = version
@@ -140,7 +140,7 @@ func (o *Order) apply(claim *resourceapi.ResourceClaim, version uint64, written 
 }
 
 // remove drops the allocation of a claim.
-func (o *Order) remove(claim types.UID) {
+func (o *Log) remove(claim types.UID) {
 	if a := o.index.claims[claim]; a != nil {
 		o.index.remove(claim)
 		o.noteChanges(a)
@@ -148,7 +148,7 @@ func (o *Order) remove(claim types.UID) {
 }
 
 // noteArrival sets the number and time of arrival of a new allocation.
-func (o *Order) noteArrival(a *allocation, arrived time.Time) {
+func (o *Log) noteArrival(a *allocation, arrived time.Time) {
 	o.allocations++
 	a.id, a.arrived = o.allocations, arrived
 	o.noteChanges(a)
@@ -159,7 +159,7 @@ func (o *Order) noteArrival(a *allocation, arrived time.Time) {
 
 // newConflicts returns the conflicts over devices of allocations that arrived together, if
 // OnConflict is set. If two of them conflict with each other, the first one is Other.
-func (o *Order) newConflicts(arrived ...*allocation) []Conflict {
+func (o *Log) newConflicts(arrived ...*allocation) []Conflict {
 	if o.onConflict == nil {
 		return nil
 	}

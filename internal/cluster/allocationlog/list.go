@@ -27,7 +27,7 @@ func (f feed) Replace(objects []any, resourceVersion string) error {
 	return nil
 }
 
-func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion string) (listed uint64, conflicts []Conflict, report func(Conflict)) {
+func (o *Log) replace(claims []*resourceapi.ResourceClaim, resourceVersion string) (listed uint64, conflicts []Conflict, report func(Conflict)) {
 	listed = versionOfList(claims, resourceVersion)
 	before := o.progress.upTo()
 	o.mutex.Lock()
@@ -48,7 +48,7 @@ func (o *Order) replace(claims []*resourceapi.ResourceClaim, resourceVersion str
 }
 
 // absentFrom returns a function that drops all claims but those of a list.
-func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) {
+func (o *Log) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) {
 	if len(o.index.claims) == 0 && !o.backlog.announcesAny() {
 		o.index.claims = make(map[types.UID]*allocation, len(claims)) // This is the first list.
 		return func() {}
@@ -69,7 +69,7 @@ func (o *Order) absentFrom(claims []*resourceapi.ResourceClaim) (forget func()) 
 
 // applyListed stores the state of a claim from a list. before is the version up to which all writes
 // had been delivered. It returns the allocation if it is new.
-func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wentBack bool) *allocation {
+func (o *Log) applyListed(claim *resourceapi.ResourceClaim, before uint64, wentBack bool) *allocation {
 	version, err := parseVersion(claim.ResourceVersion)
 	if err != nil {
 		version = math.MaxUint64
@@ -96,7 +96,7 @@ func (o *Order) applyListed(claim *resourceapi.ResourceClaim, before uint64, wen
 
 // arrivalOf returns the time of a new allocation in a list: the time that the server recorded if
 // this is the first list, otherwise now.
-func (o *Order) arrivalOf(a *allocation) time.Time {
+func (o *Log) arrivalOf(a *allocation) time.Time {
 	now := o.clock.Now()
 	if a.listed && !a.arrived.IsZero() && a.arrived.Before(now) {
 		return a.arrived

@@ -148,8 +148,8 @@ func TestRelistInThePast(t *testing.T) {
 func TestUnorderedEvents(t *testing.T) {
 	t.Parallel()
 	w := newUnsyncedWorld(t)
-	require.NoError(t, feed{w.Order}.Add(at(60, ours("x", "gpu-0"))))
-	require.NoError(t, feed{w.Order}.Add(at(50, ours("y", "gpu-0"))))
+	require.NoError(t, feed{w.Log}.Add(at(60, ours("x", "gpu-0"))))
+	require.NoError(t, feed{w.Log}.Add(at(50, ours("y", "gpu-0"))))
 	w.requireVerdicts(map[string]string{"x": "unknown y: held gpu-0", "y": "unknown x: held gpu-0"})
 	require.Zero(t, w.progress.upTo())
 	w.write(70, ours("z", "gpu-0"))
@@ -163,8 +163,8 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 	w.write(10, ours("x", "gpu-0"))
 	odd := ours("y", "gpu-0")
 	odd.ResourceVersion = "r2d2"
-	require.NoError(t, feed{w.Order}.Update(odd))
-	feed{w.Order}.UpdateResourceVersion("r2d2")
+	require.NoError(t, feed{w.Log}.Update(odd))
+	feed{w.Log}.UpdateResourceVersion("r2d2")
 	require.EqualValues(t, 10, w.progress.upTo())
 	require.Equal(t, Unknown, w.lost("uid-x").Relation)
 	require.Contains(t, w.lost("uid-x").String(), "resourceVersion unknown")
@@ -176,7 +176,7 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 func TestWrongObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f := feed{w.Order}
+	f := feed{w.Log}
 	for name, err := range map[string]error{
 		"update": f.Update("claim"), "add": f.Add(7), "delete": f.Delete(nil), "replace": f.Replace([]any{&metav1.Status{}}, "5"),
 	} {

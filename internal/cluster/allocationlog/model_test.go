@@ -170,7 +170,7 @@ func (s *modelServer) state(n int) (map[types.UID]*resourceapi.ResourceClaim, ma
 	return existing, allocated
 }
 
-// Random writes reach the Order as events, repeated events and lists. Whenever it claims to have
+// Random writes reach the Log as events, repeated events and lists. Whenever it claims to have
 // seen everything up to a write, the second of two conflicting claims must get the conflict.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()

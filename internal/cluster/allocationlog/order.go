@@ -17,9 +17,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Order follows the allocations of all ResourceClaims in the order of their writes. All
+// Log follows the allocations of all ResourceClaims in the order of their writes. All
 // methods are safe for concurrent use.
-type Order struct {
+type Log struct {
 	client kubernetes.Interface
 	pools  ledger.Pools
 	clock  clock.PassiveClock
@@ -44,10 +44,10 @@ type Order struct {
 	onConflict    func(Conflict)
 }
 
-// New returns an Order, which is empty until Run is called. It needs permission to list and watch
+// New returns an Log, which is empty until Run is called. It needs permission to list and watch
 // ResourceClaims in all namespaces. pools is called under a lock and must not call back.
-func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClock) *Order {
-	return &Order{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklogs(),
+func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClock) *Log {
+	return &Log{client: client, pools: pools, clock: clock, index: newIndex(), backlog: newBacklogs(),
 		last: make(map[inventory.PoolKey]lastState), changed: make(map[inventory.PoolKey]struct{}),
 		lastForeignIn: make(map[inventory.PoolKey]map[string]time.Time)}
 }
@@ -57,7 +57,7 @@ func New(client kubernetes.Interface, pools ledger.Pools, clock clock.PassiveClo
 // combination of allocation, other claim and device, with the claim that arrived last as Claim. It
 // runs in the goroutine of the watch, without a lock, and should be quick. Overdrawn reports all
 // other resources that claims can have too much of.
-func (o *Order) OnConflict(report func(Conflict)) {
+func (o *Log) OnConflict(report func(Conflict)) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.onConflict = report
@@ -66,7 +66,7 @@ func (o *Order) OnConflict(report func(Conflict)) {
 // Await returns nil once all writes of claims up to the given resourceVersion are known. After a
 // successful write, that happens as long as the server can be reached, even if the claim changes
 // again. The error is that of the context, or says that the version is not a number.
-func (o *Order) Await(ctx context.Context, resourceVersion string) error {
+func (o *Log) Await(ctx context.Context, resourceVersion string) error {
 	version, err := parseVersion(resourceVersion)
 	if err != nil {
 		return fmt.Errorf("asked to wait for resourceVersion %q, which cannot be compared with others; use one that the API server returned: %w", resourceVersion, err)
@@ -76,7 +76,7 @@ func (o *Order) Await(ctx context.Context, resourceVersion string) error {
 
 // Allocated reports whether the claim is known to have an allocation. If Await has returned for a
 // state with an allocation, false means that the allocation was removed since.
-func (o *Order) Allocated(claim types.UID) bool {
+func (o *Log) Allocated(claim types.UID) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return o.index.claims[claim] != nil
@@ -89,7 +89,7 @@ func (o *Order) Allocated(claim types.UID) bool {
 //
 // The answer is complete if Await has returned for the resourceVersion of a state of the claim with
 // that allocation, and Undecided has returned nil since.
-func (o *Order) Conflicts(claim types.UID) []Conflict {
+func (o *Log) Conflicts(claim types.UID) []Conflict {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return o.conflicts(claim)
@@ -98,7 +98,7 @@ func (o *Order) Conflicts(claim types.UID) []Conflict {
 // CheckPlan returns the conflict that would make an unwritten allocation yield, nil if none is
 // known. The claim has that allocation in its status. Writes that the watch has not delivered yet
 // do not count.
-func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
+func (o *Log) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 	plan := newAllocation(claim, math.MaxUint64, exactly(math.MaxUint64))
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -115,7 +115,7 @@ func (o *Order) CheckPlan(claim *resourceapi.ResourceClaim) *Conflict {
 
 // AllocatedBy reports whether an instance of this scheduler allocated the claim. known is false if
 // the claim is not known to be allocated.
-func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
+func (o *Log) AllocatedBy(claim types.UID) (ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	a := o.index.claims[claim]
@@ -127,7 +127,7 @@ func (o *Order) AllocatedBy(claim types.UID) (ours, known bool) {
 // ours says whether an instance of this scheduler wrote it. known is false if that write was not
 // seen, if it reserved the claim for no consumer or for other consumers, or if the server did not
 // record its author.
-func (o *Order) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) {
+func (o *Log) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	a := o.index.claims[claim]
@@ -140,7 +140,7 @@ func (o *Order) AllocatedFor(claim types.UID) (pod types.UID, ours, known bool) 
 // LastForeign returns the time when an allocation of a claim of the namespace by another scheduler
 // last arrived or was announced. For allocations that existed at the start, the time that the API
 // server recorded counts.
-func (o *Order) LastForeign(namespace string) time.Time {
+func (o *Log) LastForeign(namespace string) time.Time {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	if in := o.backlog.of[namespace]; in != nil {
@@ -150,7 +150,7 @@ func (o *Order) LastForeign(namespace string) time.Time {
 }
 
 // ForeignWithin reports whether LastForeign of any namespace is at most d ago.
-func (o *Order) ForeignWithin(d time.Duration) bool {
+func (o *Log) ForeignWithin(d time.Duration) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return !o.lastForeign.IsZero() && o.clock.Since(o.lastForeign) <= d
@@ -158,7 +158,7 @@ func (o *Order) ForeignWithin(d time.Duration) bool {
 
 // ForeignIn returns when another scheduler last allocated a device of a pool, for a claim of the
 // namespace and for a claim of any other namespace.
-func (o *Order) ForeignIn(pool inventory.PoolID, namespace string) (there, elsewhere time.Time) {
+func (o *Log) ForeignIn(pool inventory.PoolID, namespace string) (there, elsewhere time.Time) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	for in, last := range o.lastForeignIn[unique.Make(pool)] {

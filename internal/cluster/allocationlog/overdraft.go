@@ -66,7 +66,7 @@ func named(claims []Drawer) string {
 // Overdrawn returns the resources that claims have too much of in a pool. judged is false if that
 // cannot be judged, because no complete state of the pool is known. If the order of two claims is
 // unknown, the one that arrived first counts as first.
-func (o *Order) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged bool) {
+func (o *Log) Overdrawn(id inventory.PoolID) (overdrafts []Overdraft, judged bool) {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	key := inventory.KeyOf(id)
@@ -112,7 +112,7 @@ func newOverdraft(id inventory.PoolID, l *usedLimit, from uint64) Overdraft {
 
 // TakeChanged returns the pools whose slices or uses have changed since the last call: Overdrawn
 // may return another result for them.
-func (o *Order) TakeChanged() []inventory.PoolID {
+func (o *Log) TakeChanged() []inventory.PoolID {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if len(o.changed) == 0 {
@@ -130,13 +130,13 @@ func (o *Order) TakeChanged() []inventory.PoolID {
 }
 
 // Uses reports whether any claim uses a pool.
-func (o *Order) Uses(id inventory.PoolID) bool {
+func (o *Log) Uses(id inventory.PoolID) bool {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	return o.index.pools[inventory.KeyOf(id)] != nil
 }
 
-func (o *Order) noteChanges(a *allocation) {
+func (o *Log) noteChanges(a *allocation) {
 	for i := range a.uses {
 		o.changed[a.uses[i].pool] = struct{}{}
 	}

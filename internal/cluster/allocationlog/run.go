@@ -13,7 +13,7 @@ import (
 )
 
 // Run follows the claims until the context is done. It must be called once.
-func (o *Order) Run(ctx context.Context) {
+func (o *Log) Run(ctx context.Context) {
 	claims := o.client.ResourceV1().ResourceClaims(metav1.NamespaceAll)
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -26,7 +26,7 @@ func (o *Order) Run(ctx context.Context) {
 	o.newReflector(cache.ToListWatcherWithWatchListSemantics(listWatch, o.client)).RunWithContext(ctx)
 }
 
-func (o *Order) newReflector(source cache.ListerWatcher) *cache.Reflector {
+func (o *Log) newReflector(source cache.ListerWatcher) *cache.Reflector {
 	return cache.NewReflectorWithOptions(source, &resourceapi.ResourceClaim{}, feed{o},
 		cache.ReflectorOptions{Name: "order of allocations", Backoff: newBackoff()})
 }

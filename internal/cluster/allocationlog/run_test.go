@@ -58,8 +58,8 @@ func inBackground(t *testing.T, run func(context.Context)) {
 	})
 }
 
-// run starts an Order with a fake client. It stops with the test.
-func run(t *testing.T, lists ...*resourceapi.ResourceClaimList) (*Order, *source) {
+// run starts an Log with a fake client. It stops with the test.
+func run(t *testing.T, lists ...*resourceapi.ResourceClaimList) (*Log, *source) {
 	s := &source{lists: lists, watches: make(chan *watch.FakeWatcher, 10), versions: make(chan string, 10)}
 	client := fake.NewClientset()
 	client.PrependReactor("list", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -80,7 +80,7 @@ func run(t *testing.T, lists ...*resourceapi.ResourceClaimList) (*Order, *source
 	return o, s
 }
 
-func await(t *testing.T, o *Order, version string) {
+func await(t *testing.T, o *Log, version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

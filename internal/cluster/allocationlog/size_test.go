@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// manyClaims fills an Order with claims of one device each, eight on a node. Each claim
+// manyClaims fills an Log with claims of one device each, eight on a node. Each claim
 // is decoded like one that comes from the server, so that it shares no memory.
-func manyClaims(t testing.TB, n int) *Order {
+func manyClaims(t testing.TB, n int) *Log {
 	o := New(nil, noPools, clock.RealClock{})
 	require.NoError(t, feed{o}.Replace(nil, "1"))
 	for i := range n {

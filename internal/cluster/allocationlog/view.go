@@ -34,7 +34,7 @@ type lastState struct {
 
 // PoolPublished handles a change of a pool, from one version to the next (nil if there is none). It
 // is quick, and may be called under a lock that ledger.Pools does not need.
-func (o *Order) PoolPublished(before, after *inventory.Pool) {
+func (o *Log) PoolPublished(before, after *inventory.Pool) {
 	known := before
 	if known == nil {
 		known = after
@@ -60,7 +60,7 @@ func (o *Order) PoolPublished(before, after *inventory.Pool) {
 func isPublished(pool *inventory.Pool) bool { return pool != nil && pool.IsPublished() }
 
 // viewOf returns the view of a pool.
-func (o *Order) viewOf(key inventory.PoolKey) view {
+func (o *Log) viewOf(key inventory.PoolKey) view {
 	v := view{id: key.Value(), at: o.clock.Now()}
 	v.pool = o.pools(v.id)
 	if v.pool != nil && v.pool.State == inventory.Complete {
@@ -102,7 +102,7 @@ func (v *view) mayAppear(device deviceName, holder *allocation) bool {
 // claim then shares a pool with others, and no complete state of the pool is known, or devices of
 // the claim or of claims that are not later are not published. The state ends when drivers have
 // published all slices, so it is worth waiting and asking again.
-func (o *Order) Undecided(claim types.UID) error {
+func (o *Log) Undecided(claim types.UID) error {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
 	own := o.index.claims[claim]

@@ -22,16 +22,16 @@ import (
 // start is the time at which all tests begin.
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world drives an Order as the reflector does.
+// world drives an Log as the reflector does.
 type world struct {
-	*Order
+	*Log
 	t        *testing.T
 	clock    *testingclock.FakePassiveClock
 	store    *inventory.Store
 	reported []Conflict
 }
 
-// newWorld returns an Order that has seen an empty list in version 1. The pools are those
+// newWorld returns an Log that has seen an empty list in version 1. The pools are those
 // of the slices.
 func newWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 	w := newUnsyncedWorld(t, slices...)
@@ -48,7 +48,7 @@ func newUnsyncedWorld(t *testing.T, slices ...*b.SliceBuilder) *world {
 		return nil
 	}
 	clock := testingclock.NewFakePassiveClock(start)
-	w := &world{Order: New(nil, pools, clock), t: t, clock: clock, store: store}
+	w := &world{Log: New(nil, pools, clock), t: t, clock: clock, store: store}
 	store.Published = w.PoolPublished
 	w.publish(slices...)
 	w.OnConflict(func(c Conflict) { w.reported = append(w.reported, c) })
@@ -75,15 +75,15 @@ func (w *world) own() *backlog { return w.backlog.in(b.Namespace, w.clock.Now())
 // write delivers the event of a write.
 func (w *world) write(version uint64, claim *resourceapi.ResourceClaim) {
 	claim = at(version, claim)
-	require.NoError(w.t, feed{w.Order}.Update(claim))
-	feed{w.Order}.UpdateResourceVersion(claim.ResourceVersion)
+	require.NoError(w.t, feed{w.Log}.Update(claim))
+	feed{w.Log}.UpdateResourceVersion(claim.ResourceVersion)
 }
 
 // remove delivers the deletion of a claim.
 func (w *world) remove(version uint64, claim *resourceapi.ResourceClaim) {
 	claim = at(version, claim)
-	require.NoError(w.t, feed{w.Order}.Delete(claim))
-	feed{w.Order}.UpdateResourceVersion(claim.ResourceVersion)
+	require.NoError(w.t, feed{w.Log}.Delete(claim))
+	feed{w.Log}.UpdateResourceVersion(claim.ResourceVersion)
 }
 
 // relist delivers a list.
@@ -92,7 +92,7 @@ func (w *world) relist(version uint64, claims ...*resourceapi.ResourceClaim) {
 	for i, claim := range claims {
 		objects[i] = claim.DeepCopy()
 	}
-	require.NoError(w.t, feed{w.Order}.Replace(objects, strconv.FormatUint(version, 10)))
+	require.NoError(w.t, feed{w.Log}.Replace(objects, strconv.FormatUint(version, 10)))
 }
 
 // requireVerdicts compares what all claims are told, in the form of verdict.
@@ -106,7 +106,7 @@ func (w *world) requireVerdicts(want map[string]string) {
 }
 
 // lost returns why a claim has to yield, nil if it need not.
-func (o *Order) lost(claim types.UID) *Conflict {
+func (o *Log) lost(claim types.UID) *Conflict {
 	if conflicts := o.Conflicts(claim); len(conflicts) > 0 && conflicts[0].Lost {
 		return &conflicts[0]
 	}

@@ -55,8 +55,8 @@ func TestWritersAtOnce(t *testing.T) {
 	}
 	for range writers {
 		claim := <-events
-		require.NoError(t, feed{w.Order}.Update(claim))
-		feed{w.Order}.UpdateResourceVersion(claim.ResourceVersion)
+		require.NoError(t, feed{w.Log}.Update(claim))
+		feed{w.Log}.UpdateResourceVersion(claim.ResourceVersion)
 	}
 	wg.Wait()
 	require.Len(t, first, devices)

@@ -21,31 +21,31 @@ const (
 	smoothing = 8
 )
 
-// A Gate counts the pods whose claims are being written (the pods inside), and lets other pods wait outside. The zero
+// A Limiter counts the pods whose claims are being written (the pods inside), and lets other pods wait outside. The zero
 // value is ready to use. It is safe for concurrent use.
-type Gate struct {
+type Limiter struct {
 	mutex  sync.Mutex
 	inside int
 	// left is closed when a pod leaves; nil if no pod waits for that.
 	left chan struct{}
 	// progress is the time when a pod last left, or when the first of the pods inside entered.
 	progress time.Time
-	// fastest and average are times that pods spent inside since the Gate was last empty, and measured is the number of
+	// fastest and average are times that pods spent inside since the Limiter was last empty, and measured is the number of
 	// these pods.
 	fastest, average time.Duration
 	measured         int
 }
 
-// A Place belongs to one pod inside. It is not safe for concurrent use. A nil Place was never taken.
-type Place struct {
-	gate *Gate
+// A Slot belongs to one pod inside. It is not safe for concurrent use. A nil Slot was never taken.
+type Slot struct {
+	gate *Limiter
 	// since is the time when it was taken, zero once it is given up.
 	since time.Time
 }
 
 // Wait waits for room, at most Patience, and returns the time that it took. It takes no place: the pod may have to wait
 // for something else before it writes.
-func (g *Gate) Wait(ctx context.Context) time.Duration {
+func (g *Limiter) Wait(ctx context.Context) time.Duration {
 	begin := time.Now()
 	left := g.full()
 	if left == nil {
@@ -66,7 +66,7 @@ func (g *Gate) Wait(ctx context.Context) time.Duration {
 }
 
 // full returns nil if the next pod may pass, otherwise a channel that is closed when a pod leaves.
-func (g *Gate) full() <-chan struct{} {
+func (g *Limiter) full() <-chan struct{} {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (g *Gate) full() <-chan struct{} {
 }
 
 // Enter takes a place, even if there is no room.
-func (g *Gate) Enter() *Place {
+func (g *Limiter) Enter() *Slot {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	now := time.Now()
@@ -90,21 +90,21 @@ func (g *Gate) Enter() *Place {
 		g.progress, g.measured = now, 0
 	}
 	g.inside++
-	return &Place{gate: g, since: now}
+	return &Slot{gate: g, since: now}
 }
 
 // Done gives up the place because everything is written, or will not be. Only the first call of Done or Leave counts.
-func (p *Place) Done() {
+func (p *Slot) Done() {
 	if took, was := p.leave(); was {
 		p.gate.measure(took)
 	}
 }
 
 // Leave gives up the place because the pod waits for something other than its writes now.
-func (p *Place) Leave() { p.leave() }
+func (p *Slot) Leave() { p.leave() }
 
 // leave returns the time that the pod was inside, if it was.
-func (p *Place) leave() (took time.Duration, was bool) {
+func (p *Slot) leave() (took time.Duration, was bool) {
 	if p == nil || p.since.IsZero() {
 		return 0, false
 	}
@@ -123,7 +123,7 @@ func (p *Place) leave() (took time.Duration, was bool) {
 }
 
 // measure records the time that a pod was inside.
-func (g *Gate) measure(took time.Duration) {
+func (g *Limiter) measure(took time.Duration) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	if g.measured == 0 {

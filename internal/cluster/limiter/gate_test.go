@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (g *Gate) insideNow() int {
+func (g *Limiter) insideNow() int {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	return g.inside
 }
 
 // fill adds pods until there is no room.
-func fill(g *Gate) (places []*Place) {
+func fill(g *Limiter) (places []*Slot) {
 	for range Limit {
 		places = append(places, g.Enter())
 	}
@@ -25,7 +25,7 @@ func fill(g *Gate) (places []*Place) {
 }
 
 // slow sets measurements of slow pods, so that pods outside have a reason to wait.
-func slow(g *Gate) {
+func slow(g *Limiter) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.measured, g.fastest, g.average = Limit, time.Millisecond, time.Second
@@ -34,7 +34,7 @@ func slow(g *Gate) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g Limiter
 		for range Limit {
 			require.Zero(t, g.Wait(t.Context()))
 			g.Enter()
@@ -46,17 +46,17 @@ func TestRoom(t *testing.T) {
 // TestLeaving: each pod that leaves makes room, exactly once, for whatever reason it leaves.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*Place){"done": (*Place).Done, "waits for something else": (*Place).Leave} {
+	for name, leave := range map[string]func(*Slot){"done": (*Slot).Done, "waits for something else": (*Slot).Leave} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var g Gate
+				var g Limiter
 				places := fill(&g)
 				slow(&g)
 				over := g.Enter()
 				const pause = Patience / 5
 				go func() {
-					for _, place := range []*Place{over, over, places[0]} {
+					for _, place := range []*Slot{over, over, places[0]} {
 						time.Sleep(pause)
 						leave(place)
 						slow(&g)
@@ -77,7 +77,7 @@ func TestLeaving(t *testing.T) {
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g Limiter
 		places := fill(&g)
 		total := time.Duration(0)
 		for range 10 * stalled / Patience {
@@ -95,7 +95,7 @@ func TestNothingIsWritten(t *testing.T) {
 func TestIdleIsNoStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g Limiter
 		g.Enter().Done()
 		time.Sleep(time.Hour)
 		fill(&g)
@@ -118,7 +118,7 @@ func TestSlowAnyway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var g Gate
+				var g Limiter
 				alone := g.Enter()
 				stays := g.Enter()
 				time.Sleep(write)
@@ -142,7 +142,7 @@ func TestSlowAnyway(t *testing.T) {
 func TestEndOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g Limiter
 		fill(&g)
 		ctx, cancel := context.WithTimeout(t.Context(), Patience/2)
 		defer cancel()
@@ -152,7 +152,7 @@ func TestEndOfTheAttempt(t *testing.T) {
 
 func TestPlaceThatWasNeverTaken(t *testing.T) {
 	t.Parallel()
-	var place *Place
+	var place *Slot
 	place.Done()
 	place.Leave()
 }
@@ -163,7 +163,7 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var (
-			g      Gate
+			g      Limiter
 			server = make(chan struct{}, 1) // A mutex would stop the bubble's clock.
 			pods   sync.WaitGroup
 			most   int

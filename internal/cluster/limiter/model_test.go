@@ -67,7 +67,7 @@ func (s *server) request() {
 
 // bind sends the requests for a pod: nominated node, finalizer, allocation and reservation, and the binding. The
 // requests to its claim wait for the earlier pods with the same claim.
-func (s *server) bind(g *Gate, claim chan struct{}, first bool, written func()) {
+func (s *server) bind(g *Limiter, claim chan struct{}, first bool, written func()) {
 	place := g.Enter()
 	s.request()
 	claim <- struct{}{}
@@ -90,7 +90,7 @@ func (s *server) schedule(t *testing.T, gated bool) (all, slowest time.Duration)
 			go s.run()
 		}
 		var (
-			g        Gate
+			g        Limiter
 			mutex    sync.Mutex
 			attempts []time.Duration
 			pods     sync.WaitGroup

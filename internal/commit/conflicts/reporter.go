@@ -20,7 +20,7 @@ const Grace = 5 * time.Second
 // A Reporter reports conflicts for all profiles of a scheduler.
 type Reporter struct {
 	// Order finds the conflicts.
-	Order *allocationlog.Order
+	Order *allocationlog.Log
 	// Objects returns the cluster's claims and pods.
 	Objects Objects
 	// Leads returns nil if this process is the one that reports.

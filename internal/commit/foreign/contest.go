@@ -18,7 +18,7 @@ type Contest struct {
 	// Contenders are the pods of other schedulers, see Follow.
 	Contenders *Registry
 	// Order knows which scheduler has allocated a claim, and which claims are announced.
-	Order *allocationlog.Order
+	Order *allocationlog.Log
 	// Cluster provides everything else.
 	Cluster Cluster
 	// SettleTime returns how long a scheduler may take to show what it has decided (settleTime). With

@@ -17,14 +17,14 @@ import (
 
 // A Plan is the result of planning a gang.
 type Plan struct {
-	Seats []*Seat
-	// Reason says why there are no seats.
+	Assignments []*Assignment
+	// Reason says why there are no assignments.
 	Reason string
 	// Again is set if the next attempt may have another result although nothing has changed.
 	Again bool
 }
 
-// A Planner plans a gang: at least need of the waiting pods must get a seat. The error says why the gang cannot be
+// A Planner plans a gang: at least need of the waiting pods must get an assignment. The error says why the gang cannot be
 // scheduled for the moment.
 type Planner func(ctx context.Context, group *Group, members *Members, need int) (*Plan, error)
 
@@ -36,38 +36,38 @@ const longestMemory = 10 * time.Second
 // to longestTrust, and with the number of gangs that wait: perLook is the time for each.
 const lookAgain, perLook = 10 * time.Second, 100 * time.Millisecond
 
-// mostTries limits the attempts that begin with a seat and end before the pod is reserved, although no plugin rejects the
-// seat: attempts that end in errors.
+// mostTries limits the attempts that begin with an assignment and end before the pod is reserved, although no plugin rejects the
+// assignment: attempts that end in errors.
 const mostTries = 3
 
-// Begin starts an attempt to schedule a pod, and stores the pod's seat in the cycle state. It returns no seat if the pod
+// Begin starts an attempt to schedule a pod, and stores the pod's assignment in the cycle state. It returns no assignment if the pod
 // can go to any node that fits, regardless of others: the pod is in no gang, or enough pods of its gang have nodes. The
 // error says why the pod must wait.
-func (c *Conductor) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Seat, error) {
+func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Assignment, error) {
 	key := crd.KeyOf(pod)
 	if key == "" {
 		return nil, nil
 	}
-	seat := c.roster.Of(pod.UID)
-	if seat == nil {
+	assignment := c.progress.Of(pod.UID)
+	if assignment == nil {
 		var err error
-		if seat, err = c.plan(ctx, key, cs, pod, nodes, plan); seat == nil {
+		if assignment, err = c.plan(ctx, key, cs, pod, nodes, plan); assignment == nil {
 			return nil, err
 		}
 	}
-	if first := c.roster.Awaits(pod.UID); len(first) > 0 {
+	if first := c.progress.Awaits(pod.UID); len(first) > 0 {
 		return nil, fmt.Errorf("group %s: pod %s is reserved first because this pod depends on where that is", key, first[0].Name)
 	}
-	if c.roster.Try(seat) > mostTries {
-		c.fail(seat)
+	if c.progress.Try(assignment) > mostTries {
+		c.fail(assignment)
 		return nil, fmt.Errorf("group %s: pod %s could not be reserved in %d attempts; all pods of the group are planned again", key, pod.Name, mostTries)
 	}
-	cs.Write(seatKey, seatState{seat})
-	return seat, nil
+	cs.Write(assignmentKey, assignmentState{assignment})
+	return assignment, nil
 }
 
-// plan plans the gang of a pod without a seat, unless a plan is known to be useless for the moment.
-func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Seat, error) {
+// plan plans the gang of a pod without an assignment, unless a plan is known to be useless for the moment.
+func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Assignment, error) {
 	if c.misses(key) {
 		return nil, errCarried(key)
 	}
@@ -98,21 +98,21 @@ func (c *Conductor) plan(ctx context.Context, key string, cs fwk.CycleState, pod
 		return nil, c.refuse(key, pod, refusal{reason: err.Error(), tried: true, misfit: true, ordered: ordered, took: time.Since(start)})
 	}
 	planned, err := plan(ctx, group, members, need)
-	if err == nil && len(planned.Seats) > 0 {
-		err = c.hold(group, planned.Seats)
+	if err == nil && len(planned.Assignments) > 0 {
+		err = c.hold(group, planned.Assignments)
 	}
 	took := time.Since(start)
 	switch {
 	case err != nil:
 		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %v", key, err), tried: true, ordered: ordered, took: took, again: true})
-	case len(planned.Seats) == 0:
+	case len(planned.Assignments) == 0:
 		return nil, c.refuse(key, pod, refusal{reason: fmt.Sprintf("group %s: %s", key, planned.Reason), tried: true, misfit: !planned.Again,
 			ordered: ordered, took: took, again: planned.Again})
 	}
-	klog.FromContext(ctx).V(2).Info("Planned a group", "podGroup", key, "pods", len(planned.Seats), "minMember", group.MinMember, "took", took)
-	c.start(group, need, planned.Seats, pod)
-	if seat := c.roster.Of(pod.UID); seat != nil {
-		return seat, nil
+	klog.FromContext(ctx).V(2).Info("Planned a group", "podGroup", key, "pods", len(planned.Assignments), "minMember", group.MinMember, "took", took)
+	c.start(group, need, planned.Assignments, pod)
+	if assignment := c.progress.Of(pod.UID); assignment != nil {
+		return assignment, nil
 	}
 	if c.misses(key) {
 		return nil, errCarried(key)

@@ -20,30 +20,30 @@ const (
 	firstLook = time.Second
 )
 
-// start begins to carry out the plan of a gang: its pods take their seats. The attempt for the pod trying is under way already.
-func (c *Conductor) start(group *Group, need int, seats []*Seat, trying *v1.Pod) {
+// start begins to carry out the plan of a gang: its pods take their assignments. The attempt for the pod trying is under way already.
+func (c *Coordinator) start(group *Group, need int, assignments []*Assignment, trying *v1.Pod) {
 	c.begun(group.Name)
-	c.roster.Begin(group.Name, need, seats)
+	c.progress.Begin(group.Name, need, assignments)
 	var pods []*v1.Pod
-	for _, seat := range seats {
-		known := informer.Object[v1.Pod](c.pods, seat.Pod.Namespace+"/"+seat.Pod.Name)
-		if known == nil || known.UID != seat.Pod.UID || known.Spec.NodeName != "" {
-			c.fail(seat) // This happened during the planning, and no other event will report it.
+	for _, assignment := range assignments {
+		known := informer.Object[v1.Pod](c.pods, assignment.Pod.Namespace+"/"+assignment.Pod.Name)
+		if known == nil || known.UID != assignment.Pod.UID || known.Spec.NodeName != "" {
+			c.fail(assignment) // This happened during the planning, and no other event will report it.
 			continue
 		}
-		if seat.Pod.UID != trying.UID && len(seat.After) == 0 {
-			pods = append(pods, seat.Pod)
+		if assignment.Pod.UID != trying.UID && len(assignment.After) == 0 {
+			pods = append(pods, assignment.Pod)
 		}
 	}
 	c.activate(pods)
-	c.lookAfter(seats, time.Now().Add(c.timeout(group)+grace), firstLook)
+	c.lookAfter(assignments, time.Now().Add(c.timeout(group)+grace), firstLook)
 }
 
-// lookAfter checks after a pause whether the seats' pods are reserved. It retries those that are not, and gives up their
-// seats when the plan is due.
-func (c *Conductor) lookAfter(seats []*Seat, due time.Time, pause time.Duration) {
+// lookAfter checks after a pause whether the assignments' pods are reserved. It retries those that are not, and gives up their
+// assignments when the plan is due.
+func (c *Coordinator) lookAfter(assignments []*Assignment, due time.Time, pause time.Duration) {
 	time.AfterFunc(min(pause, time.Until(due)), func() {
-		late := c.late(seats)
+		late := c.late(assignments)
 		switch {
 		case len(late) == 0:
 		case time.Now().Before(due):
@@ -52,45 +52,45 @@ func (c *Conductor) lookAfter(seats []*Seat, due time.Time, pause time.Duration)
 		default:
 			klog.Background().V(2).Info("A pod of a group was not reserved in time where that was planned; planning the group again",
 				"podGroup", late[0].Gang, "pod", klog.KObj(late[0].Pod))
-			for _, seat := range late {
-				c.fail(seat)
+			for _, assignment := range late {
+				c.fail(assignment)
 			}
 		}
 	})
 }
 
-// late returns the seats whose pods are not reserved yet.
-func (c *Conductor) late(seats []*Seat) (late []*Seat) {
-	for _, seat := range seats {
-		if c.roster.IsPlanned(seat) {
-			late = append(late, seat)
+// late returns the assignments whose pods are not reserved yet.
+func (c *Coordinator) late(assignments []*Assignment) (late []*Assignment) {
+	for _, assignment := range assignments {
+		if c.progress.IsPlanned(assignment) {
+			late = append(late, assignment)
 		}
 	}
 	return late
 }
 
-// push retries pods that have a seat and are not reserved. A pod may not have been back in the queue when it got its seat,
+// push retries pods that have an assignment and are not reserved. A pod may not have been back in the queue when it got its assignment,
 // and a failed attempt ends the pod's nomination.
-func (c *Conductor) push(late []*Seat) {
+func (c *Coordinator) push(late []*Assignment) {
 	var pods []*v1.Pod
-	for _, seat := range late {
-		c.nominate(seat)
-		if len(c.roster.Awaits(seat.Pod.UID)) == 0 {
-			pods = append(pods, seat.Pod)
+	for _, assignment := range late {
+		c.nominate(assignment)
+		if len(c.progress.Awaits(assignment.Pod.UID)) == 0 {
+			pods = append(pods, assignment.Pod)
 		}
-		if handle := c.handle(seat.Pod); handle != nil && !c.roster.IsPlanned(seat) {
-			handle.DeleteNominatedPodIfExists(seat.Pod) // It was reserved, or given up, in the meantime.
+		if handle := c.handle(assignment.Pod); handle != nil && !c.progress.IsPlanned(assignment) {
+			handle.DeleteNominatedPodIfExists(assignment.Pod) // It was reserved, or given up, in the meantime.
 		}
 	}
 	c.activate(pods)
 }
 
-// nominate nominates a pod for the node of its seat, in memory only. This keeps the resources other than devices for the pod.
-func (c *Conductor) nominate(seat *Seat) {
-	handle := c.handle(seat.Pod)
-	info, err := kube.NewPodInfo(seat.Pod)
+// nominate nominates a pod for the node of its assignment, in memory only. This keeps the resources other than devices for the pod.
+func (c *Coordinator) nominate(assignment *Assignment) {
+	handle := c.handle(assignment.Pod)
+	info, err := kube.NewPodInfo(assignment.Pod)
 	if handle == nil || err != nil {
 		return
 	}
-	handle.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: seat.Node})
+	handle.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: assignment.Node})
 }

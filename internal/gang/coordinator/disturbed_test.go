@@ -50,15 +50,15 @@ func TestDisturbed(t *testing.T) {
 		"by nothing":                               {within: time.Second},
 		"a pod is rejected by a filter":            {before: func(w *world) { w.atFilter = failTimes("gang-2", 1) }, within: 4 * time.Second},
 		"an error ends attempts before they begin": {before: func(w *world) { w.atPreFilter = failTimes("gang-2", 2) }, within: 5 * time.Second},
-		"an attempt ends after it began with a seat, again and again": {
+		"an attempt ends after it began with an assignment, again and again": {
 			before: func(w *world) {
 				fails := failTimes("gang-2", 6)
 				w.atPreFilter = func(pod *v1.Pod) error {
-					if w.roster.Of(pod.UID) == nil {
+					if w.progress.Of(pod.UID) == nil {
 						return nil
 					}
 					if err := fails(pod); err != nil {
-						w.roster.Try(w.roster.Of(pod.UID)) // As if Filter had an error.
+						w.progress.Try(w.progress.Of(pod.UID)) // As if Filter had an error.
 						return err
 					}
 					return nil
@@ -329,16 +329,16 @@ func TestPlanIsLookedAfter(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.Equal(w, 2, w.Ledger.InFlightCount())
 		require.Len(w, w.queue.nominations(), 1, "the other one waits on its node")
-		seat := w.Seat("gang-1")
-		require.NotNil(w, seat)
+		assignment := w.Assignment("gang-1")
+		require.NotNil(w, assignment)
 		time.Sleep(16 * time.Second)
-		require.NotSame(w, seat, w.Seat("gang-1"), "it is planned again")
+		require.NotSame(w, assignment, w.Assignment("gang-1"), "it is planned again")
 		w.queue.add(lost)
 		w.requireBoundLater("gang", 2, 15*time.Second)
 	})
 }
 
-// TestGoneWhilePlanned: a pod that is deleted while its gang is planned gets no seat.
+// TestGoneWhilePlanned: a pod that is deleted while its gang is planned gets no assignment.
 func TestGoneWhilePlanned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -350,12 +350,12 @@ func TestGoneWhilePlanned(t *testing.T) {
 		require.NoError(t, err)
 		plan, err := w.plan(t.Context(), group, w.MembersOf(pod), 2)
 		require.NoError(t, err)
-		require.NoError(t, w.hold(group, plan.Seats))
+		require.NoError(t, w.hold(group, plan.Assignments))
 		again := w.pod("gang-1").DeepCopy()
 		again.UID = "again"
 		require.NoError(t, w.store.Update(again))
-		w.start(group, 2, plan.Seats, pod)
-		require.Nil(t, w.Seat("gang-0"))
+		w.start(group, 2, plan.Assignments, pod)
+		require.Nil(t, w.Assignment("gang-0"))
 		require.Zero(t, w.Ledger.InFlightCount())
 		w.podChanged(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID("x")}}, again)
 		require.NoError(t, w.store.Delete(pod))

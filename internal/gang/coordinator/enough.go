@@ -28,7 +28,7 @@ func errHeld(group *Group, members *Members) error {
 }
 
 // Enough returns an error if the nodes have less free than the group requires (spec.minResources).
-func (c *Conductor) Enough(group *Group, nodes []fwk.NodeInfo) error {
+func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
 	return enough(group, nodes, c.Backed)
 }
 

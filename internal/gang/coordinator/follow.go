@@ -19,7 +19,7 @@ import (
 
 // Follow registers event handlers that retry gangs when something may help them: a change of pods, of nodes, or of any
 // object of the other informers.
-func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
+func (c *Coordinator) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
 	if _, err := pods.AddEventHandler(informer.Handler(c.podChanged)); err != nil {
 		return fmt.Errorf("watch the pods of groups: %w", err)
 	}
@@ -37,7 +37,7 @@ func (c *Conductor) Follow(pods, nodes cache.SharedIndexInformer, others ...cach
 }
 
 // podChanged handles a change of a pod; before is nil if the pod is new, after is nil if it is gone.
-func (c *Conductor) podChanged(before, after *v1.Pod) {
+func (c *Coordinator) podChanged(before, after *v1.Pod) {
 	switch {
 	case before == nil:
 		c.podStirs(after)
@@ -59,8 +59,8 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 	}
 	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
 		c.land(after.UID)
-		if seat := c.roster.Of(after.UID); seat != nil && c.roster.IsPlanned(seat) {
-			c.fail(seat) // Another client has bound it.
+		if assignment := c.progress.Of(after.UID); assignment != nil && c.progress.IsPlanned(assignment) {
+			c.fail(assignment) // Another client has bound it.
 		}
 		c.stirOrdered()
 		c.stirWaiting(crd.KeyOf(after))
@@ -74,15 +74,15 @@ func (c *Conductor) podChanged(before, after *v1.Pod) {
 	}
 }
 
-// leave gives up the seat of a pod that is gone or in another gang, unless the pod has a node.
-func (c *Conductor) leave(pod *v1.Pod) {
-	if seat := c.roster.Of(pod.UID); seat != nil && pod.Spec.NodeName == "" {
-		c.fail(seat)
+// leave gives up the assignment of a pod that is gone or in another gang, unless the pod has a node.
+func (c *Coordinator) leave(pod *v1.Pod) {
+	if assignment := c.progress.Of(pod.UID); assignment != nil && pod.Spec.NodeName == "" {
+		c.fail(assignment)
 	}
 }
 
 // podStirs stirs the gang of a pod.
-func (c *Conductor) podStirs(pod *v1.Pod) {
+func (c *Coordinator) podStirs(pod *v1.Pod) {
 	if gang := crd.KeyOf(pod); gang != "" {
 		c.Stir(gang)
 	}
@@ -90,14 +90,14 @@ func (c *Conductor) podStirs(pod *v1.Pod) {
 
 // GroupChanged handles a change of a PodGroup. It gives up the plan for the previous version, unless the pods are about to
 // be bound.
-func (c *Conductor) GroupChanged(before, after *v1alpha1.PodGroup) {
+func (c *Coordinator) GroupChanged(before, after *v1alpha1.PodGroup) {
 	group := after
 	if group == nil {
 		group = before
 	}
 	gang := group.Namespace + "/" + group.Name
 	if !wantsTheSame(before, after) {
-		if ended := c.roster.Abandon(gang); len(ended) > 0 {
+		if ended := c.progress.Abandon(gang); len(ended) > 0 {
 			c.giveUp(ended, "the PodGroup has changed")
 		}
 		c.Stir(gang)
@@ -128,7 +128,7 @@ func isLeaving(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil }
 func isHeld(pod *v1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // nodeChanged handles a change of a node.
-func (c *Conductor) nodeChanged(before, after *v1.Node) {
+func (c *Coordinator) nodeChanged(before, after *v1.Node) {
 	if after == nil || before != nil && reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) &&
 		reflect.DeepEqual(before.Labels, after.Labels) && reflect.DeepEqual(before.Spec, after.Spec) {
 		return
@@ -137,10 +137,10 @@ func (c *Conductor) nodeChanged(before, after *v1.Node) {
 }
 
 // WakeForDevices implements clusterstate.Waker: devices became free.
-func (c *Conductor) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
+func (c *Coordinator) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeForLanded implements clusterstate.Waker.
-func (c *Conductor) WakeForLanded(types.UID, map[inventory.PoolID][]string) { c.StirAll() }
+func (c *Coordinator) WakeForLanded(types.UID, map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeOthersOf implements clusterstate.Waker.
-func (c *Conductor) WakeOthersOf(types.UID, ledger.ClaimRef) { c.StirAll() }
+func (c *Coordinator) WakeOthersOf(types.UID, ledger.ClaimRef) { c.StirAll() }

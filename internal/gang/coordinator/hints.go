@@ -13,7 +13,7 @@ import (
 
 // Hints returns the events that other plugins have registered, for the plugin that rejects the pods of gangs. The scheduling
 // queue asks only the hints of the plugin that rejected a pod. For a gang that is always the plugin that asked the others.
-func (c *Conductor) Hints(ctx context.Context, others []fwk.EnqueueExtensions) (events []fwk.ClusterEventWithHint, err error) {
+func (c *Coordinator) Hints(ctx context.Context, others []fwk.EnqueueExtensions) (events []fwk.ClusterEventWithHint, err error) {
 	for _, other := range others {
 		registered, err := other.EventsToRegister(ctx)
 		if err != nil {
@@ -28,7 +28,7 @@ func (c *Conductor) Hints(ctx context.Context, others []fwk.EnqueueExtensions) (
 
 // hint returns a hint that stirs a pod's gang if the other hint would queue the pod. The pod itself stays where it is: one
 // pod is woken for the whole gang when the gang may be planned.
-func (c *Conductor) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
+func (c *Coordinator) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
 	return func(logger klog.Logger, pod *v1.Pod, before, after any) (fwk.QueueingHint, error) {
 		gang := crd.KeyOf(pod)
 		if gang == "" || !c.isStill(gang) {
@@ -45,7 +45,7 @@ func (c *Conductor) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
 }
 
 // isStill reports whether a gang waits and no event has happened that may help it.
-func (c *Conductor) isStill(gang string) bool {
+func (c *Coordinator) isStill(gang string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.gangs[gang]

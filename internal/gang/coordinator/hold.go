@@ -11,32 +11,32 @@ import (
 
 // hold puts all planned claims of a gang in flight, or none if any of their devices is taken by now. It keeps the other
 // resources for the pods by nominating them, in memory.
-func (c *Conductor) hold(group *Group, seats []*Seat) error {
-	for i, seat := range seats {
-		for _, claim := range seat.Claims {
-			if err := c.Ledger.AddInFlight(ledger.RefTo(claim), group.UID, seat.Allocations[claim.UID]); err != nil {
-				c.release(group.UID, seats[:i+1])
-				return fmt.Errorf("keep the devices that are planned for pod %s: %w; trying again", seat.Pod.Name, err)
+func (c *Coordinator) hold(group *Group, assignments []*Assignment) error {
+	for i, assignment := range assignments {
+		for _, claim := range assignment.Claims {
+			if err := c.Ledger.AddInFlight(ledger.RefTo(claim), group.UID, assignment.Allocations[claim.UID]); err != nil {
+				c.release(group.UID, assignments[:i+1])
+				return fmt.Errorf("keep the devices that are planned for pod %s: %w; trying again", assignment.Pod.Name, err)
 			}
 		}
 	}
-	for _, seat := range seats {
+	for _, assignment := range assignments {
 		c.mutex.Lock()
-		c.held[seat] = group.UID
+		c.held[assignment] = group.UID
 		c.mutex.Unlock()
-		c.nominate(seat)
+		c.nominate(assignment)
 	}
 	return nil
 }
 
-// release ends the in-flight claims of some seats in the name of their group. Claims of pods that are being bound stay in
+// release ends the in-flight claims of some assignments in the name of their group. Claims of pods that are being bound stay in
 // flight in the pods' own names.
-func (c *Conductor) release(group types.UID, seats []*Seat) {
+func (c *Coordinator) release(group types.UID, assignments []*Assignment) {
 	var freed ledger.Freed
-	for _, seat := range seats {
-		for _, claim := range seat.Claims {
-			if c.roster.Uses(seat.Gang, claim.UID) {
-				continue // Other pods with a seat share it.
+	for _, assignment := range assignments {
+		for _, claim := range assignment.Claims {
+			if c.progress.Uses(assignment.Gang, claim.UID) {
+				continue // Other pods with an assignment share it.
 			}
 			freed = freed.And(c.Ledger.RemoveInFlight(claim.UID, group))
 		}
@@ -48,22 +48,22 @@ func (c *Conductor) release(group types.UID, seats []*Seat) {
 
 // HandOver ends what is in flight in the gang's name for a claim that must still be created for a pod, because the claim is
 // in flight in the pod's own name now. The claim gets another UID when it is created, and no other pod uses it.
-func (c *Conductor) HandOver(cs fwk.CycleState, claim types.UID) {
+func (c *Coordinator) HandOver(cs fwk.CycleState, claim types.UID) {
 	c.mutex.Lock()
-	group, held := c.held[SeatIn(cs)]
+	group, held := c.held[AssignmentIn(cs)]
 	c.mutex.Unlock()
 	if held {
 		c.Ledger.RemoveInFlight(claim, group) // This frees nothing: the claim stays in flight in the pod's name.
 	}
 }
 
-// end releases the devices that are held for a seat.
-func (c *Conductor) end(seat *Seat) {
+// end releases the devices that are held for an assignment.
+func (c *Coordinator) end(assignment *Assignment) {
 	c.mutex.Lock()
-	group, held := c.held[seat]
-	delete(c.held, seat)
+	group, held := c.held[assignment]
+	delete(c.held, assignment)
 	c.mutex.Unlock()
 	if held {
-		c.release(group, []*Seat{seat})
+		c.release(group, []*Assignment{assignment})
 	}
 }

@@ -14,7 +14,7 @@ const mostHolders = 3
 
 // Holders lists other gangs that hold something that a gang lacks, those that hold most of it first; "" if there are none.
 // It does not name gangs of other namespaces, which its reader may not know. has returns how much of it a pod holds.
-func (c *Conductor) Holders(gang string, has func(*v1.Pod) int) string {
+func (c *Coordinator) Holders(gang string, has func(*v1.Pod) int) string {
 	type holder struct {
 		gang string
 		has  int

@@ -32,14 +32,14 @@ func (m *Members) all() int {
 }
 
 // MembersOf returns the pods of a pod's gang.
-func (c *Conductor) MembersOf(pod *v1.Pod) *Members {
+func (c *Coordinator) MembersOf(pod *v1.Pod) *Members {
 	m := c.count(pod)
 	c.judge(m, pod)
 	return m
 }
 
 // count divides the pods of a pod's gang into those with a node and those without.
-func (c *Conductor) count(pod *v1.Pod) *Members {
+func (c *Coordinator) count(pod *v1.Pod) *Members {
 	m := &Members{}
 	for _, other := range c.podsOf(crd.KeyOf(pod)) {
 		placed, undoing := c.placeOf(other)
@@ -59,7 +59,7 @@ func (c *Conductor) count(pod *v1.Pod) *Members {
 }
 
 // judge determines which of the pods without a node can be scheduled together with the given pod. It takes longer than count.
-func (c *Conductor) judge(m *Members, pod *v1.Pod) {
+func (c *Coordinator) judge(m *Members, pod *v1.Pod) {
 	isIt := func(other *v1.Pod) bool { return other.UID == pod.UID }
 	if pod.Spec.NodeName == "" && !slices.ContainsFunc(slices.Concat(m.Assigned, m.Held, m.without), isIt) {
 		m.Waiting = append(m.Waiting, pod) // The informer shows it in another gang, or no longer shows it.
@@ -87,7 +87,7 @@ func (m *Members) add(pod *v1.Pod, heldBy string) {
 }
 
 // heldBy returns why a pod without a node cannot be scheduled together with another one, "" if it can.
-func (c *Conductor) heldBy(pod, with *v1.Pod) string {
+func (c *Coordinator) heldBy(pod, with *v1.Pod) string {
 	switch {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return fmt.Sprintf("pod %s has the scheduling gate %s; waiting for that to be removed", pod.Name, pod.Spec.SchedulingGates[0].Name)
@@ -101,7 +101,7 @@ func (c *Conductor) heldBy(pod, with *v1.Pod) string {
 }
 
 // podsOf returns the pods of a gang that the informer shows.
-func (c *Conductor) podsOf(gang string) (pods []*v1.Pod) {
+func (c *Coordinator) podsOf(gang string) (pods []*v1.Pod) {
 	found, err := c.pods.ByIndex(gangIndex, gang)
 	if err != nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // shortestPause and longestPause bound the pause of a gang after a failed attempt to plan it. longestTrust limits how long
-// a gang is not planned again because no known event may have helped it: an event may be missing. Conductor.takeTurn
+// a gang is not planned again because no known event may have helped it: an event may be missing. Coordinator.takeTurn
 // ensures that planning in vain leaves time for other pods, however many gangs wait.
 const (
 	shortestPause = requeue.FirstPause
@@ -82,7 +82,7 @@ type refusal struct {
 
 // answer records that a pod of a gang is tried, and reports whether an event has happened that may help the gang. The
 // attempt may miss events from now on.
-func (c *Conductor) answer(gang string) (stirred bool) {
+func (c *Coordinator) answer(gang string) (stirred bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.waitingFor(gang) // Events during the first plan must be recorded, too.
@@ -95,21 +95,21 @@ func (c *Conductor) answer(gang string) (stirred bool) {
 	return stirred
 }
 
-// misses reports whether a gang's plan is being carried out. A pod without a seat is tried again after that.
-func (c *Conductor) misses(gang string) bool {
-	if _, carried := c.roster.Carried(gang); !carried {
+// misses reports whether a gang's plan is being carried out. A pod without an assignment is tried again after that.
+func (c *Coordinator) misses(gang string) bool {
+	if _, carried := c.progress.Carried(gang); !carried {
 		return false
 	}
 	c.mutex.Lock()
 	c.waitingFor(gang).missed = true
 	c.mutex.Unlock()
-	_, carried := c.roster.Carried(gang) // Check again: a plan that ended before missed was set did not consider it.
+	_, carried := c.progress.Carried(gang) // Check again: a plan that ended before missed was set did not consider it.
 	return carried
 }
 
 // known returns why a gang is not scheduled for the moment, if no event may have helped it since that was determined, or if
 // that was a moment ago. Otherwise it returns "", and the gang must be planned.
-func (c *Conductor) known(gang string, stirred bool) string {
+func (c *Coordinator) known(gang string, stirred bool) string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.gangs[gang]
@@ -133,7 +133,7 @@ func (c *Conductor) known(gang string, stirred bool) string {
 
 // refuse stores why a gang is not scheduled, and returns the reason as an error. If it is new, all other pods of the gang
 // are tried to report it.
-func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
+func (c *Coordinator) refuse(gang string, pod *v1.Pod, r refusal) error {
 	c.mutex.Lock()
 	w := c.waitingFor(gang)
 	// The number of held pods and the reason depend on the pod that asks.
@@ -169,7 +169,7 @@ func (c *Conductor) refuse(gang string, pod *v1.Pod, r refusal) error {
 }
 
 // pauseAfter returns the pause after a refusal. The caller must hold the mutex.
-func (c *Conductor) pauseAfter(r refusal) time.Duration {
+func (c *Coordinator) pauseAfter(r refusal) time.Duration {
 	pause := partForGangs * r.took
 	switch {
 	case r.incomplete:
@@ -183,7 +183,7 @@ func (c *Conductor) pauseAfter(r refusal) time.Duration {
 }
 
 // waitingFor returns the state of a gang, and creates it if necessary. The caller must hold the mutex.
-func (c *Conductor) waitingFor(gang string) *waiting {
+func (c *Coordinator) waitingFor(gang string) *waiting {
 	w := c.gangs[gang]
 	if w == nil {
 		w = &waiting{}
@@ -193,7 +193,7 @@ func (c *Conductor) waitingFor(gang string) *waiting {
 }
 
 // retry schedules another plan for a gang whose plan could not be carried out. The pause before it grows with each failure.
-func (c *Conductor) retry(gang, why string) {
+func (c *Coordinator) retry(gang, why string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.waitingFor(gang)
@@ -206,7 +206,7 @@ func (c *Conductor) retry(gang, why string) {
 }
 
 // begun forgets why a gang waited, because it is planned now.
-func (c *Conductor) begun(gang string) {
+func (c *Coordinator) begun(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.gangs[gang]
@@ -220,7 +220,7 @@ func (c *Conductor) begun(gang string) {
 }
 
 // succeeded resets the failures of a gang that runs.
-func (c *Conductor) succeeded(gang string) {
+func (c *Coordinator) succeeded(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if w := c.gangs[gang]; w != nil {
@@ -229,7 +229,7 @@ func (c *Conductor) succeeded(gang string) {
 }
 
 // letGo forgets why a gang waited, because enough of its pods run. It retries the pods that waited; each is scheduled on its own.
-func (c *Conductor) letGo(gang string, pod *v1.Pod) {
+func (c *Coordinator) letGo(gang string, pod *v1.Pod) {
 	c.mutex.Lock()
 	w := c.gangs[gang]
 	waited := w != nil && (w.reason != "" || w.missed)
@@ -243,7 +243,7 @@ func (c *Conductor) letGo(gang string, pod *v1.Pod) {
 }
 
 // drop forgets a gang. The caller must hold the mutex.
-func (c *Conductor) drop(gang string, w *waiting) {
+func (c *Coordinator) drop(gang string, w *waiting) {
 	for _, timer := range []*time.Timer{w.timer, w.telling} {
 		if timer != nil {
 			timer.Stop()
@@ -260,7 +260,7 @@ type Verdict struct {
 }
 
 // Verdict returns the Verdict that was set since a pod's gang was last planned. It is the same for all pods of the gang.
-func (c *Conductor) Verdict(pod *v1.Pod) Verdict {
+func (c *Coordinator) Verdict(pod *v1.Pod) Verdict {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if w := c.gangs[crd.KeyOf(pod)]; w != nil {
@@ -270,7 +270,7 @@ func (c *Conductor) Verdict(pod *v1.Pod) Verdict {
 }
 
 // SetVerdict stores the result of the search for pods to evict for a pod's gang.
-func (c *Conductor) SetVerdict(pod *v1.Pod, verdict Verdict) {
+func (c *Coordinator) SetVerdict(pod *v1.Pod, verdict Verdict) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if w := c.gangs[crd.KeyOf(pod)]; w != nil {
@@ -279,7 +279,7 @@ func (c *Conductor) SetVerdict(pod *v1.Pod, verdict Verdict) {
 }
 
 // Misfit reports whether there was no room for a pod's gang when it was last planned.
-func (c *Conductor) Misfit(pod *v1.Pod) bool {
+func (c *Coordinator) Misfit(pod *v1.Pod) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.gangs[crd.KeyOf(pod)]

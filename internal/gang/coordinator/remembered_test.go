@@ -73,7 +73,7 @@ func TestUndoing(t *testing.T) {
 	})
 }
 
-// TestOnesBeyondAreWoken: pods that got no seat, and were rejected while others were being scheduled, are scheduled on
+// TestOnesBeyondAreWoken: pods that got no assignment, and were rejected while others were being scheduled, are scheduled on
 // their own after that.
 func TestOnesBeyondAreWoken(t *testing.T) {
 	inWorld(t, 4, func(w *world) {
@@ -100,7 +100,7 @@ func TestNotInTheQueue(t *testing.T) {
 		w.has(5)
 		w.StirAll()
 		time.Sleep(5 * time.Second)
-		_, carried := w.roster.Carried("ns/gang")
+		_, carried := w.progress.Carried("ns/gang")
 		require.True(w, carried)
 		for _, pod := range w.podsOf("ns/gang") {
 			w.queue.add(pod)
@@ -109,7 +109,7 @@ func TestNotInTheQueue(t *testing.T) {
 	})
 }
 
-// TestTriesEnd: a pod whose attempts always fail early gives up its seat long before the plan is due.
+// TestTriesEnd: a pod whose attempts always fail early gives up its assignment long before the plan is due.
 func TestTriesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,13 +117,13 @@ func TestTriesEnd(t *testing.T) {
 		w.group("gang", 2)
 		w.pods("gang", 0, 2)
 		for range mostTries {
-			seat, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
+			assignment, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 			require.NoError(t, err)
-			require.NotNil(t, seat)
+			require.NotNil(t, assignment)
 		}
 		_, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 		require.ErrorContains(t, err, "pod gang-0 could not be reserved in 3 attempts")
-		require.Nil(t, w.Seat("gang-1"))
+		require.Nil(t, w.Assignment("gang-1"))
 		_, err = w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-1"), nil, w.plan)
 		require.ErrorContains(t, err, "planned again in a moment")
 		w.delete("gang-0")
@@ -146,7 +146,7 @@ func TestNominationsLast(t *testing.T) {
 		}
 		w.group("gang", 2)
 		time.Sleep(1500 * time.Millisecond)
-		require.NotNil(w, w.Seat("gang-0"))
+		require.NotNil(w, w.Assignment("gang-0"))
 		require.Contains(w, w.queue.nominations(), types.UID("gang-0"))
 		w.requireBoundLater("gang", 2, 10*time.Second)
 	})
@@ -193,7 +193,7 @@ func TestSomebodyElseHasIt(t *testing.T) {
 		_, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 		require.ErrorContains(t, err, "keep the devices that are planned for pod gang-1")
 		require.Equal(t, 1, w.Ledger.InFlightCount())
-		require.Nil(t, w.Seat("gang-0"))
+		require.Nil(t, w.Assignment("gang-0"))
 		require.False(t, w.Misfit(w.pod("gang-0")))
 		w.delete("gang-0")
 		w.delete("gang-1")
@@ -299,9 +299,9 @@ func TestFollow(t *testing.T) {
 		"a claim is given up":       {happens: func() { w.WakeOthersOf("p", ledger.ClaimRef{}) }, stirs: true},
 	} {
 		waits := &waiting{reason: "no room", tried: true, at: time.Now(), pause: time.Hour, ordered: test.ordered}
-		w.Conductor.mutex.Lock()
+		w.Coordinator.mutex.Lock()
 		w.gangs["ns/gang"] = waits
-		w.Conductor.mutex.Unlock()
+		w.Coordinator.mutex.Unlock()
 		test.happens()
 		require.Equal(t, test.stirs, waits.stirred, name)
 		require.Equal(t, test.stirs, waits.timer != nil, name)
@@ -341,38 +341,38 @@ func TestGroupChanged(t *testing.T) {
 				_, err := w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 				require.NoError(t, err)
 				synctest.Wait()
-				w.Conductor.mutex.Lock()
+				w.Coordinator.mutex.Lock()
 				w.gangs = make(map[string]*waiting)
-				w.Conductor.mutex.Unlock()
+				w.Coordinator.mutex.Unlock()
 				after := before.DeepCopy()
 				test.change(after)
 				w.GroupChanged(before, after)
-				require.Equal(t, test.ends, w.Seat("gang-0") == nil)
-				w.Conductor.mutex.Lock()
-				defer w.Conductor.mutex.Unlock()
+				require.Equal(t, test.ends, w.Assignment("gang-0") == nil)
+				w.Coordinator.mutex.Lock()
+				defer w.Coordinator.mutex.Unlock()
 				require.Equal(t, test.ignored, w.gangs["ns/gang"] == nil)
 			})
 		})
 	}
 }
 
-// TestStates: states without gangs have no seats, and copies have the same.
+// TestStates: states without gangs have no assignments, and copies have the same.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	cs := framework.NewCycleState()
-	require.Nil(t, SeatIn(cs))
+	require.Nil(t, AssignmentIn(cs))
 	require.False(t, IsApart(cs))
 	require.False(t, HasPlanned(cs))
 	SetApart(cs)
 	cs.Write(plannedKey, apart{})
-	cs.Write(seatKey, seatState{})
+	cs.Write(assignmentKey, assignmentState{})
 	cs.Write(underwayKey, &underway{passed: true})
 	again := cs.Clone()
 	require.True(t, IsApart(again))
 	require.True(t, HasPlanned(again))
 	require.True(t, underwayIn(again).passed)
-	again.Write(seatKey, apart{})
-	require.Nil(t, SeatIn(again))
+	again.Write(assignmentKey, apart{})
+	require.Nil(t, AssignmentIn(again))
 }
 
 // TestNotReady: pods that cannot be tried are not planned, and neither is an invalid group.
@@ -394,7 +394,7 @@ func TestNotReady(t *testing.T) {
 	}}
 	_, err = w.Begin(t.Context(), framework.NewCycleState(), w.pod("gang-0"), nil, w.plan)
 	require.ErrorContains(t, err, "group ns/gang: ")
-	seat, err := w.Begin(t.Context(), framework.NewCycleState(), builder.Pod("single"), nil, w.plan)
+	assignment, err := w.Begin(t.Context(), framework.NewCycleState(), builder.Pod("single"), nil, w.plan)
 	require.NoError(t, err)
-	require.Nil(t, seat)
+	require.Nil(t, assignment)
 }

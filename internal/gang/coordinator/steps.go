@@ -13,26 +13,26 @@ import (
 )
 
 // Permit makes a pod wait until all pods of its gang are reserved. The last one lets the others go.
-func (c *Conductor) Permit(cs fwk.CycleState, pod *v1.Pod, plugin string) (*fwk.Status, time.Duration) {
-	seat := SeatIn(cs)
-	c.getUnderway(cs, pod, seat)
-	if seat == nil {
+func (c *Coordinator) Permit(cs fwk.CycleState, pod *v1.Pod, plugin string) (*fwk.Status, time.Duration) {
+	assignment := AssignmentIn(cs)
+	c.getUnderway(cs, pod, assignment)
+	if assignment == nil {
 		return nil, 0
 	}
-	all, others, err := c.roster.Reserve(seat)
+	all, others, err := c.progress.Reserve(assignment)
 	if err != nil {
 		return kube.Of(fwk.Unschedulable, err), 0
 	}
 	if !all {
 		c.activate(others)
-		return kube.Newf(fwk.Wait, "waiting for the other pods of group %s to be reserved", seat.Gang), c.timeoutOf(seat)
+		return kube.Newf(fwk.Wait, "waiting for the other pods of group %s to be reserved", assignment.Gang), c.timeoutOf(assignment)
 	}
 	c.allow(others, plugin)
 	return nil, 0
 }
 
 // allow ends the waiting of pods in Permit.
-func (c *Conductor) allow(pods []*v1.Pod, plugin string) {
+func (c *Coordinator) allow(pods []*v1.Pod, plugin string) {
 	for _, pod := range pods {
 		if handle := c.handle(pod); handle != nil {
 			if waits := handle.GetWaitingPod(pod.UID); waits != nil {
@@ -43,14 +43,14 @@ func (c *Conductor) allow(pods []*v1.Pod, plugin string) {
 }
 
 // timeoutOf returns how long a pod waits for the others of its gang.
-func (c *Conductor) timeoutOf(seat *Seat) time.Duration {
-	if group, err := c.lookup(seat.Pod, crd.NameOf(seat.Pod)); err == nil {
+func (c *Coordinator) timeoutOf(assignment *Assignment) time.Duration {
+	if group, err := c.lookup(assignment.Pod, crd.NameOf(assignment.Pod)); err == nil {
 		return c.timeout(group)
 	}
 	return c.timeout(&Group{})
 }
 
-func (c *Conductor) timeout(group *Group) time.Duration {
+func (c *Coordinator) timeout(group *Group) time.Duration {
 	if group.Timeout > 0 {
 		return group.Timeout
 	}
@@ -62,13 +62,13 @@ func (c *Conductor) timeout(group *Group) time.Duration {
 // Committed is called when all claims of a pod are written. It returns nil once the claims of all pods of its gang are
 // written, so that the pod may be bound, or an error if the pod must not be bound. It does not take long: each of the
 // others is either committed or fails.
-func (c *Conductor) Committed(ctx context.Context, cs fwk.CycleState) error {
-	seat := SeatIn(cs)
-	if seat == nil {
+func (c *Coordinator) Committed(ctx context.Context, cs fwk.CycleState) error {
+	assignment := AssignmentIn(cs)
+	if assignment == nil {
 		return nil
 	}
 	c.pass(cs)
-	settled, err := c.roster.Commit(seat)
+	settled, err := c.progress.Commit(assignment)
 	if err != nil {
 		return err
 	}
@@ -77,54 +77,54 @@ func (c *Conductor) Committed(ctx context.Context, cs fwk.CycleState) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return c.roster.Verdict(seat)
+	return c.progress.Verdict(assignment)
 }
 
 // Bound ends everything that is kept for a pod that is bound.
-func (c *Conductor) Bound(cs fwk.CycleState) {
+func (c *Coordinator) Bound(cs fwk.CycleState) {
 	c.arrived(cs)
-	if seat := SeatIn(cs); seat != nil && c.roster.Bound(seat) {
-		c.end(seat)
-		c.settled(seat.Gang, true)
+	if assignment := AssignmentIn(cs); assignment != nil && c.progress.Bound(assignment) {
+		c.end(assignment)
+		c.settled(assignment.Gang, true)
 	}
 }
 
-// Postponed is called instead of Failed if a pod must wait for an answer of another component. The pod keeps its seat,
+// Postponed is called instead of Failed if a pod must wait for an answer of another component. The pod keeps its assignment,
 // however often that happens, for as long as the whole plan may take.
-func (c *Conductor) Postponed(cs fwk.CycleState) {
-	if seat := SeatIn(cs); seat != nil {
-		c.roster.Untry(seat)
+func (c *Coordinator) Postponed(cs fwk.CycleState) {
+	if assignment := AssignmentIn(cs); assignment != nil {
+		c.progress.Untry(assignment)
 	}
 }
 
 // Failed ends everything that is kept for a pod whose attempt failed. The attempts of all other pods of its gang fail as
 // well, unless the pods are about to be bound or enough of them are left, and the gang is planned again after a pause.
-func (c *Conductor) Failed(cs fwk.CycleState) {
+func (c *Coordinator) Failed(cs fwk.CycleState) {
 	undone := c.undone(cs)
-	if seat := SeatIn(cs); seat != nil {
-		c.fail(seat)
+	if assignment := AssignmentIn(cs); assignment != nil {
+		c.fail(assignment)
 	}
 	if undone != nil {
 		c.stirWaiting(crd.KeyOf(undone)) // Other pods may have waited for the rollback, or counted on this pod.
 	}
 }
 
-// Unfit does the same as Failed for an attempt that found no suitable node, whether it began with the pod's seat or was
-// rejected before that. It returns the seat that has ended, nil if there was none or if other pods must be reserved first.
-func (c *Conductor) Unfit(cs fwk.CycleState, pod *v1.Pod) *Seat {
-	seat := SeatIn(cs)
-	if now := c.roster.Of(pod.UID); now != nil && len(c.roster.Awaits(pod.UID)) == 0 {
-		seat = now
+// Unfit does the same as Failed for an attempt that found no suitable node, whether it began with the pod's assignment or was
+// rejected before that. It returns the assignment that has ended, nil if there was none or if other pods must be reserved first.
+func (c *Coordinator) Unfit(cs fwk.CycleState, pod *v1.Pod) *Assignment {
+	assignment := AssignmentIn(cs)
+	if now := c.progress.Of(pod.UID); now != nil && len(c.progress.Awaits(pod.UID)) == 0 {
+		assignment = now
 	}
-	if seat != nil {
-		c.fail(seat)
+	if assignment != nil {
+		c.fail(assignment)
 	}
-	return seat
+	return assignment
 }
 
-// fail does the same as Failed for a seat, which may have ended before.
-func (c *Conductor) fail(failed *Seat) {
-	ended, reserved := c.roster.Leave(failed)
+// fail does the same as Failed for an assignment, which may have ended before.
+func (c *Coordinator) fail(failed *Assignment) {
+	ended, reserved := c.progress.Leave(failed)
 	if len(ended) == 0 {
 		return
 	}
@@ -132,14 +132,14 @@ func (c *Conductor) fail(failed *Seat) {
 	c.allow(reserved, pluginName)
 }
 
-// giveUp ends everything that is kept for the ended seats of a gang and the attempts that began with them, and schedules
+// giveUp ends everything that is kept for the ended assignments of a gang and the attempts that began with them, and schedules
 // another plan.
-func (c *Conductor) giveUp(ended []*Seat, why string) {
+func (c *Coordinator) giveUp(ended []*Assignment, why string) {
 	gang := ended[0].Gang
-	for _, seat := range ended {
-		c.end(seat)
-		if handle := c.handle(seat.Pod); handle != nil {
-			handle.DeleteNominatedPodIfExists(seat.Pod)
+	for _, assignment := range ended {
+		c.end(assignment)
+		if handle := c.handle(assignment.Pod); handle != nil {
+			handle.DeleteNominatedPodIfExists(assignment.Pod)
 		}
 	}
 	c.retry(gang, why)
@@ -154,16 +154,16 @@ const pluginName = "Quartermaster"
 // later.
 const rejectAgain = 100 * time.Millisecond
 
-// reject rejects the pods of ended seats in Permit, and repeats that until none of these attempts waits.
-func (c *Conductor) reject(ended []*Seat, why string) {
-	var left []*Seat
-	for _, seat := range ended {
-		if !c.mayWait(seat) {
+// reject rejects the pods of ended assignments in Permit, and repeats that until none of these attempts waits.
+func (c *Coordinator) reject(ended []*Assignment, why string) {
+	var left []*Assignment
+	for _, assignment := range ended {
+		if !c.mayWait(assignment) {
 			continue
 		}
-		left = append(left, seat)
-		if handle := c.handle(seat.Pod); handle != nil {
-			if waits := handle.GetWaitingPod(seat.Pod.UID); waits != nil {
+		left = append(left, assignment)
+		if handle := c.handle(assignment.Pod); handle != nil {
+			if waits := handle.GetWaitingPod(assignment.Pod.UID); waits != nil {
 				waits.Reject(pluginName, kube.Text(why))
 			}
 		}
@@ -173,17 +173,17 @@ func (c *Conductor) reject(ended []*Seat, why string) {
 	}
 }
 
-// mayWait reports whether the attempt that began with a seat may wait in Permit, now or in a moment.
-func (c *Conductor) mayWait(seat *Seat) bool {
+// mayWait reports whether the attempt that began with an assignment may wait in Permit, now or in a moment.
+func (c *Coordinator) mayWait(assignment *Assignment) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	u := c.underway[seat.Pod.UID]
-	return u != nil && u.seat == seat && !u.passed
+	u := c.underway[assignment.Pod.UID]
+	return u != nil && u.assignment == assignment && !u.passed
 }
 
 // settled retries the pods that waited for the end of their gang's plan, once the plan has ended.
-func (c *Conductor) settled(gang string, bound bool) {
-	if _, carried := c.roster.Carried(gang); carried {
+func (c *Coordinator) settled(gang string, bound bool) {
+	if _, carried := c.progress.Carried(gang); carried {
 		return
 	}
 	if bound {
@@ -192,5 +192,5 @@ func (c *Conductor) settled(gang string, bound bool) {
 	c.Stir(gang)
 }
 
-// Seat returns the seat of a pod, nil if it has none.
-func (c *Conductor) Seat(pod types.UID) *Seat { return c.roster.Of(pod) }
+// Assignment returns the assignment of a pod, nil if it has none.
+func (c *Coordinator) Assignment(pod types.UID) *Assignment { return c.progress.Of(pod) }

@@ -11,7 +11,7 @@ import (
 )
 
 // Together returns the given pods and those that must go with them: all pods of a gang that would have fewer than minMember left.
-func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
+func (c *Coordinator) Together(pods []*v1.Pod) []*v1.Pod {
 	going := make(map[types.UID]bool)
 	gangs := sets.New[string]()
 	for _, pod := range pods {
@@ -42,17 +42,17 @@ func (c *Conductor) Together(pods []*v1.Pod) []*v1.Pod {
 
 // Beyond returns how many pods of a pod's gang can go without stopping the gang; 0 if the gang does not run anyway, and all
 // pods if it has no PodGroup. The pod must be in a gang.
-func (c *Conductor) Beyond(pod *v1.Pod) int {
+func (c *Coordinator) Beyond(pod *v1.Pod) int {
 	key := crd.KeyOf(pod)
 	return c.beyond(c.assigned(key))
 }
 
 // assigned returns the pods of a gang that have a node, have not ended and are not about to.
-func (c *Conductor) assigned(key string) []*v1.Pod {
+func (c *Coordinator) assigned(key string) []*v1.Pod {
 	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || isOver(pod) || isLeaving(pod) })
 }
 
-func (c *Conductor) beyond(members []*v1.Pod) int {
+func (c *Coordinator) beyond(members []*v1.Pod) int {
 	if len(members) == 0 {
 		return 0
 	}
@@ -64,7 +64,7 @@ func (c *Conductor) beyond(members []*v1.Pod) int {
 }
 
 // Pending returns a pod's group, the pods of the group, and how many more of them must be placed.
-func (c *Conductor) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
+func (c *Coordinator) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
 	group, err := c.lookup(pod, crd.NameOf(pod))
 	if err != nil {
 		return nil, nil, 0, err
@@ -74,7 +74,7 @@ func (c *Conductor) Pending(pod *v1.Pod) (*Group, *Members, int, error) {
 }
 
 // Await stores the victims that a gang waits for.
-func (c *Conductor) Await(gang string, victims []*v1.Pod) {
+func (c *Coordinator) Await(gang string, victims []*v1.Pod) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.awaited[gang] = victims
@@ -82,7 +82,7 @@ func (c *Conductor) Await(gang string, victims []*v1.Pod) {
 
 // Evicted records that all requests to evict the victims that Await stored are through, and which of them stay: the gang does
 // not wait for these, and looks for victims again.
-func (c *Conductor) Evicted(gang string, stay []*v1.Pod) {
+func (c *Coordinator) Evicted(gang string, stay []*v1.Pod) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.awaited[gang] = slices.DeleteFunc(slices.Clone(c.awaited[gang]), func(victim *v1.Pod) bool {
@@ -95,7 +95,7 @@ func (c *Conductor) Evicted(gang string, stay []*v1.Pod) {
 }
 
 // Awaited returns how many of those for whose end a gang waits are still there.
-func (c *Conductor) Awaited(gang string) int {
+func (c *Coordinator) Awaited(gang string) int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	left := slices.DeleteFunc(slices.Clone(c.awaited[gang]), func(victim *v1.Pod) bool {

@@ -10,7 +10,7 @@ import (
 const partForGangs = 10
 
 // charge accounts for the time that a gang was planned in vain. The caller must hold the mutex.
-func (c *Conductor) charge(w *waiting, r refusal) {
+func (c *Coordinator) charge(w *waiting, r refusal) {
 	before := time.Duration(0) // Charged when the gang got its turn.
 	if w.turn {
 		before = w.took
@@ -24,7 +24,7 @@ func (c *Conductor) charge(w *waiting, r refusal) {
 
 // rest delays the next turn, so that other pods get their share of time for the given time of planning. The caller must
 // hold the mutex.
-func (c *Conductor) rest(took time.Duration) {
+func (c *Coordinator) rest(took time.Duration) {
 	if now := time.Now(); c.rested.Before(now) {
 		c.rested = now
 	}
@@ -32,13 +32,13 @@ func (c *Conductor) rest(took time.Duration) {
 }
 
 // mayPlan reports whether a gang may be planned now. The caller must hold the mutex.
-func (c *Conductor) mayPlan(w *waiting) bool {
+func (c *Coordinator) mayPlan(w *waiting) bool {
 	return w.took == 0 || w.turn || !time.Now().Before(c.rested)
 }
 
 // takeTurn reports whether a gang may be woken and planned now. Otherwise it queues the gang, which is woken when it gets a
 // turn. The caller must hold the mutex.
-func (c *Conductor) takeTurn(w *waiting) bool {
+func (c *Coordinator) takeTurn(w *waiting) bool {
 	switch {
 	case w.took == 0 || w.turn:
 		return true
@@ -52,20 +52,20 @@ func (c *Conductor) takeTurn(w *waiting) bool {
 }
 
 // giveTurn gives a gang a turn, and charges it for as much time as its last plan took. The caller must hold the mutex.
-func (c *Conductor) giveTurn(w *waiting) {
+func (c *Coordinator) giveTurn(w *waiting) {
 	w.turn, w.queued = true, false
 	c.rest(w.took)
 }
 
 // awaitTurn starts the timer for the next turn. The caller must hold the mutex.
-func (c *Conductor) awaitTurn() {
+func (c *Coordinator) awaitTurn() {
 	if c.turns == nil {
 		c.turns = time.AfterFunc(max(0, time.Until(c.rested)), c.nextTurn)
 	}
 }
 
 // nextTurn gives the next turn, and wakes the gang that gets it.
-func (c *Conductor) nextTurn() {
+func (c *Coordinator) nextTurn() {
 	c.mutex.Lock()
 	c.turns = nil
 	gang, w := c.next()
@@ -85,7 +85,7 @@ func (c *Conductor) nextTurn() {
 
 // next returns the queued gang that gets the next turn. The namespace comes first whose gangs were not planned for the
 // longest time, and in it the gang that was not planned for the longest time. The caller must hold the mutex.
-func (c *Conductor) next() (string, *waiting) {
+func (c *Coordinator) next() (string, *waiting) {
 	lately := make(map[string]time.Time)
 	for gang, w := range c.gangs {
 		if namespace := namespaceOf(gang); w.took > 0 && w.at.After(lately[namespace]) {

@@ -17,8 +17,8 @@ const underwayKey fwk.StateKey = "QuartermasterUnderway"
 type underway struct {
 	// pod has its node set.
 	pod *v1.Pod
-	// seat is nil if the pod does not depend on others of its gang.
-	seat *Seat
+	// assignment is nil if the pod does not depend on others of its gang.
+	assignment *Assignment
 	// passed is set once the pod no longer waits in Permit, and bound once the API server has accepted the binding.
 	passed, bound bool
 }
@@ -27,11 +27,11 @@ type underway struct {
 func (u *underway) Clone() fwk.StateData { return u }
 
 // getUnderway records that an attempt got as far as Permit.
-func (c *Conductor) getUnderway(cs fwk.CycleState, pod *v1.Pod, seat *Seat) {
+func (c *Coordinator) getUnderway(cs fwk.CycleState, pod *v1.Pod, assignment *Assignment) {
 	if crd.KeyOf(pod) == "" {
 		return
 	}
-	u := &underway{pod: pod, seat: seat}
+	u := &underway{pod: pod, assignment: assignment}
 	cs.Write(underwayKey, u)
 	c.mutex.Lock()
 	c.underway[pod.UID] = u
@@ -49,7 +49,7 @@ func underwayIn(cs fwk.CycleState) *underway {
 }
 
 // arrived records that the pod of an attempt is bound.
-func (c *Conductor) arrived(cs fwk.CycleState) {
+func (c *Coordinator) arrived(cs fwk.CycleState) {
 	u := underwayIn(cs)
 	if u == nil {
 		return
@@ -61,7 +61,7 @@ func (c *Conductor) arrived(cs fwk.CycleState) {
 }
 
 // pass records that an attempt is beyond Permit.
-func (c *Conductor) pass(cs fwk.CycleState) {
+func (c *Coordinator) pass(cs fwk.CycleState) {
 	if u := underwayIn(cs); u != nil {
 		c.mutex.Lock()
 		u.passed = true
@@ -70,7 +70,7 @@ func (c *Conductor) pass(cs fwk.CycleState) {
 }
 
 // undone records that an attempt has failed. It returns the pod if others of the gang may have counted on it.
-func (c *Conductor) undone(cs fwk.CycleState) *v1.Pod {
+func (c *Coordinator) undone(cs fwk.CycleState) *v1.Pod {
 	u := underwayIn(cs)
 	if u == nil {
 		return nil
@@ -85,7 +85,7 @@ func (c *Conductor) undone(cs fwk.CycleState) *v1.Pod {
 }
 
 // forgetSeen forgets an attempt whose result the informer shows already: the event may have come before the attempt was recorded.
-func (c *Conductor) forgetSeen(pod *v1.Pod) {
+func (c *Coordinator) forgetSeen(pod *v1.Pod) {
 	known := informer.Object[v1.Pod](c.pods, pod.Namespace+"/"+pod.Name)
 	if known == nil || known.UID != pod.UID || known.Spec.NodeName != "" {
 		c.land(pod.UID)
@@ -93,15 +93,15 @@ func (c *Conductor) forgetSeen(pod *v1.Pod) {
 }
 
 // land forgets the attempt of a pod that is bound, or gone.
-func (c *Conductor) land(pod types.UID) {
+func (c *Coordinator) land(pod types.UID) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	delete(c.underway, pod)
 }
 
 // placeOf returns a pod without a node as it will be if the attempt to schedule it succeeds, nil if there is no attempt.
-// undoing is set if the attempt is being undone, because the pod has lost its seat meanwhile.
-func (c *Conductor) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
+// undoing is set if the attempt is being undone, because the pod has lost its assignment meanwhile.
+func (c *Coordinator) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
 	c.mutex.Lock()
 	u := c.underway[pod.UID]
 	bound := u != nil && u.bound
@@ -109,8 +109,8 @@ func (c *Conductor) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
 	switch {
 	case u == nil:
 		return nil, false
-	case u.seat == nil, bound:
+	case u.assignment == nil, bound:
 		return u.pod, false
 	}
-	return u.pod, c.roster.Of(pod.UID) != u.seat
+	return u.pod, c.progress.Of(pod.UID) != u.assignment
 }

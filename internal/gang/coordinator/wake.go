@@ -11,7 +11,7 @@ import (
 
 // sleep schedules the next attempt of a gang: after its pause if it was stirred since, otherwise later. The caller must
 // hold the mutex.
-func (c *Conductor) sleep(gang string, w *waiting) {
+func (c *Coordinator) sleep(gang string, w *waiting) {
 	switch {
 	case w.stirred:
 		c.wakeAt(gang, w, w.at.Add(w.pause))
@@ -21,7 +21,7 @@ func (c *Conductor) sleep(gang string, w *waiting) {
 }
 
 // wakeAt retries a gang at the given time, unless that is scheduled for an earlier time. The caller must hold the mutex.
-func (c *Conductor) wakeAt(gang string, w *waiting, due time.Time) {
+func (c *Coordinator) wakeAt(gang string, w *waiting, due time.Time) {
 	if w.timer != nil {
 		if !due.Before(w.due) {
 			return
@@ -34,7 +34,7 @@ func (c *Conductor) wakeAt(gang string, w *waiting, due time.Time) {
 
 // wake retries a gang by activating one of its pods. If that pod is not tried, because it is not in the queue at the moment
 // or another plugin holds it back, all pods of the gang are activated a while later.
-func (c *Conductor) wake(gang string) {
+func (c *Coordinator) wake(gang string) {
 	c.mutex.Lock()
 	w := c.gangs[gang]
 	if w == nil {
@@ -54,7 +54,7 @@ func (c *Conductor) wake(gang string) {
 	w.pause, w.later = 0, 0
 	w.stirred = true
 	c.mutex.Unlock()
-	if _, carried := c.roster.Carried(gang); carried {
+	if _, carried := c.progress.Carried(gang); carried {
 		return // When the plan ends, the gang is stirred.
 	}
 	c.mutex.Lock()
@@ -82,9 +82,9 @@ func (c *Conductor) wake(gang string) {
 const all = 0
 
 // waitingPods returns at most so many pods of a gang, or all, that wait for a node and can be tried, without the pod except.
-func (c *Conductor) waitingPods(gang string, most int, except types.UID) (pods []*v1.Pod) {
+func (c *Coordinator) waitingPods(gang string, most int, except types.UID) (pods []*v1.Pod) {
 	for _, pod := range c.podsOf(gang) {
-		if pod.UID == except || pod.Spec.NodeName != "" || isOver(pod) || isHeld(pod) || c.handle(pod) == nil || c.roster.Of(pod.UID) != nil {
+		if pod.UID == except || pod.Spec.NodeName != "" || isOver(pod) || isHeld(pod) || c.handle(pod) == nil || c.progress.Of(pod.UID) != nil {
 			continue
 		}
 		if placed, undoing := c.placeOf(pod); placed != nil && !undoing || c.Ready(pod) != nil {
@@ -98,14 +98,14 @@ func (c *Conductor) waitingPods(gang string, most int, except types.UID) (pods [
 }
 
 // Stir records an event that may help a gang to fit, or may help its pods.
-func (c *Conductor) Stir(gang string) {
+func (c *Coordinator) Stir(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.stir(gang, c.waitingFor(gang))
 }
 
 // stirWaiting does the same as Stir for a gang that waits, and nothing for other gangs.
-func (c *Conductor) stirWaiting(gang string) {
+func (c *Coordinator) stirWaiting(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if w := c.gangs[gang]; w != nil {
@@ -114,7 +114,7 @@ func (c *Conductor) stirWaiting(gang string) {
 }
 
 // StirAll stirs all gangs that wait.
-func (c *Conductor) StirAll() {
+func (c *Coordinator) StirAll() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for gang, w := range c.gangs {
@@ -123,13 +123,13 @@ func (c *Conductor) StirAll() {
 }
 
 // stir does the same as Stir. The caller must hold the mutex.
-func (c *Conductor) stir(gang string, w *waiting) {
+func (c *Coordinator) stir(gang string, w *waiting) {
 	w.stirred = true
 	c.sleep(gang, w)
 }
 
 // stirOrdered stirs the gangs that may fit because another pod has a node: those with pods that must be near others.
-func (c *Conductor) stirOrdered() {
+func (c *Coordinator) stirOrdered() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for gang, w := range c.gangs {
@@ -141,7 +141,7 @@ func (c *Conductor) stirOrdered() {
 
 // tell makes all pods of a gang, except for the one that found out, report why the gang waits. The caller must hold the
 // mutex, and must call the returned function without it.
-func (c *Conductor) tell(gang string, w *waiting, except types.UID) func() {
+func (c *Coordinator) tell(gang string, w *waiting, except types.UID) func() {
 	if w.telling != nil {
 		return func() {}
 	}
@@ -156,8 +156,8 @@ func (c *Conductor) tell(gang string, w *waiting, except types.UID) func() {
 // other work.
 const timePerTold = 10 * time.Millisecond
 
-func (c *Conductor) tellNow(gang string, except types.UID) {
-	if _, carried := c.roster.Carried(gang); carried {
+func (c *Coordinator) tellNow(gang string, except types.UID) {
+	if _, carried := c.progress.Carried(gang); carried {
 		return
 	}
 	pods := c.waitingPods(gang, all, except)

@@ -33,7 +33,7 @@ var errHere = errors.New("it was to fail here")
 // time is that of a bubble of testing/synctest.
 type world struct {
 	*testing.T
-	*Conductor
+	*Coordinator
 	store cache.Indexer
 	queue *queue
 	free  int
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, devices int) *world {
 	require.NoError(t, err)
 	nothing := func(*v1.Pod) error { return nil }
 	w := &world{
-		T: t, Conductor: c, store: informer.GetIndexer(), free: devices, atPreFilter: nothing, atFilter: nothing, atPreBind: nothing, atBind: nothing,
+		T: t, Coordinator: c, store: informer.GetIndexer(), free: devices, atPreFilter: nothing, atFilter: nothing, atPreBind: nothing, atBind: nothing,
 		planning: func() {}, groups: make(map[string]*v1alpha1.PodGroup), waiting: make(map[types.UID]*waitingPod), tried: make(map[string]int),
 	}
 	w.queue = newQueue()
@@ -98,8 +98,8 @@ func newWorld(t *testing.T, devices int) *world {
 func (w *world) requireNothingLeft() {
 	w.Helper()
 	require.Empty(w, w.queue.nominations())
-	w.Conductor.mutex.Lock()
-	defer w.Conductor.mutex.Unlock()
+	w.Coordinator.mutex.Lock()
+	defer w.Coordinator.mutex.Unlock()
 	require.Empty(w, w.held)
 	require.Empty(w, w.underway)
 	require.Zero(w, w.Ledger.InFlightCount())
@@ -220,8 +220,8 @@ func (w *world) has(devices int) {
 
 // reason returns why a gang waits, "" if no reason is known.
 func (w *world) reason(gang string) string {
-	w.Conductor.mutex.Lock()
-	defer w.Conductor.mutex.Unlock()
+	w.Coordinator.mutex.Lock()
+	defer w.Coordinator.mutex.Unlock()
 	if waits := w.gangs["ns/"+gang]; waits != nil {
 		return waits.reason
 	}
@@ -247,11 +247,11 @@ func (w *world) plan(_ context.Context, group *Group, members *Members, need int
 	plan := &Plan{}
 	for _, pod := range members.Waiting[:min(len(members.Waiting), room)] {
 		claim, allocation := w.claimOf(pod)
-		seat := &Seat{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{claim}, Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: allocation}}
+		assignment := &Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{claim}, Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: allocation}}
 		if first := pod.Annotations["after"]; first != "" {
-			seat.After = []types.UID{types.UID(first)}
+			assignment.After = []types.UID{types.UID(first)}
 		}
-		plan.Seats = append(plan.Seats, seat)
+		plan.Assignments = append(plan.Assignments, assignment)
 	}
 	return plan, nil
 }
@@ -285,11 +285,11 @@ func (w *world) try(ctx context.Context, pod *v1.Pod) {
 		w.queue.backOff(pod)
 		return
 	}
-	seat, err := w.Begin(ctx, cs, pod, nil, w.plan)
+	assignment, err := w.Begin(ctx, cs, pod, nil, w.plan)
 	if err == nil {
 		err = w.atFilter(pod)
 	}
-	if err == nil && seat == nil && !w.hasRoom() {
+	if err == nil && assignment == nil && !w.hasRoom() {
 		err = errHere
 	}
 	if err != nil {

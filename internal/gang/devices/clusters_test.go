@@ -101,8 +101,8 @@ func (c *cluster) hold(claim *resourceapi.ResourceClaim) {
 func (c *cluster) keep(t *testing.T, tried *devices.Trial) {
 	plan, err := tried.Plan()
 	require.NoError(t, err)
-	for _, seat := range plan.Seats {
-		for _, claim := range seat.Claims {
+	for _, assignment := range plan.Assignments {
+		for _, claim := range assignment.Claims {
 			claim.Status.Allocation = plan.Allocations[claim.UID]
 			c.hold(claim)
 		}
@@ -209,11 +209,11 @@ func (c *cluster) planned(t testing.TB, tried *devices.Trial) map[string][]strin
 	c.ledger.Pools = func(id inventory.PoolID) *inventory.NodePool { return c.store.Pool(id).Everywhere() }
 	chosen := make(map[string][]string)
 	holder := make(map[string]types.UID)
-	for _, seat := range plan.Seats {
-		at := slices.IndexFunc(c.nodes, func(node *v1.Node) bool { return node.Name == seat.Node })
-		for _, claim := range seat.Claims {
+	for _, assignment := range plan.Assignments {
+		at := slices.IndexFunc(c.nodes, func(node *v1.Node) bool { return node.Name == assignment.Node })
+		for _, claim := range assignment.Claims {
 			allocation := plan.Allocations[claim.UID]
-			require.NotNil(t, allocation, "claim %s of pod %s", claim.Name, seat.Pod.Name)
+			require.NotNil(t, allocation, "claim %s of pod %s", claim.Name, assignment.Pod.Name)
 			requireUsable(t, allocation, c.nodes[at])
 			if _, known := chosen[claim.Name]; !known {
 				require.NoError(t, c.ledger.AddInFlight(ledger.RefTo(claim), "test", allocation), "all fits together")
@@ -223,9 +223,9 @@ func (c *cluster) planned(t testing.TB, tried *devices.Trial) map[string][]strin
 			for _, r := range allocation.Devices.Results {
 				device := r.Pool + "/" + r.Device
 				pool := c.poolOn(c.nodes[at], r.Pool)
-				require.NotNil(t, pool, "node %s reaches pool %s", seat.Node, r.Pool)
+				require.NotNil(t, pool, "node %s reaches pool %s", assignment.Node, r.Pool)
 				position, found := pool.Position(r.Device)
-				require.True(t, found && pool.Reachable.Has(position), "node %s reaches %s", seat.Node, device)
+				require.True(t, found && pool.Reachable.Has(position), "node %s reaches %s", assignment.Node, device)
 				if other, held := holder[device]; held {
 					require.Equal(t, other, claim.UID, "%s is one claim's", device)
 				}
@@ -258,8 +258,8 @@ func requireUsable(t testing.TB, allocation *resourceapi.AllocationResult, node 
 // counts returns how many pods were placed on each node.
 func (c *cluster) counts(result search.Result) []int {
 	counts := make([]int, len(c.nodes))
-	for _, seat := range result.Seats {
-		counts[seat.Node]++
+	for _, assignment := range result.Assignments {
+		counts[assignment.Node]++
 	}
 	return counts
 }

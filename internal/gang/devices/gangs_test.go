@@ -35,7 +35,7 @@ func (tc *gangCase) run(t *testing.T) {
 	tried, result := c.search(t, tc.need, tc.groups...)
 	require.Equal(t, tc.gaveUp, result.GaveUp)
 	if tc.want == nil {
-		require.False(t, result.Fits(), "%v", result.Seats)
+		require.False(t, result.Fits(), "%v", result.Assignments)
 		return
 	}
 	require.Equal(t, tc.want, c.counts(result))

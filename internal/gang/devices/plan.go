@@ -14,13 +14,13 @@ import (
 
 // A Plan holds the nodes of a gang's pods and the allocations of their claims.
 type Plan struct {
-	Seats []Seat
+	Assignments []Assignment
 	// Allocations holds the allocations of open claims, by UID.
 	Allocations map[types.UID]*resourceapi.AllocationResult
 }
 
-// A Seat is a pod on a node. Seats are in the order of placement.
-type Seat struct {
+// A Assignment is a pod on a node. Assignments are in the order of placement.
+type Assignment struct {
 	Pod   *v1.Pod
 	Node  string
 	Class int
@@ -35,10 +35,10 @@ func (t *Trial) Plan() (*Plan, error) {
 	plan := &Plan{Allocations: make(map[types.UID]*resourceapi.AllocationResult)}
 	for _, s := range t.steps {
 		node := t.Nodes[s.node]
-		seat := Seat{Pod: s.pod.Pod, Node: node.Name, Class: s.class}
-		seat.Claims, _ = s.pod.OpenOn(node)
-		seat.Made, _ = s.pod.madeOn(node)
-		plan.Seats = append(plan.Seats, seat)
+		assignment := Assignment{Pod: s.pod.Pod, Node: node.Name, Class: s.class}
+		assignment.Claims, _ = s.pod.OpenOn(node)
+		assignment.Made, _ = s.pod.madeOn(node)
+		plan.Assignments = append(plan.Assignments, assignment)
 	}
 	for _, number := range slices.Sorted(maps.Keys(t.units)) {
 		u := t.units[number]

@@ -64,8 +64,8 @@ func TestPlacedIfAndOnlyIfThereIsAWay(t *testing.T) {
 						continue
 					}
 					placed++
-					require.GreaterOrEqual(t, len(result.Seats), need, where)
-					w.holding(result.Seats, classes, c.planned(t, tried))
+					require.GreaterOrEqual(t, len(result.Assignments), need, where)
+					w.holding(result.Assignments, classes, c.planned(t, tried))
 					w.check(t, where)
 					requireMatching(t, tried, classes, where)
 					c.keep(t, tried)
@@ -134,14 +134,14 @@ func (w *world) check(t *testing.T, where string) {
 func requireMatching(t *testing.T, tried *devices.Trial, classes []asked, where string) {
 	plan, err := tried.Plan()
 	require.NoError(t, err)
-	for _, seat := range plan.Seats {
-		claims := classes[seat.Class].own
-		if shared := classes[seat.Class].shared; shared != nil {
+	for _, assignment := range plan.Assignments {
+		claims := classes[assignment.Class].own
+		if shared := classes[assignment.Class].shared; shared != nil {
 			claims = append(claims[:len(claims):len(claims)], shared)
 		}
-		require.Len(t, seat.Claims, len(claims), where)
+		require.Len(t, assignment.Claims, len(claims), where)
 		for i, wants := range claims {
-			results, total := plan.Allocations[seat.Claims[i].UID].Devices.Results, 0
+			results, total := plan.Allocations[assignment.Claims[i].UID].Devices.Results, 0
 			for j, w := range wants {
 				total += w.count
 				require.True(t, slices.ContainsFunc(w.alternatives, func(model string) bool {

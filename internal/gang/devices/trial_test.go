@@ -45,16 +45,16 @@ func TestPlacedIfPossible(t *testing.T) {
 func checkPlan(t *testing.T, trial *Trial, w *world) {
 	plan, err := trial.Plan()
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(plan.Seats), w.need)
+	require.GreaterOrEqual(t, len(plan.Assignments), w.need)
 	held, pods := make(map[string]string), make(map[string]int)
-	for _, seat := range plan.Seats {
-		pods[seat.Node]++
-		for _, claim := range seat.Claims {
+	for _, assignment := range plan.Assignments {
+		pods[assignment.Node]++
+		for _, claim := range assignment.Claims {
 			allocation := plan.Allocations[claim.UID]
 			require.NotNil(t, allocation, "claim %s", claim.Name)
 			require.Len(t, allocation.Devices.Results, int(claim.Spec.Devices.Requests[0].Exactly.Count))
 			for _, device := range allocation.Devices.Results {
-				require.Contains(t, []string{seat.Node, "shared"}, device.Pool, "in reach of the pod's node")
+				require.Contains(t, []string{assignment.Node, "shared"}, device.Pool, "in reach of the pod's node")
 				key := device.Pool + "/" + device.Device
 				require.Contains(t, []string{"", claim.Name}, held[key], "device %s is held twice", key)
 				held[key] = claim.Name

@@ -171,9 +171,9 @@ func groups(name string, classes []asked) (list []group) {
 }
 
 // holding adds the devices of a placed gang to the world's use.
-func (w *world) holding(seats []search.Seat, classes []asked, chosen map[string][]string) {
-	for _, seat := range seats {
-		w.cpu[seat.Node] -= classes[seat.Class].cpu
+func (w *world) holding(assignments []search.Assignment, classes []asked, chosen map[string][]string) {
+	for _, assignment := range assignments {
+		w.cpu[assignment.Node] -= classes[assignment.Class].cpu
 	}
 	for _, devices := range chosen {
 		for _, device := range devices {

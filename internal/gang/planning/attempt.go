@@ -46,7 +46,7 @@ func (a *attempt) try(where area, need int) (*search.Result, error) {
 	result := search.Search(a.ctx, a.problem(j.Trial, where.nodes, need), j)
 	if result.Fits() {
 		plan, err := j.Plan()
-		a.out.GaveUp, a.out.Pending, a.out.Fit, a.out.Left, a.out.Plan = false, nil, len(result.Seats), nil, plan
+		a.out.GaveUp, a.out.Pending, a.out.Fit, a.out.Left, a.out.Plan = false, nil, len(result.Assignments), nil, plan
 		return &result, err
 	}
 	a.out.GaveUp = a.out.GaveUp || result.GaveUp

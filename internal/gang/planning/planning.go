@@ -25,8 +25,8 @@ type Gang struct {
 	// Wish is the domain that the nodes must or should share, and On holds the nodes of the gang's running pods.
 	Wish domain.Wish
 	On   []string
-	// AnyOrder is set if the order in which the pods will take their seats is not known. If that order matters to any
-	// pod, the gang is planned only if all pods are alike: then any pod can take any seat.
+	// AnyOrder is set if the order in which the pods will take their assignments is not known. If that order matters to any
+	// pod, the gang is planned only if all pods are alike: then any pod can take any assignment.
 	AnyOrder bool
 }
 
@@ -104,7 +104,7 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 		return &Outcome{GaveUp: true, Pods: len(g.Pods), Need: g.Need, Wish: g.Wish}, nil
 	}
 	if first, differs := firstAlternatives(classes); differs {
-		if out, err := p.plan(ctx, g, first); err == nil && out.Plan != nil && len(out.Plan.Seats) == len(g.Pods) {
+		if out, err := p.plan(ctx, g, first); err == nil && out.Plan != nil && len(out.Plan.Assignments) == len(g.Pods) {
 			return out, nil
 		}
 	}

@@ -75,8 +75,8 @@ func gone(pod *v1.Pod) {
 
 func where(o *Outcome) map[string]int {
 	pods := make(map[string]int)
-	for _, seat := range o.Plan.Seats {
-		pods[seat.Node]++
+	for _, assignment := range o.Plan.Assignments {
+		pods[assignment.Node]++
 	}
 	return pods
 }
@@ -204,7 +204,7 @@ func TestDomains(t *testing.T) {
 			require.Equal(t, test.why, outcome.Reason(func([]string) string { return "held by b" }))
 			if test.want != nil {
 				require.Equal(t, test.want, where(outcome))
-				require.Len(t, outcome.Plan.Allocations, len(outcome.Plan.Seats))
+				require.Len(t, outcome.Plan.Allocations, len(outcome.Plan.Assignments))
 			}
 		})
 	}

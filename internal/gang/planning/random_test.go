@@ -104,16 +104,16 @@ func (tr *tries) nodesFor(pod *v1.Pod) (nodes []int) {
 // carryOut checks that a plan can be carried out pod by pod, in its order.
 func (tr *tries) carryOut(o *Outcome) {
 	racks := make(map[string]bool)
-	for _, seat := range o.Plan.Seats {
-		at := slices.IndexFunc(tr.nodes, func(n *v1.Node) bool { return n.Name == seat.Node })
-		require.Contains(tr.tb, tr.nodesFor(seat.Pod), at, "pod %s on node %s", seat.Pod.Name, seat.Node)
+	for _, assignment := range o.Plan.Assignments {
+		at := slices.IndexFunc(tr.nodes, func(n *v1.Node) bool { return n.Name == assignment.Node })
+		require.Contains(tr.tb, tr.nodesFor(assignment.Pod), at, "pod %s on node %s", assignment.Pod.Name, assignment.Node)
 		racks[tr.nodes[at].Labels["rack"]] = true
-		placed := seat.Pod.DeepCopy()
-		placed.Spec.NodeName = seat.Node
+		placed := assignment.Pod.DeepCopy()
+		placed.Spec.NodeName = assignment.Node
 		tr.running = append(tr.running, placed)
-		tr.free[at] -= tr.gpus(seat.Pod)
+		tr.free[at] -= tr.gpus(assignment.Pod)
 	}
-	tr.running = tr.running[:len(tr.running)-len(o.Plan.Seats)]
+	tr.running = tr.running[:len(tr.running)-len(o.Plan.Assignments)]
 	require.True(tr.tb, !o.Wish.Required || len(racks) == 1, "in racks %v", racks)
 }
 

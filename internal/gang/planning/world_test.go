@@ -164,11 +164,11 @@ func (w *world) planner() *Planner {
 
 // bind runs the pods of a plan.
 func (w *world) bind(plan *trial.Plan) {
-	for _, seat := range plan.Seats {
-		pod := seat.Pod.DeepCopy()
-		pod.Spec.NodeName = seat.Node
+	for _, assignment := range plan.Assignments {
+		pod := assignment.Pod.DeepCopy()
+		pod.Spec.NodeName = assignment.Node
 		w.running = append(w.running, pod)
-		for _, claim := range seat.Claims {
+		for _, claim := range assignment.Claims {
 			w.uses = append(w.uses, ledger.Use{Claim: ledger.ClaimRef{Name: claim.Name}, Allocation: plan.Allocations[claim.UID]})
 		}
 	}

@@ -16,27 +16,27 @@ type chain struct {
 	steps   int
 	stopped bool
 	// unsure is set if the Judge could not answer.
-	unsure bool
-	seats  []Seat
-	counts []int
-	most   []int
+	unsure      bool
+	assignments []Assignment
+	counts      []int
+	most        []int
 }
 
 func newChain(ctx context.Context, p Problem, judge Judge) *chain {
 	return &chain{
 		Problem: p, ctx: ctx, judge: judge, steps: p.Steps,
-		seats: []Seat{}, counts: make([]int, len(p.Classes)), most: make([]int, len(p.Classes)),
+		assignments: []Assignment{}, counts: make([]int, len(p.Classes)), most: make([]int, len(p.Classes)),
 	}
 }
 
 func (c *chain) search() Result {
 	if c.place(0, 0, c.pods()-c.Need) {
-		return Result{Seats: c.seats, Most: c.most}
+		return Result{Assignments: c.assignments, Most: c.most}
 	}
 	if slices.ContainsFunc(c.Classes, func(class Class) bool { return class.Ordered && class.Pods > 0 }) {
 		c.steps, c.stopped = c.Steps, false
 		if c.mix(make(map[string]bool)) {
-			return Result{Seats: c.seats, Most: c.most}
+			return Result{Assignments: c.assignments, Most: c.most}
 		}
 	}
 	gaveUp := c.unsure || c.stopped && !c.isTooLittle()
@@ -49,8 +49,8 @@ func (c *chain) search() Result {
 func (c *chain) countWithoutTurningBack() {
 	c.steps, c.stopped = max(c.Steps, c.pods()+len(c.Nodes)), false
 	c.place(0, 0, c.pods())
-	for i := range slices.Backward(c.seats) {
-		c.remove(c.seats[i].Class)
+	for i := range slices.Backward(c.assignments) {
+		c.remove(c.assignments[i].Class)
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *chain) add(class, node int) bool {
 	if answer != Yes {
 		return false
 	}
-	c.seats = append(c.seats, Seat{Class: class, Node: node})
+	c.assignments = append(c.assignments, Assignment{Class: class, Node: node})
 	c.counts[class]++
 	if sum(c.counts) > sum(c.most) {
 		c.most = slices.Clone(c.counts)
@@ -131,7 +131,7 @@ func (c *chain) add(class, node int) bool {
 
 func (c *chain) remove(class int) {
 	c.judge.Remove()
-	c.seats = c.seats[:len(c.seats)-1]
+	c.assignments = c.assignments[:len(c.assignments)-1]
 	c.counts[class]--
 }
 

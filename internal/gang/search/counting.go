@@ -61,7 +61,7 @@ func (c *counting) search() Result {
 	if sum(best.counts) < c.Need {
 		return result
 	}
-	if result.Seats = c.seat(best); result.Seats == nil {
+	if result.Assignments = c.assignment(best); result.Assignments == nil {
 		result.GaveUp = true
 		return result
 	}
@@ -190,25 +190,25 @@ func (c *counting) withoutCovered(states []*state) []*state {
 	return kept
 }
 
-// seat adds the pods of a state to the Judge. It returns nil, and adds none, if they do not fit after all.
-func (c *counting) seat(s *state) []Seat {
+// assignment adds the pods of a state to the Judge. It returns nil, and adds none, if they do not fit after all.
+func (c *counting) assignment(s *state) []Assignment {
 	var path []*state
 	for ; s.before != nil; s = s.before {
 		path = append(path, s)
 	}
-	seats := []Seat{}
+	assignments := []Assignment{}
 	for _, step := range slices.Backward(path) {
 		for class, n := range step.took {
 			for range n {
 				if c.judge.Add(class, step.node) != Yes {
-					for range seats {
+					for range assignments {
 						c.judge.Remove()
 					}
 					return nil
 				}
-				seats = append(seats, Seat{Class: class, Node: step.node})
+				assignments = append(assignments, Assignment{Class: class, Node: step.node})
 			}
 		}
 	}
-	return seats
+	return assignments
 }

@@ -49,11 +49,11 @@ func (c *chain) addMore() {
 
 // key identifies how many pods of each class are on which node.
 func (c *chain) key() string {
-	seats := slices.Clone(c.seats)
-	slices.SortFunc(seats, func(a, b Seat) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Node, b.Node)) })
+	assignments := slices.Clone(c.assignments)
+	slices.SortFunc(assignments, func(a, b Assignment) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Node, b.Node)) })
 	var key []byte
-	for _, seat := range seats {
-		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(seat.Class)), uint64(seat.Node))
+	for _, assignment := range assignments {
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(assignment.Class)), uint64(assignment.Node))
 	}
 	return string(key)
 }

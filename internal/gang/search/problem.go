@@ -58,14 +58,14 @@ func (p *Problem) pods() (n int) {
 	return n
 }
 
-// A Seat is a pod of a class on a node.
-type Seat struct{ Class, Node int }
+// A Assignment is a pod of a class on a node.
+type Assignment struct{ Class, Node int }
 
 // Result is the output of Search.
 type Result struct {
-	// Seats holds the placed pods, in the order in which they were added to the Judge. If the gang does not fit,
-	// Seats is nil and the Judge holds no pods.
-	Seats []Seat
+	// Assignments holds the placed pods, in the order in which they were added to the Judge. If the gang does not fit,
+	// Assignments is nil and the Judge holds no pods.
+	Assignments []Assignment
 	// GaveUp is set if the gang may fit although Search found no way: it ran out of steps, or the Judge could not
 	// answer.
 	GaveUp bool
@@ -74,7 +74,7 @@ type Result struct {
 }
 
 // Fits reports whether the gang fits.
-func (r *Result) Fits() bool { return r.Seats != nil }
+func (r *Result) Fits() bool { return r.Assignments != nil }
 
 // MostPods returns the number of pods in the best placement that Search has seen.
 func (r *Result) MostPods() int { return sum(r.Most) }

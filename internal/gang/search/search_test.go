@@ -39,8 +39,8 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 					continue
 				}
 				fit++
-				require.Equal(t, result.Seats, w.added, "world %d: the Judge has what is placed", i)
-				require.GreaterOrEqual(t, len(result.Seats), p.Need, "world %d", i)
+				require.Equal(t, result.Assignments, w.added, "world %d: the Judge has what is placed", i)
+				require.GreaterOrEqual(t, len(result.Assignments), p.Need, "world %d", i)
 			}
 			require.Greater(t, fit, worlds/4)
 			require.Less(t, fit, worlds*9/10)
@@ -55,7 +55,7 @@ func TestAsManyAsPossible(t *testing.T) {
 	for _, apart := range []bool{true, false} {
 		w := &world{free: [][2]int{{2, 9}, {3, 9}}, shared: 9, needs: []need{{own: [2]int{1, 0}, beside: -1}}, at: [][]int{{0, 0}}}
 		result := Search(t.Context(), Problem{Classes: []Class{{Pods: 7}}, Nodes: []int{1, 0}, Need: 2, Apart: apart, Steps: 100}, w)
-		require.Equal(t, []Seat{{0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}}, result.Seats, "apart: %v", apart)
+		require.Equal(t, []Assignment{{0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}}, result.Assignments, "apart: %v", apart)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestEachNodeOnce(t *testing.T) {
 		p.Nodes = append(p.Nodes, node)
 	}
 	result := Search(t.Context(), p, w)
-	require.Len(t, result.Seats, 1000)
+	require.Len(t, result.Assignments, 1000)
 	require.LessOrEqual(t, w.asked, 1000*2+250)
 }
 
@@ -135,7 +135,7 @@ func TestManyClasses(t *testing.T) {
 		p.Classes = append(p.Classes, Class{Pods: 1})
 	}
 	result := Search(t.Context(), p, w)
-	require.Len(t, result.Seats, pods)
+	require.Len(t, result.Assignments, pods)
 	require.Less(t, w.asked, 200_000)
 }
 
@@ -147,7 +147,7 @@ func TestInAnyOrder(t *testing.T) {
 	w.needs = []need{{own: [2]int{1, 0}, beside: 1}, {own: [2]int{1, 0}, beside: 2}, {own: [2]int{1, 0}, beside: -1}}
 	classes := []Class{{Pods: 2, Ordered: true}, {Pods: 2, Ordered: true}, {Pods: 2}}
 	result := Search(t.Context(), Problem{Classes: classes, Nodes: []int{0, 1}, Need: 6, Steps: 1000}, w)
-	require.Len(t, result.Seats, 6)
+	require.Len(t, result.Assignments, 6)
 	w.free[1][0], w.added = 2, nil
 	for class := range w.at {
 		w.at[class] = []int{0, 0}

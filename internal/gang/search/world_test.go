@@ -11,7 +11,7 @@ type world struct {
 	needs  []need
 	// at is the number of pods of each class on each node.
 	at    [][]int
-	added []Seat
+	added []Assignment
 	asked int
 }
 
@@ -31,7 +31,7 @@ func (w *world) Add(class, node int) Answer {
 		return No
 	}
 	w.take(class, node, 1)
-	w.added = append(w.added, Seat{Class: class, Node: node})
+	w.added = append(w.added, Assignment{Class: class, Node: node})
 	return Yes
 }
 

@@ -22,10 +22,10 @@ import (
 type Attempt[Member any] struct {
 	planned map[types.UID]*resourceapi.AllocationResult
 	members map[types.UID]Member
-	// tried is set once a plan for all pods was attempted. seats holds that plan.
-	tried bool
-	seats map[types.UID]*coordinator.Seat
-	// inTurn holds the pods that have not asked for a seat yet, in the order of the plan. It is empty if the order does
+	// tried is set once a plan for all pods was attempted. assignments holds that plan.
+	tried       bool
+	assignments map[types.UID]*coordinator.Assignment
+	// inTurn holds the pods that have not asked for an assignment yet, in the order of the plan. It is empty if the order does
 	// not matter.
 	inTurn []types.UID
 }
@@ -46,30 +46,30 @@ func (a *Attempt[Member]) BeginPlan() bool {
 }
 
 // Plans stores the plan for all pods. If the order matters to any of them, all must be alike: the first pod that asks
-// gets the first seat, because the order in which kube-scheduler takes the pods is not known beforehand.
-func (a *Attempt[Member]) Plans(seats []*coordinator.Seat) {
-	a.seats, a.inTurn = make(map[types.UID]*coordinator.Seat, len(seats)), nil
+// gets the first assignment, because the order in which kube-scheduler takes the pods is not known beforehand.
+func (a *Attempt[Member]) Plans(assignments []*coordinator.Assignment) {
+	a.assignments, a.inTurn = make(map[types.UID]*coordinator.Assignment, len(assignments)), nil
 	ordered := false
-	for _, seat := range seats {
-		a.seats[seat.Pod.UID] = seat
-		a.inTurn = append(a.inTurn, seat.Pod.UID)
-		ordered = ordered || len(seat.After) > 0
+	for _, assignment := range assignments {
+		a.assignments[assignment.Pod.UID] = assignment
+		a.inTurn = append(a.inTurn, assignment.Pod.UID)
+		ordered = ordered || len(assignment.After) > 0
 	}
 	if !ordered {
 		a.inTurn = nil
 	}
 }
 
-// Seat returns a pod's seat in the plan for all pods, nil if it has none.
-func (a *Attempt[Member]) Seat(pod types.UID) *coordinator.Seat {
+// Assignment returns a pod's assignment in the plan for all pods, nil if it has none.
+func (a *Attempt[Member]) Assignment(pod types.UID) *coordinator.Assignment {
 	if at := slices.Index(a.inTurn, pod); at >= 0 {
 		if first := a.inTurn[0]; at > 0 {
-			a.seats[pod], a.seats[first] = coordinator.Exchanged(a.seats[pod], a.seats[first])
+			a.assignments[pod], a.assignments[first] = coordinator.Exchanged(a.assignments[pod], a.assignments[first])
 			a.inTurn[at] = first
 		}
 		a.inTurn = a.inTurn[1:]
 	}
-	return a.seats[pod]
+	return a.assignments[pod]
 }
 
 // SetMember stores the latest state of a pod.

@@ -33,22 +33,22 @@ func TestAttempt(t *testing.T) {
 
 	require.True(t, a.BeginPlan())
 	require.False(t, a.BeginPlan(), "once in an attempt")
-	require.Nil(t, a.Seat("p"))
-	seat := &coordinator.Seat{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
-	a.Plans([]*coordinator.Seat{seat})
-	require.Same(t, seat, a.Seat("p"))
-	require.Nil(t, a.Seat("q"))
+	require.Nil(t, a.Assignment("p"))
+	assignment := &coordinator.Assignment{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
+	a.Plans([]*coordinator.Assignment{assignment})
+	require.Same(t, assignment, a.Assignment("p"))
+	require.Nil(t, a.Assignment("q"))
 }
 
-// TestSeatsInTurn: if the order matters, pods that are alike get the seats of a plan in the order in which they ask,
+// TestAssignmentsInTurn: if the order matters, pods that are alike get the assignments of a plan in the order in which they ask,
 // each with its own claims, and keep them.
-func TestSeatsInTurn(t *testing.T) {
+func TestAssignmentsInTurn(t *testing.T) {
 	t.Parallel()
-	var seats []*coordinator.Seat
+	var assignments []*coordinator.Assignment
 	var before []types.UID
 	for _, name := range []string{"a", "b", "c"} {
 		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID("claim-" + name)}}
-		seats = append(seats, &coordinator.Seat{
+		assignments = append(assignments, &coordinator.Assignment{
 			Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}}, Node: "node-" + name, After: before,
 			Claims:      []*resourceapi.ResourceClaim{claim},
 			Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: {NodeSelector: &v1.NodeSelector{}}},
@@ -56,22 +56,22 @@ func TestSeatsInTurn(t *testing.T) {
 		before = append(before, types.UID(name))
 	}
 	a := NewAttempt[string]()
-	a.Plans(seats)
+	a.Plans(assignments)
 	for i, pod := range []types.UID{"c", "a", "b"} {
 		for range 2 {
-			seat := a.Seat(pod)
-			require.Equal(t, pod, seat.Pod.UID)
-			require.Equal(t, seats[i].Node, seat.Node)
-			require.Len(t, seat.Allocations, 1)
-			require.Same(t, seats[i].Allocations[seats[i].Claims[0].UID], seat.Allocations["claim-"+pod])
+			assignment := a.Assignment(pod)
+			require.Equal(t, pod, assignment.Pod.UID)
+			require.Equal(t, assignments[i].Node, assignment.Node)
+			require.Len(t, assignment.Allocations, 1)
+			require.Same(t, assignments[i].Allocations[assignments[i].Claims[0].UID], assignment.Allocations["claim-"+pod])
 		}
 	}
-	require.Nil(t, a.Seat("d"))
+	require.Nil(t, a.Assignment("d"))
 
 	unordered := NewAttempt[string]()
-	for _, seat := range seats {
-		seat.After = nil
+	for _, assignment := range assignments {
+		assignment.After = nil
 	}
-	unordered.Plans(seats)
-	require.Same(t, seats[2], unordered.Seat("c"))
+	unordered.Plans(assignments)
+	require.Same(t, assignments[2], unordered.Assignment("c"))
 }

@@ -44,7 +44,7 @@ func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node str
 // knownObjects implements bindingcondition.Cluster.
 type knownObjects struct {
 	*podclaims.Claims
-	order *allocationlog.Order
+	order *allocationlog.Log
 }
 
 // Allocated implements bindingcondition.Cluster.

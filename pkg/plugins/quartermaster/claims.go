@@ -117,7 +117,7 @@ func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCy
 	case inFlight == nil:
 		return nil, true
 	}
-	if seat := pl.state.gangs.Seat(pod.UID); seat != nil && seat.Allocations[claim] != nil {
+	if assignment := pl.state.gangs.Assignment(pod.UID); assignment != nil && assignment.Allocations[claim] != nil {
 		return inFlight, true
 	}
 	return inFlight, group != nil && group.Planned(claim, inFlight)

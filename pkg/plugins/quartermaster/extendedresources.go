@@ -59,13 +59,13 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 		return failed(err)
 	}
 	c.extended = extended.NewDemand(pod, c.resources, left)
-	if seat := c.groupSeat(); seat != nil && seat.Made != nil {
-		c.extended.Make(seat.Made)
+	if assignment := c.groupAssignment(); assignment != nil && assignment.Made != nil {
+		c.extended.Make(assignment.Made)
 	}
-	seat := pl.state.gangs.Seat(pod.UID)
-	expected := seat != nil && seat.Made != nil && c.extended.Found() == nil && pl.state.Ledger.InFlight(seat.Made.UID) != nil
+	assignment := pl.state.gangs.Assignment(pod.UID)
+	expected := assignment != nil && assignment.Made != nil && c.extended.Found() == nil && pl.state.Ledger.InFlight(assignment.Made.UID) != nil
 	if expected {
-		c.extended.Expect(seat.Made)
+		c.extended.Expect(assignment.Made)
 	}
 	claim := c.extended.Found()
 	if claim == nil {

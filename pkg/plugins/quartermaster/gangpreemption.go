@@ -57,7 +57,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	}
 	victims := choose.PodsOf(chosen)
 	node := pl.evictForGang(ctx, group.Name, plan, victims)[pod.UID]
-	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.seats))
+	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.assignments))
 	if node != "" {
 		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node}}
 		status = kube.Recoded(fwk.Success, status)
@@ -79,10 +79,10 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 	pl.state.gangs.Await(gang, victims)
 	var pods []*v1.Pod
 	nodes := make(map[types.UID]string)
-	for _, seat := range plan.seats {
-		pods, nodes[seat.Pod.UID] = append(pods, seat.Pod), seat.Node
-		if uses := usesOf(seat); len(uses) > 0 {
-			pl.planner.Keep(ctx, seat.Pod, seat.Node, uses, victims)
+	for _, assignment := range plan.assignments {
+		pods, nodes[assignment.Pod.UID] = append(pods, assignment.Pod), assignment.Node
+		if uses := usesOf(assignment); len(uses) > 0 {
+			pl.planner.Keep(ctx, assignment.Pod, assignment.Node, uses, victims)
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
@@ -90,10 +90,10 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 	return nodes
 }
 
-// usesOf returns the planned allocations of a seat's claims.
-func usesOf(seat *coordinator.Seat) (uses []ledger.Use) {
-	for _, claim := range seat.Claims {
-		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: seat.Allocations[claim.UID]})
+// usesOf returns the planned allocations of an assignment's claims.
+func usesOf(assignment *coordinator.Assignment) (uses []ledger.Use) {
+	for _, claim := range assignment.Claims {
+		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: assignment.Allocations[claim.UID]})
 	}
 	return uses
 }
@@ -113,9 +113,9 @@ type gangDryRun struct {
 
 // A gangPlan is a placement of a gang, with its nodes and devices.
 type gangPlan struct {
-	seats   []*coordinator.Seat
-	nodes   sets.Set[string]
-	devices map[device]bool
+	assignments []*coordinator.Assignment
+	nodes       sets.Set[string]
+	devices     map[device]bool
 }
 
 // A device is a device that a plan takes.
@@ -152,10 +152,10 @@ func (d *gangDryRun) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan
 	if out == nil || out.Plan == nil {
 		return nil, false
 	}
-	plan := &gangPlan{seats: out.Seats(d.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
-	for _, seat := range plan.seats {
-		plan.nodes.Insert(seat.Node)
-		for _, use := range usesOf(seat) {
+	plan := &gangPlan{assignments: out.Assignments(d.gang.Name), nodes: sets.New[string](), devices: make(map[device]bool)}
+	for _, assignment := range plan.assignments {
+		plan.nodes.Insert(assignment.Node)
+		for _, use := range usesOf(assignment) {
 			for result := range ledger.Used(use.Allocation) {
 				plan.devices[device{ledger.PoolOf(result), result.Device}] = true
 			}

@@ -30,13 +30,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
-// beginGang begins the pod's turn in the queue, and plans the pod's gang if it has one. It returns the pod's seat in the
+// beginGang begins the pod's turn in the queue, and plans the pod's gang if it has one. It returns the pod's assignment in the
 // plan; nil if the pod belongs to no gang. The error says why the gang cannot be scheduled for now.
-func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*coordinator.Seat, error) {
+func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*coordinator.Assignment, error) {
 	pl.state.turns.Begin(pod, pl.takesTurns(pod))
-	seat, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
+	assignment, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
-	return seat, err
+	return assignment, err
 }
 
 // planGang returns the planner for gangs on the nodes of an attempt.
@@ -57,7 +57,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
 				return planning.DevicesOf(pl.legacy.Resolved(slices.Concat(claims, made)), classes)
 			})
 		})
-		return &coordinator.Plan{Seats: out.Seats(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
+		return &coordinator.Plan{Assignments: out.Assignments(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
 	}
 }
 
@@ -204,12 +204,12 @@ func (pl *Quartermaster) Permit(_ context.Context, cs fwk.CycleState, pod *v1.Po
 	return pl.state.gangs.Permit(cs, pod, Name)
 }
 
-// postFilterGang implements PostFilter for pods of gangs; it returns nil for others. If the seat of a pod does not fit,
+// postFilterGang implements PostFilter for pods of gangs; it returns nil for others. If the assignment of a pod does not fit,
 // the plan for the whole gang is given up. If a gang does not fit, claims that only its waiting pods have reserved are
 // released.
 func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
-	if seat := pl.state.gangs.Unfit(cs, pod); seat != nil {
-		return nil, unschedulable("group %s: node %s (planned for the pod) does not suit it any more; all pods of the group are planned again", seat.Gang, seat.Node)
+	if assignment := pl.state.gangs.Unfit(cs, pod); assignment != nil {
+		return nil, unschedulable("group %s: node %s (planned for the pod) does not suit it any more; all pods of the group are planned again", assignment.Gang, assignment.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
 		return nil, pl.removeObsolete(ctx, pod)

@@ -83,15 +83,15 @@ func (pl *Quartermaster) chooseNodes(ctx context.Context, c *cycle, pod *v1.Pod,
 	if c.dryRun.Group() != nil {
 		return nil
 	}
-	if seat := c.groupSeat(); seat != nil {
+	if assignment := c.groupAssignment(); assignment != nil {
 		claims := c.open()
-		if seat.Made != nil {
-			claims = append(claims, seat.Made)
+		if assignment.Made != nil {
+			claims = append(claims, assignment.Made)
 		}
-		if plan := seat.PlanOf(claims); plan != nil {
-			c.setPlan(seat.Node, plan)
+		if plan := assignment.PlanOf(claims); plan != nil {
+			c.setPlan(assignment.Node, plan)
 		}
-		return &fwk.PreFilterResult{NodeNames: sets.New(seat.Node)}
+		return &fwk.PreFilterResult{NodeNames: sets.New(assignment.Node)}
 	}
 	pl.know(ctx, c, pod)
 	return pl.narrow(ctx, c, pod, len(all))

@@ -76,7 +76,7 @@ func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusRead
 	if nomination == nil || statuses.Get(nomination.Node).Code() != fwk.UnschedulableAndUnresolvable {
 		return nil
 	}
-	if gang := crd.KeyOf(pod); gang != "" && (pl.state.gangs.Seat(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
+	if gang := crd.KeyOf(pod); gang != "" && (pl.state.gangs.Assignment(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
 		return nil
 	}
 	pl.state.Freed(pl.state.nominations.Drop(pod.UID))

@@ -114,15 +114,15 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
 		return
 	}
-	group.Plans(out.Seats(name))
+	group.Plans(out.Assignments(name))
 }
 
-// groupSeat returns the seat of a pod in the plan for its PodGroup, nil if it has none.
-func (c *cycleGang) groupSeat() *coordinator.Seat {
+// groupAssignment returns the assignment of a pod in the plan for its PodGroup, nil if it has none.
+func (c *cycleGang) groupAssignment() *coordinator.Assignment {
 	if c.group == nil || c.place != (workload.Place{}) {
 		return nil
 	}
-	return c.group.Seat(c.uid)
+	return c.group.Assignment(c.uid)
 }
 
 // keepForGroup remembers the plan reserved for a pod, so that the pod gets the same again, and lets other members of

@@ -18,7 +18,7 @@ func (pl *Quartermaster) PreBindPreFlight(_ context.Context, cs fwk.CycleState, 
 	if err != nil {
 		return result, failed(err)
 	}
-	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && coordinator.SeatIn(cs) == nil {
+	if (c == nil || len(c.claims) == 0 && c.legacy == nil) && coordinator.AssignmentIn(cs) == nil {
 		return result, fwk.NewStatus(fwk.Skip)
 	}
 	if c != nil && pl.handle.GetWaitingPod(pod.UID) == nil {

@@ -28,7 +28,7 @@ type cyclePreemption struct {
 	usage ledger.View
 	kept  func(inventory.PoolID) bool
 	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
-	standing     *preemption.Standing
+	standing     *preemption.Reclaimable
 	standingOnce sync.Once
 	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
@@ -65,8 +65,8 @@ func (s *shared) trying(pod types.UID) *v1.Pod {
 	return nil
 }
 
-// standing returns the Standing that says which claims are in the pod's way only for now.
-func (pl *Quartermaster) standing(c *cycle) *preemption.Standing {
+// standing returns the Reclaimable that says which claims are in the pod's way only for now.
+func (pl *Quartermaster) standing(c *cycle) *preemption.Reclaimable {
 	c.standingOnce.Do(func() {
 		var own []types.UID
 		for _, claim := range c.claims {

@@ -26,7 +26,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	if coordinator.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	seat, err := pl.beginGang(ctx, cs, pod, nodes)
+	assignment, err := pl.beginGang(ctx, cs, pod, nodes)
 	if err != nil {
 		return nil, unschedulableFor(err)
 	}
@@ -37,8 +37,8 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 			pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
 		}
 	}
-	if seat != nil && (status.IsSuccess() || status.IsSkip()) {
-		return &fwk.PreFilterResult{NodeNames: sets.New(seat.Node)}, nil
+	if assignment != nil && (status.IsSuccess() || status.IsSkip()) {
+		return &fwk.PreFilterResult{NodeNames: sets.New(assignment.Node)}, nil
 	}
 	return result, status
 }

@@ -48,7 +48,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return failed(err)
 	}
 	pl.begin(c, pod)
-	if podclaims.PodGroupName(pod) == "" && coordinator.SeatIn(cs) == nil {
+	if podclaims.PodGroupName(pod) == "" && coordinator.AssignmentIn(cs) == nil {
 		c.attempt.AwaitRoom(ctx)
 	}
 	group, err := pl.groupCycleOf(cs)

@@ -63,7 +63,7 @@ type shared struct {
 
 	// gangs schedules pods of PodGroups of scheduler-plugins together; podGroups holds these PodGroups, and
 	// podGroupStatus writes their status; it is nil without a server.
-	gangs          *coordinator.Conductor
+	gangs          *coordinator.Coordinator
 	podGroups      *crd.Groups
 	podGroupStatus *status.Controller
 	// conducting starts the background work for gangs once, for all profiles.

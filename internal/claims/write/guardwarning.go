@@ -20,17 +20,17 @@ func Denied(err error) bool {
 // Text is the warning.
 const Text = "quartermaster-guard: checked"
 
-// Mark records whether an answer to the requests of a context had the warning.
-type Mark struct{ seen atomic.Bool }
+// GuardWarning records whether an answer to the requests of a context had the warning.
+type GuardWarning struct{ seen atomic.Bool }
 
 // Seen reports whether a guard was asked. It is true if this process cannot know, see Install.
-func (m *Mark) Seen() bool { return m.seen.Load() || !installed.Load() }
+func (m *GuardWarning) Seen() bool { return m.seen.Load() || !installed.Load() }
 
 type key struct{}
 
-// Recording returns a context for requests, and the Mark of their answers.
-func Recording(ctx context.Context) (context.Context, *Mark) {
-	mark := &Mark{}
+// Recording returns a context for requests, and the GuardWarning of their answers.
+func Recording(ctx context.Context) (context.Context, *GuardWarning) {
+	mark := &GuardWarning{}
 	return context.WithValue(ctx, key{}, mark), mark
 }
 
@@ -52,7 +52,7 @@ func (Handler) HandleWarningHeaderWithContext(ctx context.Context, code int, age
 		rest.WarningLogger{}.HandleWarningHeaderWithContext(ctx, code, agent, text)
 		return
 	}
-	if mark, ok := ctx.Value(key{}).(*Mark); ok {
+	if mark, ok := ctx.Value(key{}).(*GuardWarning); ok {
 		mark.seen.Store(true)
 	}
 }

@@ -58,5 +58,5 @@ func TestMarks(t *testing.T) {
 		require.Equal(t, want, mark.Seen(), warning)
 		require.False(t, other.Seen(), "it is another request's")
 	}
-	asked(t.Context(), Text) // The context has no Mark.
+	asked(t.Context(), Text) // The context has no GuardWarning.
 }

@@ -4,22 +4,22 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// seatKey is the key of the seat that an attempt began with.
-const seatKey fwk.StateKey = "QuartermasterSeat"
+// assignmentKey is the key of the assignment that an attempt began with.
+const assignmentKey fwk.StateKey = "QuartermasterAssignment"
 
-type seatState struct{ *Seat }
+type assignmentState struct{ *Assignment }
 
-// Clone implements fwk.StateData. Seats are immutable.
-func (s seatState) Clone() fwk.StateData { return s }
+// Clone implements fwk.StateData. Assignments are immutable.
+func (s assignmentState) Clone() fwk.StateData { return s }
 
-// SeatIn returns the seat that an attempt to schedule a pod began with, nil if it has none.
-func SeatIn(cs fwk.CycleState) *Seat {
-	data, err := cs.Read(seatKey)
+// AssignmentIn returns the assignment that an attempt to schedule a pod began with, nil if it has none.
+func AssignmentIn(cs fwk.CycleState) *Assignment {
+	data, err := cs.Read(assignmentKey)
 	if err != nil {
 		return nil
 	}
-	if state, ok := data.(seatState); ok {
-		return state.Seat
+	if state, ok := data.(assignmentState); ok {
+		return state.Assignment
 	}
 	return nil
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// TestSeatEndsAfterTheNextOneBegan: the seats of a plan that is given up end one by one, and the gang may have been planned
+// TestAssignmentEndsAfterTheNextOneBegan: the assignments of a plan that is given up end one by one, and the gang may have been planned
 // again meanwhile. A claim that is still to be created has another UID in each plan.
-func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
+func TestAssignmentEndsAfterTheNextOneBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		pod, group := builder.Pod("p"), &Group{Name: "ns/gang", UID: "uid-gang"}
-		plan := func(claim string) *Seat {
+		plan := func(claim string) *Assignment {
 			made := builder.Claim(claim).Obj()
-			return &Seat{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{made}, Made: made,
+			return &Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{made}, Made: made,
 				Allocations: map[types.UID]*resourceapi.AllocationResult{made.UID: builder.Claim(claim).Allocated("pool", "device-"+claim).Status.Allocation}}
 		}
 		first, second := plan("first"), plan("second")
-		require.NoError(t, w.hold(group, []*Seat{first}))
-		require.NoError(t, w.hold(group, []*Seat{second}))
+		require.NoError(t, w.hold(group, []*Assignment{first}))
+		require.NoError(t, w.hold(group, []*Assignment{second}))
 		w.end(first)
 		require.NotNil(t, w.Ledger.InFlight(second.Made.UID), "it is not that one that has ended")
 		w.end(second)
@@ -35,7 +35,7 @@ func TestSeatEndsAfterTheNextOneBegan(t *testing.T) {
 	})
 }
 
-// TestPostponed: a pod that must wait for another component keeps its seat, however often it is tried.
+// TestPostponed: a pod that must wait for another component keeps its assignment, however often it is tried.
 func TestPostponed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,9 +44,9 @@ func TestPostponed(t *testing.T) {
 		w.pods("gang", 0, 1)
 		for range 3 * mostTries {
 			cs := framework.NewCycleState()
-			seat, err := w.Begin(t.Context(), cs, w.pod("gang-0"), nil, w.plan)
+			assignment, err := w.Begin(t.Context(), cs, w.pod("gang-0"), nil, w.plan)
 			require.NoError(t, err)
-			require.NotNil(t, seat)
+			require.NotNil(t, assignment)
 			w.Postponed(cs)
 		}
 		require.Equal(t, 1, w.planned())

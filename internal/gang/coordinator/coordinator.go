@@ -17,15 +17,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Handle is the part of kube-scheduler's handle that a Conductor uses.
+// Handle is the part of kube-scheduler's handle that a Coordinator uses.
 type Handle interface {
 	fwk.PodNominator
 	fwk.PodActivator
 	GetWaitingPod(uid types.UID) fwk.WaitingPod
 }
 
-// A Conductor schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
-type Conductor struct {
+// A Coordinator schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
+type Coordinator struct {
 	// Lookup returns the PodGroup with this namespace and name. Its error tells the user what to do.
 	Lookup func(namespace, name string) (*v1alpha1.PodGroup, error)
 	// Ready returns why a pod cannot be tried at all yet, nil if it can.
@@ -37,9 +37,9 @@ type Conductor struct {
 	// it. nil means that devices back no resource.
 	Backed func(v1.ResourceName) bool
 
-	pods   cache.Indexer
-	roster Roster
-	mutex  sync.Mutex
+	pods     cache.Indexer
+	progress Progress
+	mutex    sync.Mutex
 	// gangs holds the gangs that wait, by "namespace/name".
 	gangs map[string]*waiting
 	// handles holds the handles of the profiles, by schedulerName. times holds the longest of the profiles' times.
@@ -49,19 +49,19 @@ type Conductor struct {
 	// is the timer for the next turn, nil if no gang waits for one.
 	rested time.Time
 	turns  *time.Timer
-	// held holds, by seat, the UID of the PodGroup in whose name the seat's claims are in flight. A pod may get its next
-	// seat before its last one is ended here.
-	held map[*Seat]types.UID
+	// held holds, by assignment, the UID of the PodGroup in whose name the assignment's claims are in flight. A pod may get its next
+	// assignment before its last one is ended here.
+	held map[*Assignment]types.UID
 	// awaited holds the victims that gangs wait for, by gang.
 	awaited map[string][]*v1.Pod
 	// underway holds the attempts that got as far as Permit, by pod.
 	underway map[types.UID]*underway
 }
 
-// New returns a Conductor for the pods of an informer, which must not have been started.
-func New(pods cache.SharedIndexInformer) (*Conductor, error) {
-	c := &Conductor{
-		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Seat]types.UID),
+// New returns a Coordinator for the pods of an informer, which must not have been started.
+func New(pods cache.SharedIndexInformer) (*Coordinator, error) {
+	c := &Coordinator{
+		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Assignment]types.UID),
 		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
 	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {
@@ -86,8 +86,8 @@ type Times struct {
 	Backoff time.Duration
 }
 
-// Serve adds a profile whose pods the Conductor schedules. If the times of profiles differ, the longest ones apply.
-func (c *Conductor) Serve(profile string, handle Handle, times Times) {
+// Serve adds a profile whose pods the Coordinator schedules. If the times of profiles differ, the longest ones apply.
+func (c *Coordinator) Serve(profile string, handle Handle, times Times) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.handles[profile] = handle
@@ -95,14 +95,14 @@ func (c *Conductor) Serve(profile string, handle Handle, times Times) {
 }
 
 // handle returns the handle of the profile that schedules a pod, nil if this scheduler has no such profile.
-func (c *Conductor) handle(pod *v1.Pod) Handle {
+func (c *Coordinator) handle(pod *v1.Pod) Handle {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.handles[pod.Spec.SchedulerName]
 }
 
 // activate makes kube-scheduler try pods again.
-func (c *Conductor) activate(pods []*v1.Pod) {
+func (c *Coordinator) activate(pods []*v1.Pod) {
 	byHandle := make(map[Handle]map[string]*v1.Pod)
 	for _, pod := range pods {
 		handle := c.handle(pod)

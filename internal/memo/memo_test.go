@@ -35,9 +35,9 @@ func about(name string) Question { return Question{Kind: "test", Text: name} }
 
 // write puts a unique text of the given length about each subject.
 func write(m *Memory, name string, on []*Subject, length int) {
-	sheet := Open[text](m, about(name))
+	table := Open[text](m, about(name))
 	for i, subject := range on {
-		sheet.Put(subject, text(fmt.Sprintf("%s %*d", name, length, i)))
+		table.Put(subject, text(fmt.Sprintf("%s %*d", name, length, i)))
 	}
 }
 
@@ -71,10 +71,10 @@ func TestWhatWasPutIsThere(t *testing.T) {
 func TestWhatIsAlikeIsKeptOnce(t *testing.T) {
 	t.Parallel()
 	m, on := New(1<<30), subjects(10_000)
-	sheet := Open[text](m, about("q"))
+	table := Open[text](m, about("q"))
 	long := text(make([]byte, 1000))
 	for _, subject := range on {
-		sheet.Put(subject, long)
+		table.Put(subject, long)
 	}
 	require.Less(t, m.Taken(), 10_000*16, "little more than a number for each")
 }
@@ -101,20 +101,20 @@ func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
 	require.False(t, knows(m, "a", on[0]))
 }
 
-// TestTheBoundHolds: in any order of operations, even if a single sheet is too large.
+// TestTheBoundHolds: in any order of operations, even if a single table is too large.
 func TestTheBoundHolds(t *testing.T) {
 	t.Parallel()
 	const bound = 200_000
 	m, on, rng := New(bound), subjects(500), rand.New(rand.NewSource(1))
 	for range 5000 {
-		sheet := Open[text](m, about(fmt.Sprint(rng.Intn(100))))
+		table := Open[text](m, about(fmt.Sprint(rng.Intn(100))))
 		switch rng.Intn(4) {
 		case 0:
-			sheet.Error(errors.New(fmt.Sprint(rng.Int(), string(make([]byte, rng.Intn(1000))))), func() error { return errors.New("more") })
+			table.Error(errors.New(fmt.Sprint(rng.Int(), string(make([]byte, rng.Intn(1000))))), func() error { return errors.New("more") })
 		default:
 			subject := on[rng.Intn(len(on))]
-			sheet.Put(subject, text(make([]byte, rng.Intn(10_000))))
-			sheet.Get(subject)
+			table.Put(subject, text(make([]byte, rng.Intn(10_000))))
+			table.Get(subject)
 		}
 		require.LessOrEqual(t, m.Taken(), bound)
 		require.GreaterOrEqual(t, m.Taken(), 0)
@@ -174,12 +174,12 @@ func TestNothingIsKnownAboutNewSubjects(t *testing.T) {
 func TestErrorsAreKeptOnce(t *testing.T) {
 	t.Parallel()
 	m := New(1 << 20)
-	sheet := Open[text](m, about("q"))
+	table := Open[text](m, about("q"))
 	others := errors.New("others")
 	first := errors.New("0")
-	require.Same(t, first, sheet.Error(first, nil))
+	require.Same(t, first, table.Error(first, nil))
 	for i := range 1000 {
-		kept := sheet.Error(errors.New(fmt.Sprint(i)), func() error { return others })
+		kept := table.Error(errors.New(fmt.Sprint(i)), func() error { return others })
 		switch {
 		case i == 0:
 			require.Same(t, first, kept)
@@ -187,7 +187,7 @@ func TestErrorsAreKeptOnce(t *testing.T) {
 			require.Same(t, others, kept)
 		}
 	}
-	require.Same(t, first, sheet.Error(errors.New("0"), nil), "it is still known")
+	require.Same(t, first, table.Error(errors.New("0"), nil), "it is still known")
 	require.Less(t, m.Taken(), headerSize+(maxErrors+1)*2*errorSize)
 }
 
@@ -197,12 +197,12 @@ func TestWhatIsForgottenIsFree(t *testing.T) {
 	m, on := New(1<<20), subjects(10)
 	ref := NewReference[text](about("q"))
 	ref.Put(m, on[0], "x")
-	sheet := Open[text](m, about("q"))
+	table := Open[text](m, about("q"))
 	m.SetBound(0)
-	_, found := sheet.Get(on[0])
+	_, found := table.Get(on[0])
 	require.False(t, found)
-	require.Equal(t, text("y"), sheet.Put(on[1], "y"), "whoever has found it out can use it")
-	_, found = sheet.Get(on[1])
+	require.Equal(t, text("y"), table.Put(on[1], "y"), "whoever has found it out can use it")
+	_, found = table.Get(on[1])
 	require.False(t, found)
 	require.Zero(t, m.Taken())
 	m.SetBound(1 << 20)
@@ -251,7 +251,7 @@ func TestHeldSheets(t *testing.T) {
 	})
 }
 
-// TestHeldUntilItIsUsed: a sheet is released after the waiting caller has read it.
+// TestHeldUntilItIsUsed: a table is released after the waiting caller has read it.
 func TestHeldUntilItIsUsed(t *testing.T) {
 	t.Parallel()
 	m, on := New(900_000), subjects(10)
@@ -261,10 +261,10 @@ func TestHeldUntilItIsUsed(t *testing.T) {
 		}
 	}
 	write(m, "q", on, 20_000)
-	sheet := Open[text](m, about("q"))
-	sheet.Hold(time.Hour)
+	table := Open[text](m, about("q"))
+	table.Hold(time.Hour)
 	require.True(t, knows(m, "q", on[0]), "somebody looks while it is worked on")
-	sheet.Finish()
+	table.Finish()
 	fill()
 	require.True(t, knows(m, "q", on[0]))
 	fill()

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// begun returns a roster with a gang of pods p0, p1 and so on.
-func begun(pods, need int) *Roster {
-	var seats []*Seat
+// begun returns a progress with a gang of pods p0, p1 and so on.
+func begun(pods, need int) *Progress {
+	var assignments []*Assignment
 	for i := range pods {
 		name := fmt.Sprintf("p%d", i)
-		seat := &Seat{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}, Node: "n"}
+		assignment := &Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}, Node: "n"}
 		if i > 0 {
-			seat.After = []types.UID{"p0"}
+			assignment.After = []types.UID{"p0"}
 		}
-		seats = append(seats, seat)
+		assignments = append(assignments, assignment)
 	}
-	r := &Roster{}
-	r.Begin("ns/gang", need, seats)
+	r := &Progress{}
+	r.Begin("ns/gang", need, assignments)
 	return r
 }
 
@@ -37,14 +37,14 @@ func isOpen(channel <-chan struct{}) bool {
 }
 
 // reserve and commit move a pod to the next phase.
-func reserve(t *testing.T, r *Roster, pod types.UID) (all bool, others []*v1.Pod) {
+func reserve(t *testing.T, r *Progress, pod types.UID) (all bool, others []*v1.Pod) {
 	t.Helper()
 	all, others, err := r.Reserve(r.Of(pod))
 	require.NoError(t, err)
 	return all, others
 }
 
-func commit(t *testing.T, r *Roster, pod types.UID) <-chan struct{} {
+func commit(t *testing.T, r *Progress, pod types.UID) <-chan struct{} {
 	t.Helper()
 	settled, err := r.Commit(r.Of(pod))
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.False(t, carried)
 }
 
-// TestOneFails: if too few pods are left, all seats end, and waiting pods are told.
+// TestOneFails: if too few pods are left, all assignments end, and waiting pods are told.
 func TestOneFails(t *testing.T) {
 	t.Parallel()
 	r := begun(3, 2)
@@ -86,8 +86,8 @@ func TestOneFails(t *testing.T) {
 	ended, _ := r.Leave(r.Of("p2"))
 	require.Len(t, ended, 1, "two are enough")
 	require.Nil(t, r.Of("p2"))
-	seats, _ := r.Carried("ns/gang")
-	require.Equal(t, 2, seats)
+	assignments, _ := r.Carried("ns/gang")
+	require.Equal(t, 2, assignments)
 	require.True(t, r.IsPlanned(p1))
 	require.False(t, r.IsPlanned(p0))
 	ended, _ = r.Leave(p1)
@@ -106,14 +106,14 @@ func TestOneFails(t *testing.T) {
 	require.False(t, r.Bound(p0))
 }
 
-// TestSeatOfBefore: an attempt that began with an earlier plan does not take the seat of the next one.
-func TestSeatOfBefore(t *testing.T) {
+// TestAssignmentOfBefore: an attempt that began with an earlier plan does not take the assignment of the next one.
+func TestAssignmentOfBefore(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 2)
 	before := r.Of("p0")
 	r.Leave(r.Of("p1"))
-	after := &Seat{Gang: "ns/gang", Pod: before.Pod, Node: "m"}
-	r.Begin("ns/gang", 1, []*Seat{after})
+	after := &Assignment{Gang: "ns/gang", Pod: before.Pod, Node: "m"}
+	r.Begin("ns/gang", 1, []*Assignment{after})
 	_, err := r.Commit(before)
 	require.ErrorContains(t, err, "given up")
 	require.ErrorContains(t, r.Verdict(before), "given up")
@@ -134,14 +134,14 @@ func TestLastOneLeaves(t *testing.T) {
 	require.NoError(t, r.Verdict(p0))
 }
 
-// TestUses: a claim is in use as long as any pod with a seat uses it.
+// TestUses: a claim is in use as long as any pod with an assignment uses it.
 func TestUses(t *testing.T) {
 	t.Parallel()
-	r := &Roster{}
-	seat := func(pod types.UID) *Seat {
-		return &Seat{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}}, Allocations: map[types.UID]*resourceapi.AllocationResult{"c": {}}}
+	r := &Progress{}
+	assignment := func(pod types.UID) *Assignment {
+		return &Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}}, Allocations: map[types.UID]*resourceapi.AllocationResult{"c": {}}}
 	}
-	r.Begin("ns/gang", 2, []*Seat{seat("p0"), seat("p1")})
+	r.Begin("ns/gang", 2, []*Assignment{assignment("p0"), assignment("p1")})
 	require.True(t, r.Uses("ns/gang", "c"))
 	require.False(t, r.Uses("ns/gang", "d"))
 	r.Bound(r.Of("p0"))
@@ -150,10 +150,10 @@ func TestUses(t *testing.T) {
 	require.False(t, r.Uses("ns/gang", "c"))
 }
 
-// TestNoSeat: calls for pods without a gang do nothing.
-func TestNoSeat(t *testing.T) {
+// TestNoAssignment: calls for pods without a gang do nothing.
+func TestNoAssignment(t *testing.T) {
 	t.Parallel()
-	r := &Roster{}
+	r := &Progress{}
 	require.Nil(t, r.Of("p"))
 	require.Empty(t, r.Awaits("p"))
 }
@@ -162,14 +162,14 @@ func TestNoSeat(t *testing.T) {
 func TestNobodyElseIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		before   func(t *testing.T, r *Roster)
+		before   func(t *testing.T, r *Progress)
 		leaves   types.UID
 		reserved int
 	}{
-		"all others are reserved": {func(t *testing.T, r *Roster) { reserve(t, r, "p0"); reserve(t, r, "p1") }, "p2", 2},
-		"one is not":              {func(t *testing.T, r *Roster) { reserve(t, r, "p0") }, "p2", 0},
-		"one is committed":        {func(t *testing.T, r *Roster) { reserve(t, r, "p0"); commit(t, r, "p1") }, "p2", 2},
-		"they are being bound": {func(t *testing.T, r *Roster) {
+		"all others are reserved": {func(t *testing.T, r *Progress) { reserve(t, r, "p0"); reserve(t, r, "p1") }, "p2", 2},
+		"one is not":              {func(t *testing.T, r *Progress) { reserve(t, r, "p0") }, "p2", 0},
+		"one is committed":        {func(t *testing.T, r *Progress) { reserve(t, r, "p0"); commit(t, r, "p1") }, "p2", 2},
+		"they are being bound": {func(t *testing.T, r *Progress) {
 			for _, pod := range []types.UID{"p0", "p1", "p2"} {
 				commit(t, r, pod)
 			}
@@ -186,7 +186,7 @@ func TestNobodyElseIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAbandon: all seats end, unless the pods are about to be bound.
+// TestAbandon: all assignments end, unless the pods are about to be bound.
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 2)
@@ -204,7 +204,7 @@ func TestAbandon(t *testing.T) {
 	require.NoError(t, r.Verdict(r.Of("p0")))
 }
 
-// TestTry: attempts are counted for each seat.
+// TestTry: attempts are counted for each assignment.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	r := begun(2, 2)
