@@ -257,13 +257,18 @@ bench-process: bin/scheduler bin/kube-scheduler bin/bench-process ## measure eac
 	@cd test/perf && ../../bin/bench-process $(PROCESS_FLAGS)
 
 .PHONY: verify
-verify: verify-format verify-modules verify-vet verify-staticcheck verify-manifests verify-vulnerabilities ## check formatting, modules, code and manifests, and look for known vulnerabilities
+verify: verify-format verify-english verify-modules verify-vet verify-staticcheck verify-manifests verify-vulnerabilities ## check formatting, English, modules, code and manifests, and look for known vulnerabilities
 
 .PHONY: verify-format
 verify-format:
 	@echo "verify: gofmt"
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then \
 		echo "not formatted; run gofmt -w on:" $$unformatted >&2; exit 1; fi
+
+.PHONY: verify-english
+verify-english:
+	@echo "verify: comments and messages in plain English"
+	@$(GO) test -vet=off -run 'TestPlainEnglish|TestHardToRead' ./test/architecture
 
 .PHONY: verify-modules
 verify-modules:
