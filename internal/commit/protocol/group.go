@@ -55,7 +55,8 @@ func (g *Group) end(pod types.UID, c Claim) (wasUser bool) {
 		return false
 	}
 	g.Users.Delete(pod)
-	if c.Phase != Untouched {
+	// A claim that has lost is released with its allocation, even if this attempt has written nothing yet.
+	if c.Phase != Untouched || c.Takes == Allocation {
 		g.Written.Phase = Sent
 		g.Written.take(c.Takes)
 	}

@@ -83,7 +83,7 @@ func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, p
 		return nil, nil
 	}
 	if err := exist(group, members); err != nil {
-		return nil, c.refuse(key, pod, refusal{reason: err.Error(), pause: shortestPause})
+		return nil, c.refuse(key, pod, refusal{reason: err.Error(), pause: shortestPause, few: true})
 	}
 	if reason := c.known(key, stirred); reason != "" {
 		return nil, errors.New(reason)

@@ -44,10 +44,10 @@ func (c *Coordinator) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
 	}
 }
 
-// isStill reports whether a gang waits and no event has happened that may help it.
+// isStill reports whether a gang waits, no event has happened that may help it, and events of others may.
 func (c *Coordinator) isStill(gang string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w := c.gangs[gang]
-	return w != nil && !w.stirred
+	return w != nil && !w.stirred && !w.lacking
 }

@@ -27,6 +27,8 @@ type waiting struct {
 	// tried is set if that attempt planned the gang, or if its result was clear without a plan. misfit is set if there was
 	// no room. incomplete is set if too few of its pods could be scheduled.
 	tried, misfit, incomplete bool
+	// lacking is set if the gang lacks its PodGroup or some of its pods: nothing that happens to others helps it.
+	lacking bool
 	// verdict is the result of the search for pods to evict for the gang since then.
 	verdict Verdict
 	// ordered is set if the gang may fit because some other pod has a node.
@@ -73,8 +75,8 @@ type refusal struct {
 	// pause is the time before which another attempt is useless, whatever happens. If tried or incomplete is set,
 	// pauseAfter determines it instead.
 	pause time.Duration
-	// missing is set if there is no valid PodGroup.
-	missing bool
+	// missing is set if there is no valid PodGroup, few if too few of its pods exist.
+	missing, few bool
 	// again is set if the next attempt may have another result although nothing happens, after an error for example. The
 	// pause before it grows with each attempt in a row.
 	again bool
@@ -91,7 +93,7 @@ func (c *Coordinator) answer(gang string) (stirred bool) {
 		w.timer = nil
 	}
 	stirred = w.stirred
-	w.calls, w.stirred = 0, false
+	w.calls, w.stirred, w.lacking = 0, false, false
 	return stirred
 }
 
@@ -142,6 +144,7 @@ func (c *Coordinator) refuse(gang string, pod *v1.Pod, r refusal) error {
 		w.since = time.Now()
 	}
 	w.reason, w.tried, w.misfit, w.incomplete, w.ordered, w.at = r.reason, r.tried, r.misfit, r.incomplete, r.ordered, time.Now()
+	w.lacking = r.missing || r.few
 	w.verdict = Verdict{}
 	w.pause, w.later = c.pauseAfter(r), 0
 	if r.again {

@@ -113,12 +113,14 @@ func (c *Coordinator) stirWaiting(gang string) {
 	}
 }
 
-// StirAll stirs all gangs that wait.
+// StirAll stirs all gangs that wait and have their PodGroup and enough pods.
 func (c *Coordinator) StirAll() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for gang, w := range c.gangs {
-		c.stir(gang, w)
+		if !w.lacking {
+			c.stir(gang, w)
+		}
 	}
 }
 
