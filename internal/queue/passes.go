@@ -14,12 +14,12 @@ const (
 type passes struct {
 	spent int
 	since time.Time // the time from which the next one is given back
-	begun int       // attempts that had begun when the last one was spent
+	try   int       // the attempt for which the last one was spent
 }
 
-// take reports whether the pod may be tried now, after so many attempts have begun.
-func (p *passes) take(begun int, now time.Time) bool {
-	if p.begun == begun {
+// take reports whether the pod may be tried now, after so many attempts.
+func (p *passes) take(tries int, now time.Time) bool {
+	if p.try == tries {
 		return true
 	}
 	back := int(now.Sub(p.since) / passAgain)
@@ -31,7 +31,7 @@ func (p *passes) take(begun int, now time.Time) bool {
 		p.since = now
 	}
 	p.spent++
-	p.begun = begun
+	p.try = tries
 	return true
 }
 
@@ -41,7 +41,7 @@ func (p *Pod) pass(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	rest := p.restLocked(now)
-	if rest <= 0 && now.Sub(p.started) >= FirstPause || p.passes.take(p.begun, now) {
+	if rest <= 0 && now.Sub(p.started) >= LongestPause || p.passes.take(p.tries, now) {
 		return 0
 	}
 	if rest > 0 {

@@ -33,7 +33,8 @@ type Pod struct {
 	kept     bool      // it was kept out of the queue, so that activating it has no effect
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
-	started  time.Time // when the latest attempt began
+	tries    int       // attempts, and activations of its group whose attempt ended before it came to this pod
+	started  time.Time // when the latest of these began
 	attempts int       // how often this plugin has rejected the pod
 	errors   int       // attempts that failed for another reason since
 	since    time.Time // when the last attempt was rejected, or failed
@@ -51,8 +52,9 @@ type Pod struct {
 	everywhere bool
 	// releasing is the time since when every attempt found that claims are about to be deallocated.
 	releasing time.Time
-	// timer is set while a later wake-up is scheduled.
+	// timer is set while a later wake-up is scheduled, for the time due.
 	timer *time.Timer
+	due   time.Time
 	// verdicts holds the pending evaluations that this attempt found, each with the function that ends
 	// the wait for it.
 	verdicts map[*selector.Work]func()
@@ -66,7 +68,7 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false
 	p.Causes.Clear()
 	p.begun++
-	p.started = time.Now()
+	p.try()
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
 	p.anySlice, p.sliceChanged = false, false
 }
@@ -162,8 +164,14 @@ func (p *Pod) reject(now time.Time) (again bool) {
 func (p *Pod) Queue() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.active {
+		p.try() // The attempt for its group ended before it came to this pod.
+	}
 	p.rejected, p.active, p.kept = true, false, false
 }
+
+// try counts an attempt. The caller must hold the mutex.
+func (p *Pod) try() { p.tries, p.started = p.tries+1, time.Now() }
 
 // KeepOut records that the pod was not queued after all: until Queue is called again, activating the
 // pod has no effect.
@@ -209,14 +217,19 @@ func (p *Pod) restLocked(now time.Time) time.Duration {
 	return Pause(p.attempts) - now.Sub(p.since)
 }
 
-// after calls the function after some time, unless a call is scheduled already. An attempt that begins
+// after calls the function after some time, unless a call is scheduled for an earlier time. An attempt that begins
 // before that cancels it.
 func (p *Pod) after(d time.Duration, wake func()) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	due := time.Now().Add(d)
 	if p.timer != nil {
-		return
+		if !due.Before(p.due) {
+			return
+		}
+		p.timer.Stop()
 	}
+	p.due = due
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		p.mutex.Lock()

@@ -148,6 +148,25 @@ func TestPause(t *testing.T) {
 	}
 }
 
+// TestPassesOfUntriedPods: the attempt for a group ends as soon as too few of its pods fit, so the others are not tried. If
+// two groups wake each other through such pods, the bound holds as well.
+func TestPassesOfUntriedPods(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, woken := wakers()
+		p := pods.Begin(builder.Pod("p"))
+		time.Sleep(time.Hour)
+		for range 100 {
+			p.Queue()
+			waker.WakeAfterPause(p)
+		}
+		require.LessOrEqual(t, len(woken.names()), passesInARow+1)
+		time.Sleep(2 * passAgain)
+		synctest.Wait()
+		require.Greater(t, len(woken.names()), passesInARow, "it is not forgotten")
+	})
+}
+
 // ofAnotherGroup names the case of two groups that wake each other: the pods of a group that does not fit as a whole were not
 // rejected themselves, so they have no pause.
 const ofAnotherGroup = "an event of another group's attempt"
