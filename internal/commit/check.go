@@ -38,8 +38,13 @@ func (r *run) start(ctx context.Context) protocol.Event {
 	}
 	r.lost = slices.DeleteFunc(r.losing(r.Contest.Settles()), func(lost lostClaim) bool { return !slices.Contains(known, lost.Claim) })
 	event := r.verdict(protocol.Started)
-	event.AtOnce = slices.ContainsFunc(r.lost, func(lost lostClaim) bool { return lost.toOurs() || r.Known.InUse(lost.Object) })
+	event.AtOnce = r.allLost(func(lost lostClaim) bool { return lost.toOurs() || r.Known.InUse(lost.Object) })
 	return event
+}
+
+// allLost reports whether claims have lost and all of them are like that: one that must settle first makes all of them settle.
+func (r *run) allLost(like func(lostClaim) bool) bool {
+	return len(r.lost) > 0 && !slices.ContainsFunc(r.lost, func(lost lostClaim) bool { return !like(lost) })
 }
 
 // see waits until the watch has delivered the last writes of all claims, and thus all allocations that
@@ -66,7 +71,7 @@ func (r *run) check(ctx context.Context) (protocol.Event, error) {
 	}
 	r.lost = r.losing(r.Contest.Settles())
 	event := r.verdict(protocol.Checked)
-	event.AtOnce = slices.ContainsFunc(r.lost, lostClaim.toOurs)
+	event.AtOnce = r.allLost(lostClaim.toOurs)
 	return event, nil
 }
 
