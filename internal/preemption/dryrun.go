@@ -63,7 +63,7 @@ func DryRunIn(cs fwk.CycleState) (*DryRun, error) {
 // ForGang puts a dry run for planning a gang into the cycle state. If released is not nil, these uses, and all claims
 // that are about to be deallocated, count as ended.
 func ForGang(cs fwk.CycleState, released []ledger.Use) *DryRun {
-	d := &DryRun{ofGang: true, released: released}
+	d := &DryRun{ofGang: true, released: released, gone: make(map[types.UID]*v1.Pod)}
 	cs.Write(dryRunKey, d)
 	return d
 }

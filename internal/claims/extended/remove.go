@@ -2,6 +2,7 @@ package extended
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -45,6 +46,9 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 		}
 		left, err := r.Writer.Remove(ctx, claim, unbound)
 		if err != nil {
+			if errors.Is(err, write.ErrBound) {
+				return false, nil
+			}
 			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
 		}
 		if left != nil {
@@ -85,6 +89,9 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 		}
 		returned, err := r.Writer.Release(ctx, claim, unbound)
 		if err != nil {
+			if errors.Is(err, write.ErrBound) {
+				return released, nil
+			}
 			return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
 		}
 		if returned != nil {

@@ -48,6 +48,9 @@ func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourc
 	if err != nil || claim == nil || OwnerOf(claim) != pod.UID {
 		return nil, err
 	}
+	if err := unbound.Holds(ctx); err != nil { // The claim was read after the question.
+		return nil, err
+	}
 	return m.Writer.Remove(ctx, claim, unbound)
 }
 

@@ -37,8 +37,12 @@ func (w *Writer) rollBack(ctx context.Context, b *binding, err error) error {
 		return err
 	}
 	ctx = Because(ctx, Cause{Why: "because the API server has not stored all of it"})
-	// Nobody can be bound with an allocation that only this call has written, and has not returned yet.
-	if _, undo := w.Release(ctx, b.partial, Unbound{consumer: b.consumer.UID}); undo != nil {
+	// Another process may have allocated the same devices to the pod before, and bound it.
+	unbound, undo := w.Ask(ctx, b.partial, b.consumer)
+	if undo == nil {
+		_, undo = w.Release(ctx, b.partial, unbound)
+	}
+	if undo != nil {
 		return errors.Join(err, fmt.Errorf("and it could not be rolled back: %w", undo))
 	}
 	return err

@@ -62,7 +62,7 @@ func startServer(t *testing.T, claim *resourceapi.ResourceClaim, faults ...fault
 		s.claim = claim.DeepCopy()
 	}
 	client := fake.NewClientset()
-	client.PrependReactor("*", "*", s.react)
+	client.PrependReactor("*", "resourceclaims", s.react)
 	return s, client
 }
 

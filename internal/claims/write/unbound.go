@@ -53,7 +53,8 @@ func (u Unbound) Consumer() types.UID { return u.consumer }
 // read, and nothing could stop it. The pod is then on a node without its claims, where the kubelet does not
 // start it.
 //
-// Ask continues when ctx is cancelled, for at most UndoTimeout, like all operations that undo something.
+// Ask continues when ctx is cancelled, like all operations that undo something, for at most UndoTimeout a request: the pods of a
+// PodGroup can be many.
 func (w *Writer) Ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Unbound, error) {
 	unbound := Unbound{consumer: consumer.UID}
 	switch {
@@ -100,6 +101,8 @@ func Deleted(last *v1.Pod) (Unbound, bool) {
 
 // Pod returns the pod of that name as the server has it, nil if there is none.
 func (w *Writer) Pod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, UndoTimeout)
+	defer cancel()
 	// A list of one pod needs no other permission than the informer of pods.
 	found, err := w.server.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
@@ -127,9 +130,7 @@ func (u Unbound) Holds(ctx context.Context) error {
 	if u.again == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
-	defer cancel()
-	return u.again(ctx)
+	return u.again(context.WithoutCancel(ctx))
 }
 
 // check returns an error if the evidence is about no consumer, or about another claim than that of the
@@ -161,7 +162,7 @@ const perPage = 500
 func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) error {
 	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 	for {
-		found, err := w.server.CoreV1().Pods(claim.Namespace).List(ctx, options)
+		found, err := w.page(ctx, claim.Namespace, options)
 		if err != nil {
 			return fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", claim.Namespace, consumer.Name, err)
 		}
@@ -175,6 +176,13 @@ func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClai
 			return nil
 		}
 	}
+}
+
+// page returns some of the pods of a namespace.
+func (w *Writer) page(ctx context.Context, namespace string, options metav1.ListOptions) (*v1.PodList, error) {
+	ctx, cancel := context.WithTimeout(ctx, UndoTimeout)
+	defer cancel()
+	return w.server.CoreV1().Pods(namespace).List(ctx, options)
 }
 
 func isPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {

@@ -213,14 +213,14 @@ func (w *Writer) carryOut(ctx context.Context, op *operation, base *resourceapi.
 		case accepted == op.mostAccepted():
 			return nil, fmt.Errorf("claim %s: asked to %s; the server accepted the write but its answer does not show the change; check the admission webhooks for resourceclaims", op.key(), op.asked)
 		}
-		if err := w.permitted(ctx, &failures); err != nil {
-			return nil, err
-		}
 		if !asked {
 			if err := op.askAgain(ctx); err != nil {
 				return nil, failures.wrap(fmt.Errorf("claim %s: asked to %s but it has changed since the server was asked about the consumer: %w", op.key(), op.asked, err))
 			}
 			asked = true
+		}
+		if err := w.permitted(ctx, &failures); err != nil {
+			return nil, err
 		}
 		before := current
 		updated, err := next(ctx)

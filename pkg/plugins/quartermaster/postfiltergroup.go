@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,6 +155,9 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 		cause := write.Cause{Why: "because PodGroup " + podGroup.Name + " does not fit with it"}
 		returned, err := pl.writer.Release(write.Because(ctx, cause), claim, unbound)
 		if err != nil {
+			if errors.Is(err, write.ErrBound) {
+				continue
+			}
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}
 		if returned != nil {
