@@ -44,8 +44,9 @@ type front struct {
 	// outdated is how many of the next watches of a resource get the answer that
 	// their version is too old.
 	outdated map[string]int
-	// conflicts is how many of the next writes get a conflict, by right.
-	conflicts map[string]int
+	// conflicts holds the writes that get a conflict once, by right, each with the beginning of the object's name. Pods of
+	// earlier probes are still tried, and may write at the same moment.
+	conflicts map[string]string
 	refused   map[string]bool
 }
 
@@ -67,7 +68,7 @@ func startFront(t *testing.T, server *rest.Config) *front {
 		paths:     request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 		watches:   map[string]map[*http.Request]context.CancelFunc{},
 		outdated:  map[string]int{},
-		conflicts: map[string]int{},
+		conflicts: map[string]string{},
 		refused:   map[string]bool{},
 	}
 	f.upstream = &httputil.ReverseProxy{
@@ -126,8 +127,9 @@ func (f *front) ownAnswer(r *http.Request, info *request.RequestInfo, resource s
 	if info.Subresource != "" {
 		whole += "/" + info.Subresource
 	}
-	if right := info.Verb + " " + groupResource(info.APIGroup, whole); f.conflicts[right] > 0 {
-		f.conflicts[right]--
+	right := info.Verb + " " + groupResource(info.APIGroup, whole)
+	if name, found := f.conflicts[right]; found && strings.HasPrefix(info.Name, name) {
+		delete(f.conflicts, right)
 		return apierrors.NewConflict(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, nil)
 	}
 	return nil
@@ -167,11 +169,11 @@ func (f *front) watching(resource string) int {
 	return len(f.watches[resource])
 }
 
-// conflict has the next request that needs a right answered with a conflict.
-func (f *front) conflict(right string) {
+// conflict answers the next request that needs a right, for an object whose name begins like that, with a conflict.
+func (f *front) conflict(right, name string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.conflicts[right]++
+	f.conflicts[right] = name
 }
 
 // noteRefusal looks for a missing right in an answer that refuses something.

@@ -127,7 +127,7 @@ func podWithDevice(t *testing.T, e *environment, name string) func(context.Conte
 // podWithConflict is podWithDevice, while somebody else writes the claim as well:
 // the scheduler has to read it again.
 func podWithConflict(t *testing.T, e *environment, name string) func(context.Context) error {
-	e.front.conflict("update resourceclaims/status.resource.k8s.io")
+	e.front.conflict("update resourceclaims/status.resource.k8s.io", name)
 	return podWithDevice(t, e, name)
 }
 
@@ -143,7 +143,7 @@ func podWithExtendedResource(t *testing.T, e *environment, name string) func(con
 // extendedResourceAgain is podWithExtendedResource, but the first attempt to bind the pod
 // fails: the claim has to go.
 func extendedResourceAgain(t *testing.T, e *environment, name string) func(context.Context) error {
-	e.front.conflict("create pods/binding")
+	e.front.conflict("create pods/binding", name)
 	return podWithExtendedResource(t, e, name)
 }
 
