@@ -27,28 +27,39 @@ const (
 
 // goPackage is the part of `go list -json` that matters here.
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath, Dir, Name, Doc string
+	GoFiles, Imports           []string
+}
+
+// product is what is built and shipped.
+var product = []string{"./cmd/...", "./internal/...", "./pkg/..."}
+
+// packages lists packages of the module.
+func packages(t *testing.T, patterns ...string) (all []goPackage) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,Name,Doc,GoFiles,Imports"}, patterns...)...)
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else {
+			require.NoError(t, err)
+		}
+		all = append(all, p)
+	}
 }
 
 // imports returns, for each package of the module, the packages of the module that it imports (tests not counted). Both without
 // the module's path.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./cmd/...", "./internal/...", "./pkg/...")
-	cmd.Dir = root
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	output, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
 	result := make(map[string][]string)
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var p goPackage
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return result
-		} else {
-			require.NoError(t, err)
-		}
+	for _, p := range packages(t, product...) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		result[name] = []string{}
 		for _, imported := range p.Imports {
@@ -57,6 +68,7 @@ func imports(t *testing.T) map[string][]string {
 			}
 		}
 	}
+	return result
 }
 
 // tableRow is a row of the table in docs/architecture.md: rooms, which are packages with those below them, and the rooms that
@@ -135,15 +147,9 @@ func TestFeaturesDoNotKnowEachOther(t *testing.T) {
 
 func TestPurePackagesKnowNoClients(t *testing.T) {
 	forbidden := regexp.MustCompile(`^k8s\.io/(client-go|kubernetes|apiserver|kube-scheduler)/|/quartermaster/internal/kube(/|$)`)
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./internal/commit/protocol", "./internal/bitset", "./internal/attribute", "./internal/gang/search", "./internal/gang/domain", "./internal/gang/devices", "./pkg/inventory", "./pkg/selector", "./pkg/ledger", "./pkg/allocator/...")
-	cmd.Dir = root
-	output, err := cmd.Output()
-	require.NoError(t, err)
-	decoder := json.NewDecoder(bytes.NewReader(output))
-	count := 0
-	for ; decoder.More(); count++ {
-		var p goPackage
-		require.NoError(t, decoder.Decode(&p))
+	pure := packages(t, "./internal/commit/protocol", "./internal/bitset", "./internal/attribute", "./internal/gang/search", "./internal/gang/domain", "./internal/gang/devices",
+		"./pkg/inventory", "./pkg/selector", "./pkg/ledger", "./pkg/allocator/...")
+	for _, p := range pure {
 		for _, imported := range p.Imports {
 			require.NotRegexp(t, forbidden, imported, "imported by %s", p.ImportPath)
 			// The evaluator has the clock for whoever gives it a budget; verdicts do not depend on it.
@@ -152,7 +158,7 @@ func TestPurePackagesKnowNoClients(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 16, count)
+	require.Len(t, pure, 16)
 }
 
 func TestFilesAreSmall(t *testing.T) {

@@ -2,11 +2,7 @@ package architecture
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -23,34 +19,10 @@ var reasonsForSmall = map[string]string{
 	"internal/wiring": "test/simulation starts the scheduler with it too",
 }
 
-// A domain is a package as a reader meets it.
-type domain struct {
-	ImportPath, Dir, Name, Doc string
-	GoFiles, Imports           []string
-}
-
-// domains returns the packages of the product without its commands.
-func domains(t *testing.T) (all []domain) {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Name,Doc,GoFiles,Imports", "./cmd/...", "./internal/...", "./pkg/...")
-	list.Dir = root
-	output, err := list.Output()
-	require.NoError(t, err)
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var d domain
-		if err := decoder.Decode(&d); errors.Is(err, io.EOF) {
-			return all
-		} else {
-			require.NoError(t, err)
-		}
-		all = append(all, d)
-	}
-}
-
 // TestPackagesSayTheirDomain: the first comment of each package is one sentence about its domain.
 func TestPackagesSayTheirDomain(t *testing.T) {
 	t.Parallel()
-	for _, d := range domains(t) {
+	for _, d := range packages(t, product...) {
 		if d.Name != "main" {
 			require.True(t, strings.HasPrefix(d.Doc, "Package "+d.Name+" "), "%s: begin its first comment with Package %s and a verb", d.ImportPath, d.Name)
 		}
@@ -60,7 +32,7 @@ func TestPackagesSayTheirDomain(t *testing.T) {
 // TestSmallPackagesHaveAReason: a small package that one other package uses is part of that package, unless there is a reason.
 func TestSmallPackagesHaveAReason(t *testing.T) {
 	t.Parallel()
-	all, importers := domains(t), map[string]int{}
+	all, importers := packages(t, product...), map[string]int{}
 	for _, d := range all {
 		for _, imported := range d.Imports {
 			importers[imported]++

@@ -2,7 +2,6 @@ package extended
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -46,10 +45,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 		}
 		left, err := r.Writer.Remove(ctx, claim, unbound)
 		if err != nil {
-			if errors.Is(err, write.ErrBound) {
-				return false, nil
-			}
-			return false, fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err)
+			return false, write.UnlessBound(fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err))
 		}
 		if left != nil {
 			r.Observe(ctx, left)
@@ -89,10 +85,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 		}
 		returned, err := r.Writer.Release(ctx, claim, unbound)
 		if err != nil {
-			if errors.Is(err, write.ErrBound) {
-				return released, nil
-			}
-			return released, fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err)
+			return released, write.UnlessBound(fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err))
 		}
 		if returned != nil {
 			r.Observe(ctx, returned)

@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -116,10 +115,7 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: why})
 	freed, err := pl.writer.Deallocate(ctx, claim, unbound)
 	if err != nil {
-		if errors.Is(err, write.ErrBound) {
-			return false, nil
-		}
-		return false, fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err)
+		return false, write.UnlessBound(fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err))
 	}
 	if freed != nil { // Otherwise the claim is gone, and its allocation with it.
 		pl.state.Freed(pl.state.Ledger.Observe(freed))
