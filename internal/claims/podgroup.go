@@ -5,21 +5,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
-
-// PodGroupName returns the name of the PodGroup that a pod belongs to, "" if it has none.
-func PodGroupName(pod *v1.Pod) string {
-	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
-		return ""
-	}
-	return *pod.Spec.SchedulingGroup.PodGroupName
-}
-
-// IsPodGroup reports whether the consumer of a claim is a PodGroup.
-func IsPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == kube.PodGroupVersion.Group && consumer.Resource == "podgroups"
-}
 
 // PodGroupReference returns the reference by which claims are reserved for a PodGroup.
 func PodGroupReference(podGroup *kube.PodGroup) resourceapi.ResourceClaimConsumerReference {
@@ -36,7 +24,7 @@ func PodGroupReferences(pod *v1.Pod, podGroup *kube.PodGroup) (map[string]resour
 		if err != nil {
 			return nil, err
 		}
-		if !IsPodGroup(reference) {
+		if !dra.IsPodGroup(reference) {
 			continue
 		}
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])

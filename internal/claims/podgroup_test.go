@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -27,6 +28,6 @@ func TestPodGroupReferences(t *testing.T) {
 	references, err := PodGroupReferences(pod, podGroup)
 	require.NoError(t, err)
 	require.Len(t, references, 1)
-	require.True(t, IsPodGroup(references["shared"]))
+	require.True(t, dra.IsPodGroup(references["shared"]))
 	require.Equal(t, types.UID("uid-gang"), references["shared"].UID)
 }

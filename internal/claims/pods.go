@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
@@ -78,7 +79,7 @@ func (c *Claims) Users(namespace, claim string) ([]*v1.Pod, error) {
 func (c *Claims) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
-		if IsPodGroup(consumer) {
+		if dra.IsPodGroup(consumer) {
 			pods = append(pods, c.members(claim, consumer.Name)...)
 			continue
 		}
@@ -96,7 +97,7 @@ func (c *Claims) members(claim *resourceapi.ResourceClaim, podGroup string) []*v
 	if err != nil {
 		return nil // There is no index, because IndexPods was not called.
 	}
-	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return PodGroupName(pod) != podGroup })
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return dra.PodGroupName(pod) != podGroup })
 }
 
 // InUse reports whether the claim is reserved for a pod that is known to be bound.

@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Usage says whether anybody uses a claim.
@@ -44,7 +44,7 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 	var unsure []resourceapi.ResourceClaimConsumerReference
 	for _, consumer := range claim.Status.ReservedFor {
 		switch {
-		case claims.IsPodGroup(consumer):
+		case dra.IsPodGroup(consumer):
 			if r.mayRun(claim.UID) {
 				return Used, nil, end, nil
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // A claim of a PodGroup is reserved for the group, so that nothing in it names a pod which was deleted without
@@ -34,7 +35,7 @@ type departure struct {
 
 // podVanished handles pods that were deleted or replaced, or have ended; pod is the last state.
 func (r *Release) podVanished(pod *v1.Pod) {
-	if claims.PodGroupName(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
+	if dra.PodGroupName(pod) == "" || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isDone(pod) {
 		return
 	}
 	r.mutex.Lock()
@@ -116,5 +117,5 @@ func (r *Release) claimSeen(uid types.UID, claim *resourceapi.ResourceClaim) {
 
 // isOfGroup reports whether a claim is reserved for a PodGroup.
 func isOfGroup(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, claims.IsPodGroup)
+	return slices.ContainsFunc(claim.Status.ReservedFor, dra.IsPodGroup)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
@@ -29,7 +30,7 @@ type Groups struct {
 func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		return claims.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
+		return dra.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
 	}) {
 		return Used, unbound, nil, err
 	}

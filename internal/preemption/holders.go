@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -36,7 +37,7 @@ type holding struct {
 func (h *Holders) holding(use ledger.Use) (result holding) {
 	for i := range use.ReservedFor {
 		consumer := &use.ReservedFor[i]
-		if podclaims.IsPodGroup(*consumer) {
+		if dra.IsPodGroup(*consumer) {
 			members := h.members(use.Claim, consumer.Name)
 			result.pods = append(result.pods, members...)
 			result.others = result.others || len(members) == 0
@@ -74,7 +75,7 @@ func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 		return nil
 	}
 	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool {
-		return podclaims.PodGroupName(pod) != group || pod.Spec.NodeName == "" || hasEnded(pod)
+		return dra.PodGroupName(pod) != group || pod.Spec.NodeName == "" || hasEnded(pod)
 	})
 }
 
@@ -122,7 +123,7 @@ func (h *Holders) Released(gone map[types.UID]*v1.Pod) []ledger.Use {
 // UsesOf returns the uses of a pod's claims, including claims that are reserved for its group.
 func (h *Holders) UsesOf(pod *v1.Pod) []ledger.Use {
 	uses := h.Ledger.UsesBy(pod.UID)
-	if podclaims.PodGroupName(pod) == "" {
+	if dra.PodGroupName(pod) == "" {
 		return uses
 	}
 	for _, claim := range h.Claims.OfBound(pod) {

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -157,7 +157,7 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 
 // GroupOf returns "namespace/name" of a pod's PodGroup, of the API or of scheduler-plugins, "" if it has none.
 func GroupOf(pod *v1.Pod) string {
-	if name := podclaims.PodGroupName(pod); name != "" {
+	if name := dra.PodGroupName(pod); name != "" {
 		return pod.Namespace + "/" + name
 	}
 	return crd.KeyOf(pod)

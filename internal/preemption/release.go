@@ -15,6 +15,7 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -220,7 +221,7 @@ func (r *Release) departed(claim *resourceapi.ResourceClaim) map[types.UID]write
 func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	if !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 		pod := r.known.Pod(claim.Namespace, consumer.Name)
-		return podclaims.IsPodGroup(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
+		return dra.IsPodGroup(consumer) || samePod(pod, consumer.UID) && !isDone(pod) && pod.DeletionTimestamp == nil
 	}) {
 		return
 	}

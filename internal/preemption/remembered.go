@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -101,7 +101,7 @@ func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 // notice when that ends.
 func isSteady(use ledger.Use, pods []*v1.Pod) bool {
 	return len(use.InFlight) == 0 && len(pods) == len(use.ReservedFor) &&
-		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return podclaims.PodGroupName(pod) != "" })
+		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return dra.PodGroupName(pod) != "" })
 }
 
 // of stores the highest priority and the common node of the pods that hold the pool's used devices.

@@ -8,12 +8,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
@@ -60,7 +60,7 @@ func (w *Writer) Ask(ctx context.Context, claim *resourceapi.ResourceClaim, cons
 	switch {
 	case isPod(consumer):
 		unbound.again = func(ctx context.Context) error { return w.checkPod(ctx, claim.Namespace, consumer) }
-	case isPodGroup(consumer):
+	case dra.IsPodGroup(consumer):
 		unbound.claim = claim.UID
 		unbound.again = func(ctx context.Context) error { return w.checkGroup(ctx, claim, consumer) }
 	default:
@@ -168,7 +168,7 @@ func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClai
 		}
 		for i := range found.Items {
 			member := &found.Items[i]
-			if member.Spec.NodeName != "" && !podutil.IsPodTerminal(member) && isMember(member, consumer.Name) && usesClaim(member, claim.Name) {
+			if member.Spec.NodeName != "" && !podutil.IsPodTerminal(member) && dra.PodGroupName(member) == consumer.Name && usesClaim(member, claim.Name) {
 				return fmt.Errorf("%w: pod %s/%s of PodGroup %s is on node %s and needs claim %s", ErrBound, member.Namespace, member.Name, consumer.Name, member.Spec.NodeName, claim.Name)
 			}
 		}
@@ -183,15 +183,6 @@ func (w *Writer) page(ctx context.Context, namespace string, options metav1.List
 	ctx, cancel := context.WithTimeout(ctx, UndoTimeout)
 	defer cancel()
 	return w.server.CoreV1().Pods(namespace).List(ctx, options)
-}
-
-func isPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"
-}
-
-func isMember(pod *v1.Pod, podGroup string) bool {
-	group := pod.Spec.SchedulingGroup
-	return group != nil && group.PodGroupName != nil && *group.PodGroupName == podGroup
 }
 
 func usesClaim(pod *v1.Pod, claim string) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -139,7 +140,7 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 // setGroups determines which of the pod's claims are reserved for its PodGroup. It fails if that is unknown, or if such
 // a claim cannot be used for now.
 func (pl *Quartermaster) setGroups(pod *v1.Pod, claims []*podClaim) error {
-	name := podclaims.PodGroupName(pod)
+	name := dra.PodGroupName(pod)
 	if !pl.features.EnableDRAWorkloadResourceClaims || name == "" {
 		return nil
 	}

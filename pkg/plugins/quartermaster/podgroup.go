@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
@@ -86,7 +86,7 @@ func (pl *Quartermaster) joinGroup(ctx context.Context, cs fwk.CycleState, c *cy
 // tried: kube-scheduler itself takes the pods one after the other, and never revisits a pod that has a node. Without a
 // plan the pods are tried one after the other, and each reports what it lacks.
 func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *v1.Pod, nodes []fwk.NodeInfo) {
-	name := podclaims.PodGroupName(pod)
+	name := dra.PodGroupName(pod)
 	if name == "" || !group.BeginPlan() {
 		return
 	}
@@ -155,7 +155,7 @@ var errUndoing = errors.New("what an earlier attempt wrote into the claim could 
 // with others of its group. Once the group as a whole is known to fit, it also joins the pod to the users of the
 // group's claims.
 func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.features.EnableGenericWorkload && podclaims.PodGroupName(pod) != "" && !pl.waiting.Exists(pod) {
+	if pl.features.EnableGenericWorkload && dra.PodGroupName(pod) != "" && !pl.waiting.Exists(pod) {
 		// The scheduler would keep the pod and its devices until the time for completing a gang has passed: it does not
 		// notice the deletion of a pod that has not begun to wait.
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -48,7 +48,7 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		return failed(err)
 	}
 	pl.begin(c, pod)
-	if podclaims.PodGroupName(pod) == "" && coordinator.AssignmentIn(cs) == nil {
+	if dra.PodGroupName(pod) == "" && coordinator.AssignmentIn(cs) == nil {
 		c.attempt.AwaitRoom(ctx)
 	}
 	group, err := pl.groupCycleOf(cs)

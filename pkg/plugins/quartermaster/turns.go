@@ -5,7 +5,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -39,7 +39,7 @@ func written[T any](write func(*T) error) (*T, error) {
 // needs all of them, and plans in its own turn. Neither are pods for which others were evicted, and pods that are not
 // queued to be tried on a node.
 func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
-	return crd.NameOf(pod) == "" && claims.PodGroupName(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
+	return crd.NameOf(pod) == "" && dra.PodGroupName(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
 		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
 }
 
