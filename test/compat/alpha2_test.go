@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -247,12 +248,16 @@ func TestV1alpha2Parameters(t *testing.T) {
 		"driverRequests": [{"driverName": %q, "requests": [{"namedResources": {"selector": "attributes.int['index'] == 7"}}]}]}`, s.Driver))
 	s.Waiting("user", "claim "+s.Name+"/user request "+s.Driver+"-0")
 	parameters := s.untyped("resourceclaimparameters")
-	object, err := parameters.Get(t.Context(), "generated", metav1.GetOptions{})
-	require.NoError(t, err)
-	object.Object["driverRequests"] = []any{map[string]any{"driverName": s.Driver, "requests": []any{
-		map[string]any{"namedResources": map[string]any{"selector": "attributes.int['index'] == 0"}}}}}
-	_, err = parameters.Update(t.Context(), object, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	s.Eventually("change the parameters", func(ctx context.Context) error {
+		object, err := parameters.Get(ctx, "generated", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		object.Object["driverRequests"] = []any{map[string]any{"driverName": s.Driver, "requests": []any{
+			map[string]any{"namedResources": map[string]any{"selector": "attributes.int['index'] == 0"}}}}}
+		_, err = parameters.Update(ctx, object, metav1.UpdateOptions{})
+		return err
+	})
 	s.RunningSoon("user")
 }
 

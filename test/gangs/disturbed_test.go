@@ -130,13 +130,7 @@ func TestMinResourcesLater(t *testing.T) {
 	s.Waiting("gang-0", "less of "+string(resource)+" is free in the cluster")
 	s.Waiting("gang-1", "less of "+string(resource)+" is free in the cluster")
 	s.stays(0)
-	node, err := cluster.Client.CoreV1().Nodes().Get(t.Context(), s.Node(0), metav1.GetOptions{})
-	require.NoError(t, err)
-	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
-		list[resource] = builder.Resources("x", "2")["x"]
-	}
-	_, err = cluster.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	s.Offer(0, string(resource), "2")
 	s.RunningSoon(pods...)
 }
 
@@ -151,10 +145,7 @@ func TestGated(t *testing.T) {
 	s.Create(gated)
 	s.Waiting("gang-5", "pod gang-63 has the scheduling gate example.com/gate")
 	s.stays(0)
-	live := s.LivePod("gang-63")
-	live.Spec.SchedulingGates = nil
-	_, err := cluster.Client.CoreV1().Pods(s.Name).Update(t.Context(), live, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.Update(t, cluster.Client.CoreV1().Pods(s.Name), "gang-63", func(pod *corev1.Pod) { pod.Spec.SchedulingGates = nil })
 	s.RunningSoon(append(pods, "gang-63")...)
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // askers creates pods of a group that ask for extended resources, and returns their names.
@@ -115,15 +116,16 @@ func (s *space) leave(podName string, node int, devices int64) {
 		claim.Finalizers = []string{resourceapi.Finalizer}
 	}).Obj())
 	claims := cluster.Client.ResourceV1().ResourceClaims(s.Name)
-	created, err := claims.Create(s.T.Context(), claim, metav1.CreateOptions{})
+	_, err := claims.Create(s.T.Context(), claim, metav1.CreateOptions{})
 	require.NoError(s.T, err)
-	created.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector(corev1.LabelHostname, s.Node(node))}
+	allocation := &resourceapi.AllocationResult{NodeSelector: builder.NodeSelector(corev1.LabelHostname, s.Node(node))}
 	for i := range devices {
-		created.Status.Allocation.Devices.Results = append(created.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{
+		allocation.Devices.Results = append(allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{
 			Request: request, Driver: s.Driver, Pool: s.Node(node), Device: fmt.Sprint("gpu-", i),
 		})
 	}
-	created.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
-	_, err = claims.UpdateStatus(s.T.Context(), created, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
+	harness.UpdateStatus(s.T, claims, claim.Name, func(claim *resourceapi.ResourceClaim) {
+		claim.Status.Allocation = allocation
+		claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	})
 }

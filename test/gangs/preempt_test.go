@@ -74,13 +74,7 @@ func TestEvictForMinResources(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "evict-resources", false, 1, 4)
 	resource := corev1.ResourceName(s.Name + ".example.com/things")
-	node, err := cluster.Client.CoreV1().Nodes().Get(t.Context(), s.Node(0), metav1.GetOptions{})
-	require.NoError(t, err)
-	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
-		list[resource] = builder.Resources("x", "3")["x"]
-	}
-	_, err = cluster.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	s.Offer(0, string(resource), "3")
 	var low []string
 	for i, things := range []string{"", "1", "2"} {
 		pod := s.Pod(fmt.Sprintf("low-%d", i), nil)

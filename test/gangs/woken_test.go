@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // TestTaintRuleEnds: a gang that waits because of a DeviceTaintRule is started when that is deleted.
@@ -68,8 +69,9 @@ func (s *space) bindVolume(name string) {
 	ctx, core := s.T.Context(), cluster.Client.CoreV1()
 	pvc, err := core.PersistentVolumeClaims(s.Name).Get(ctx, name, metav1.GetOptions{})
 	require.NoError(s.T, err)
-	pv, err := core.PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-" + name},
+	volume := s.Name + "-" + name
+	_, err = core.PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: volume},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: oneGi, AccessModes: pvc.Spec.AccessModes,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp/x"}},
@@ -77,14 +79,13 @@ func (s *space) bindVolume(name string) {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(s.T, err)
-	pv.Status.Phase = corev1.VolumeBound
-	_, err = core.PersistentVolumes().UpdateStatus(ctx, pv, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
-	pvc.Spec.VolumeName = pv.Name
-	pvc.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
-	pvc, err = core.PersistentVolumeClaims(s.Name).Update(ctx, pvc, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
-	pvc.Status.Phase, pvc.Status.Capacity, pvc.Status.AccessModes = corev1.ClaimBound, oneGi, pvc.Spec.AccessModes
-	_, err = core.PersistentVolumeClaims(s.Name).UpdateStatus(ctx, pvc, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
+	harness.UpdateStatus(s.T, core.PersistentVolumes(), volume, func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound })
+	claims := core.PersistentVolumeClaims(s.Name)
+	harness.Update(s.T, claims, name, func(pvc *corev1.PersistentVolumeClaim) {
+		pvc.Spec.VolumeName = volume
+		pvc.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+	})
+	harness.UpdateStatus(s.T, claims, name, func(pvc *corev1.PersistentVolumeClaim) {
+		pvc.Status.Phase, pvc.Status.Capacity, pvc.Status.AccessModes = corev1.ClaimBound, oneGi, pvc.Spec.AccessModes
+	})
 }

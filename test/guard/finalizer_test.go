@@ -120,10 +120,7 @@ func TestFinalizerOfReservedClaims(t *testing.T) {
 
 	// The scheduler and kube-controller-manager release as ever.
 	finished := s.Claims("finishes")[0].Name
-	pod := s.LivePod("finishes")
-	pod.Status.Phase = corev1.PodSucceeded
-	_, err = cluster.Client.CoreV1().Pods(s.Name).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.UpdateStatus(t, cluster.Client.CoreV1().Pods(s.Name), "finishes", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 	s.ClaimGone(finished)
 	s.DeletePod("user")
 	s.ClaimGone("used")

@@ -4,41 +4,65 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UpdateClaimStatus changes the status of a claim as administrator.
-func (s *Space) UpdateClaimStatus(name string, change func(*resourceapi.ResourceClaim)) {
-	s.T.Helper()
-	s.Eventually("update the status of claim "+name, func(ctx context.Context) error {
-		claims := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name)
-		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+// objects is the part of a typed client that reads and writes objects T.
+type objects[T any] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+}
+
+// Update changes an object, and waits for it to exist. Schedulers, controllers and kwok write the same objects, so a conflict does
+// not fail a test: Update reads and changes the object again.
+func Update[T any](t *testing.T, api objects[T], name string, change func(T)) {
+	t.Helper()
+	update(t, api, name, change, api.Update)
+}
+
+// UpdateStatus is Update for the status of an object.
+func UpdateStatus[T any](t *testing.T, api interface {
+	objects[T]
+	UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+}, name string, change func(T),
+) {
+	t.Helper()
+	update(t, api, name, change, api.UpdateStatus)
+}
+
+func update[T any](t *testing.T, api objects[T], name string, change func(T), write func(context.Context, T, metav1.UpdateOptions) (T, error)) {
+	t.Helper()
+	require.NoError(t, Poll(t.Context(), Patience, func(ctx context.Context) error {
+		object, err := api.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		change(claim)
-		_, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+		change(object)
+		_, err = write(ctx, object, metav1.UpdateOptions{})
 		return err
-	})
+	}))
+}
+
+// UpdateClaimStatus changes the status of a claim as administrator.
+func (s *Space) UpdateClaimStatus(name string, change func(*resourceapi.ResourceClaim)) {
+	s.T.Helper()
+	UpdateStatus(s.T, s.Cluster.Client.ResourceV1().ResourceClaims(s.Name), name, change)
 }
 
 // Protect gives a claim the finalizer that allocated claims need.
 func (s *Space) Protect(name string) {
 	s.T.Helper()
-	s.Eventually("add the finalizer to claim "+name, func(ctx context.Context) error {
-		claims := s.Cluster.Client.ResourceV1().ResourceClaims(s.Name)
-		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
-		if err != nil || slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
-			return err
+	Update(s.T, s.Cluster.Client.ResourceV1().ResourceClaims(s.Name), name, func(claim *resourceapi.ResourceClaim) {
+		if !slices.Contains(claim.Finalizers, resourceapi.Finalizer) {
+			claim.Finalizers = append(claim.Finalizers, resourceapi.Finalizer)
 		}
-		claim.Finalizers = append(claim.Finalizers, resourceapi.Finalizer)
-		_, err = claims.Update(ctx, claim, metav1.UpdateOptions{})
-		return err
 	})
 }
 
@@ -56,15 +80,7 @@ func (s *Space) Implicit() string { return resourceapi.ResourceDeviceClassPrefix
 // LabelNode sets a label of a node.
 func (s *Space) LabelNode(i int, key, value string) {
 	s.T.Helper()
-	s.Eventually("label node "+s.Node(i), func(ctx context.Context) error {
-		node, err := s.Cluster.Client.CoreV1().Nodes().Get(ctx, s.Node(i), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		node.Labels[key] = value
-		_, err = s.Cluster.Client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
-		return err
-	})
+	Update(s.T, s.Cluster.Client.CoreV1().Nodes(), s.Node(i), func(node *corev1.Node) { node.Labels[key] = value })
 }
 
 // Gone waits until a pod does not exist any more.

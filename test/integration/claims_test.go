@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // Where claims come from, who may use them, and when that ends.
@@ -157,10 +158,7 @@ func testClaimBeingDeleted(t *testing.T) {
 	s.Running("alive")
 	s.DeletePod("alive")
 	// Once it is gone, there can be a new one of that name.
-	live := s.LiveClaim("doomed")
-	live.Finalizers = nil
-	_, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).Update(t.Context(), live, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.Update(t, cluster.Client.ResourceV1().ResourceClaims(s.Name), "doomed", func(claim *resourceapi.ResourceClaim) { claim.Finalizers = nil })
 	s.Create(builder.Claim("doomed", s.Want(1)).Obj())
 	s.RunningSoon("doomed")
 }

@@ -82,12 +82,12 @@ func TestResumeExtendedResources(t *testing.T) {
 	recorded := create("recorded")
 	claim = s.leaveClaim(recorded, 1)
 	s.allocateLeft(claim, 0, "gpu-5")
-	recorded.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
-		ResourceClaimName: claim.Name,
-		RequestMappings:   []corev1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: s.Implicit(), RequestName: "container-0-request-0"}},
-	}
-	_, err := cluster.Client.CoreV1().Pods(s.Name).UpdateStatus(t.Context(), recorded, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.UpdateStatus(t, cluster.Client.CoreV1().Pods(s.Name), recorded.Name, func(pod *corev1.Pod) {
+		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: claim.Name,
+			RequestMappings:   []corev1.ContainerExtendedResourceRequest{{ContainerName: "main", ResourceName: s.Implicit(), RequestName: "container-0-request-0"}},
+		}
+	})
 	kept["recorded"], held["recorded"] = claim.Name, s.Node(0)+"/gpu-5"
 
 	// These are of no use: made for something else; allocated where the pod cannot run; one

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // member is a pod of a PodGroup.
@@ -50,10 +52,7 @@ func newMember(t *testing.T, namespace, group, name string) *member {
 // enter has the pod in a phase, as its kubelet writes it.
 func (m *member) enter(phase corev1.PodPhase) {
 	m.t.Helper()
-	m.pod.Status.Phase = phase
-	var err error
-	m.pod, err = m.client.CoreV1().Pods(m.pod.Namespace).UpdateStatus(m.t.Context(), m.pod, metav1.UpdateOptions{})
-	require.NoError(m.t, err)
+	harness.UpdateStatus(m.t, m.client.CoreV1().Pods(m.pod.Namespace), m.pod.Name, func(pod *corev1.Pod) { pod.Status.Phase = phase })
 }
 
 func (m *member) delete() {

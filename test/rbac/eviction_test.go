@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // evictedPod is the later one of two pods on one device. Somebody else has allocated
@@ -42,13 +43,12 @@ func (e *environment) createAllocated(t *testing.T, name, pool string) {
 	t.Helper()
 	claims := e.client.ResourceV1().ResourceClaims(namespace)
 	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("device", deviceClass)).Allocated(pool, "device"))
-	status := claim.Status
-	claim, err := claims.Create(t.Context(), claim, metav1.CreateOptions{})
+	_, err := claims.Create(t.Context(), claim, metav1.CreateOptions{})
 	require.NoError(t, err)
 	pod, err := e.client.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	claim.Status = status
-	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}}
-	_, err = claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.UpdateStatus(t, claims, name, func(stored *resourceapi.ResourceClaim) {
+		stored.Status = claim.Status
+		stored.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}}
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 const (
@@ -156,12 +157,11 @@ func boundVolume(t *testing.T, e *environment, name string) func(context.Context
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp/none"}},
 		},
 	}
-	volume, err := e.client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{})
+	volumes := e.client.CoreV1().PersistentVolumes()
+	_, err := volumes.Create(t.Context(), volume, metav1.CreateOptions{})
 	require.NoError(t, err)
 	// The controller that would say so does not run.
-	volume.Status.Phase = corev1.VolumeAvailable
-	_, err = e.client.CoreV1().PersistentVolumes().UpdateStatus(t.Context(), volume, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	harness.UpdateStatus(t, volumes, name, func(volume *corev1.PersistentVolume) { volume.Status.Phase = corev1.VolumeAvailable })
 	e.podWithVolume(t, name, existingVolumes)
 	return func(ctx context.Context) error {
 		volumes, err := e.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})

@@ -61,8 +61,5 @@ func (s *space) reserveByHand(claim, pod string) {
 // ungate takes the scheduling gates from a pod.
 func (s *space) ungate(name string) {
 	s.T.Helper()
-	pod := s.LivePod(name)
-	pod.Spec.SchedulingGates = nil
-	_, err := cluster.Client.CoreV1().Pods(s.Name).Update(s.T.Context(), pod, metav1.UpdateOptions{})
-	require.NoError(s.T, err)
+	harness.Update(s.T, cluster.Client.CoreV1().Pods(s.Name), name, func(pod *corev1.Pod) { pod.Spec.SchedulingGates = nil })
 }
