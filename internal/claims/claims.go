@@ -5,10 +5,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
@@ -165,4 +167,18 @@ func (c *Claims) OfBound(pod *v1.Pod) []*resourceapi.ResourceClaim {
 		}
 	}
 	return claims
+}
+
+// MadeFor returns the UID of the pod for whose extended resources a scheduler made the claim (KEP-5004), "" for other
+// claims.
+func MadeFor(claim *resourceapi.ResourceClaim) types.UID {
+	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
+		return ""
+	}
+	for i := range claim.OwnerReferences {
+		if owner := &claim.OwnerReferences[i]; owner.Kind == "Pod" && ptr.Deref(owner.Controller, false) {
+			return owner.UID
+		}
+	}
+	return ""
 }

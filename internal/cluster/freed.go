@@ -24,6 +24,24 @@ type Waker interface {
 	WakeOthersOf(failed types.UID, claim ledger.ClaimRef)
 }
 
+// OnPublished adds a function that is called after a pool has changed.
+func (s *State) OnPublished(changed func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.published = append(slices.Clip(s.published), changed)
+}
+
+// poolPublished handles a change of a pool, by slices or by taint rules.
+func (s *State) poolPublished(before, after *inventory.Pool) {
+	s.Order.PoolPublished(before, after)
+	s.mutex.Lock()
+	published := s.published
+	s.mutex.Unlock()
+	for _, changed := range published {
+		changed()
+	}
+}
+
 // Wakes adds the waker of a profile.
 func (s *State) Wakes(waker Waker) {
 	s.mutex.Lock()

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +15,8 @@ import (
 // PodsByClaim is the index of pods by their claims.
 const PodsByClaim = "quartermasterPodsByClaim"
 
-// followPods makes the ledger keep the allocations of deleted claims while pods run with them.
-func (s *State) followPods(pods cache.SharedIndexInformer) error {
+// indexPods makes the ledger keep the allocations of deleted claims while pods run with them.
+func (s *State) indexPods(pods cache.SharedIndexInformer) error {
 	var users claims.Claims
 	// Without the index, each deleted claim of a PodGroup would need a look at all pods of the
 	// cluster.
@@ -28,15 +26,14 @@ func (s *State) followPods(pods cache.SharedIndexInformer) error {
 	s.Ledger.Running = func(claim ledger.ClaimRef, consumers []resourceapi.ResourceClaimConsumerReference) []ledger.Runner {
 		return running(&users, claim, consumers)
 	}
-	_, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {
-		if before != nil && isRunning(before) && (after == nil || after.UID != before.UID || !isRunning(after)) {
-			s.Freed(s.Ledger.PodEnded(before.UID))
-		}
-	}))
-	if err != nil {
-		return fmt.Errorf("watch pods for what they run with: %w", err)
-	}
 	return nil
+}
+
+// PodChanged handles an event about a pod: the devices of deleted claims are free once their pods have ended.
+func (s *State) PodChanged(e informer.Event[v1.Pod]) {
+	if e.Before != nil && isRunning(e.Before) && (e.After == nil || !isRunning(e.After)) {
+		s.Freed(s.Ledger.PodEnded(e.Before.UID))
+	}
 }
 
 // isRunning reports whether a pod is on a node and has not ended.

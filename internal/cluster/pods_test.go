@@ -50,6 +50,7 @@ func amongPods(t *testing.T, objects []runtime.Object, test func(t *testing.T, c
 		factory := informers.NewSharedInformerFactory(client, 0)
 		s, err := New(factory, client, structured.Features{}, false, new(lease.Lease))
 		require.NoError(t, err)
+		follow(t, s, factory)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer factory.Shutdown()
 		defer cancel()

@@ -28,11 +28,9 @@ import (
 // State is the scheduler's view of the cluster. It is safe for concurrent use.
 //
 // An event only says which object to look at; the state takes over the object in the informer's
-// store at that moment. The store is updated before any handler is called. So a handler that learns
-// of an event can bring the state up to date at once by refreshing the same object, without waiting
-// for the state's own handler. A handler that wakes pods for a claim, a slice or a DeviceTaintRule
-// must do so first: otherwise a pod could be woken by an event, tried against a state without it,
-// and put back into the queue.
+// store at that moment. The store is updated before any handler is called. A handler that wakes pods for
+// a claim, a slice or a DeviceTaintRule must refresh the object first: otherwise a pod could be woken by an
+// event, tried against a state without it, and put back into the queue.
 type State struct {
 	Inventory *inventory.Store
 	Ledger    *ledger.Ledger
@@ -63,11 +61,13 @@ type State struct {
 
 	mutex  sync.Mutex
 	wakers []Waker
+	// published is called after a pool has changed.
+	published []func()
 }
 
-// New returns a State that follows the factory's informers. Without withRules it ignores
-// DeviceTaintRules, which an API server without them cannot serve. The client is for the watch of
-// State.Order; the lease is the scheduler's.
+// New returns a State of the objects in the factory's informers. The owner must pass it their events: NodeChanged,
+// PodChanged, and the Refresh functions. Without withRules it ignores DeviceTaintRules, which an API server without them
+// cannot serve. The client is for the watch of State.Order; the lease is the scheduler's.
 func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *leadership.Lease) (*State, error) {
 	s := &State{
 		Inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
@@ -77,37 +77,18 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	}
 	s.Ledger.Follow(s.Inventory)
 	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
-	s.Inventory.Published = s.Order.PoolPublished
+	s.Inventory.Published = s.poolPublished
 	s.Rooms.HasDevices = s.Inventory.IsLocal
-	if err := s.followNodes(factory.Core().V1().Nodes()); err != nil {
-		return nil, err
-	}
-	if err := s.followPods(factory.Core().V1().Pods().Informer()); err != nil {
+	s.NodeCache = newNodeCache(s, factory.Core().V1().Nodes().Lister())
+	if err := s.indexPods(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err
 	}
 	api := factory.Resource().V1()
-	var err error
-	if s.Claims, err = s.follow(api.ResourceClaims().Informer(), s.RefreshClaim); err != nil {
-		return nil, err
-	}
-	if s.slices, err = s.follow(api.ResourceSlices().Informer(), s.RefreshSlice); err != nil {
-		return nil, err
-	}
+	s.Claims, s.slices = api.ResourceClaims().Informer().GetIndexer(), api.ResourceSlices().Informer().GetIndexer()
 	if withRules {
-		s.rules, err = s.follow(api.DeviceTaintRules().Informer(), s.RefreshTaintRule)
+		s.rules = api.DeviceTaintRules().Informer().GetIndexer()
 	}
-	return s, err
-}
-
-// follow refreshes objects after events, and returns the informer's store. No scheduling cycle may
-// begin before the existing objects are in the state.
-func (s *State) follow(objects cache.SharedIndexInformer, refresh func(key string)) (cache.Indexer, error) {
-	registration, err := informer.AfterEvents(objects, refresh)
-	if err != nil {
-		return nil, fmt.Errorf("watch objects for the state of devices: %w", err)
-	}
-	s.SyncWith(registration)
-	return objects.GetIndexer(), nil
+	return s, nil
 }
 
 // SyncWith makes Sync wait for one more handler. It must be called before the informers run.

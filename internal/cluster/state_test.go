@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -31,6 +33,7 @@ func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, s
 		factory := informers.NewSharedInformerFactory(client, 0)
 		s, err := New(factory, client, structured.Features{}, false, new(lease.Lease))
 		require.NoError(t, err)
+		follow(t, s, factory)
 		s.Lease = new(lease.Lease) // Tests run at once, in one process.
 		ctx, cancel := context.WithCancel(context.Background())
 		defer factory.Shutdown()
@@ -40,6 +43,23 @@ func inCluster(t *testing.T, objects []runtime.Object, test func(t *testing.T, s
 			synctest.Wait()
 		})
 	})
+}
+
+// follow makes a state follow informers, as the plugin does.
+func follow(t *testing.T, s *State, factory informers.SharedInformerFactory) {
+	t.Helper()
+	api := factory.Resource().V1()
+	claims, err := informer.AfterEvents(api.ResourceClaims().Informer(), s.RefreshClaim)
+	require.NoError(t, err)
+	slices, err := informer.AfterEvents(api.ResourceSlices().Informer(), s.RefreshSlice)
+	require.NoError(t, err)
+	pods, err := informer.Follow(factory.Core().V1().Pods().Informer(), s.PodChanged)
+	require.NoError(t, err)
+	_, err = informer.Follow(factory.Core().V1().Nodes().Informer(), s.NodeChanged)
+	require.NoError(t, err)
+	for _, registration := range []cache.ResourceEventHandlerRegistration{claims, slices, pods} {
+		s.SyncWith(registration)
+	}
 }
 
 // woken records what a profile is told.
@@ -67,7 +87,6 @@ func TestStateWithoutTaintRules(t *testing.T) {
 	t.Parallel()
 	inCluster(t, nil, func(t *testing.T, s *State, _ func()) {
 		require.False(t, s.HasTaintRules())
-		require.Len(t, s.handlers, 2)
 		s.RefreshTaintRule("rule")
 	})
 }

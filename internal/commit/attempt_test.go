@@ -27,6 +27,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -55,6 +56,10 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		require.NoError(t, err)
 		factory := informers.NewSharedInformerFactory(w.client, 0)
 		state, err := cluster.New(factory, w.client, structured.Features{}, false, new(lease.Lease))
+		require.NoError(t, err)
+		_, err = informer.AfterEvents(factory.Resource().V1().ResourceClaims().Informer(), state.RefreshClaim)
+		require.NoError(t, err)
+		_, err = informer.AfterEvents(factory.Resource().V1().ResourceSlices().Informer(), state.RefreshSlice)
 		require.NoError(t, err)
 		state.Lease = new(lease.Lease)
 		w.needed = func() (bool, error) { return false, nil }

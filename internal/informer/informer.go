@@ -26,15 +26,6 @@ func AfterEvents(informer cache.SharedInformer, refresh func(key string)) (cache
 	})
 }
 
-// Handler returns an event handler that calls changed with the object before and after each event; nil if there was
-// none.
-func Handler[T any](changed func(before, after *T)) cache.ResourceEventHandler {
-	told := func(oldObj, newObj any) { changed(Versions[T](oldObj, newObj)) }
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { told(nil, obj) }, UpdateFunc: told, DeleteFunc: func(obj any) { told(obj, nil) },
-	}
-}
-
 // Versions returns the object before and after an event, nil if there was none.
 func Versions[T any](oldObj, newObj any) (before, after *T) {
 	if tombstone, ok := oldObj.(cache.DeletedFinalStateUnknown); ok {

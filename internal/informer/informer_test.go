@@ -31,22 +31,3 @@ func TestVersions(t *testing.T) {
 	before, _ = Versions[v1.Pod](&v1.Node{}, pod)
 	require.Nil(t, before)
 }
-
-// TestHandler: each event is told as what was there before and what is there after, also if it was missed that the
-// object went.
-func TestHandler(t *testing.T) {
-	t.Parallel()
-	var told [][2]*v1.Pod
-	handler := Handler(func(before, after *v1.Pod) { told = append(told, [2]*v1.Pod{before, after}) })
-	first, second := &v1.Pod{}, &v1.Pod{}
-	handler.OnAdd(first, false)
-	handler.OnUpdate(first, second)
-	handler.OnDelete(second)
-	handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: second})
-	want := [][2]*v1.Pod{{nil, first}, {first, second}, {second, nil}, {second, nil}}
-	require.Len(t, told, len(want))
-	for i := range want {
-		require.Same(t, want[i][0], told[i][0])
-		require.Same(t, want[i][1], told[i][1])
-	}
-}

@@ -1,65 +1,34 @@
 package preemption
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
-// Follow has the Release told of pods and claims by informers. It has to be called before these run.
-func (r *Release) Follow(pods, claims cache.SharedIndexInformer) error {
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.podHappened, DeleteFunc: r.podGone})
-	if err != nil {
-		return fmt.Errorf("watch pods for what they hold: %w", err)
-	}
-	_, err = claims.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: r.claimHappened, DeleteFunc: func(obj any) { r.claimHappened(obj, nil) }})
-	if err != nil {
-		return fmt.Errorf("watch claims for which preemptors wait: %w", err)
-	}
-	return nil
-}
-
-// podGone takes notice of a pod that was deleted. If the watch missed that, the state in which it was deleted is not known.
-func (r *Release) podGone(obj any) {
-	if last, ok := obj.(*v1.Pod); ok {
-		r.podChanged(last, true)
-	}
-	r.podHappened(obj, nil)
-}
-
-// podHappened takes notice of a pod that may have ended, or may not wait for anything any more.
-func (r *Release) podHappened(oldObj, newObj any) {
-	before, after := informer.Versions[v1.Pod](oldObj, newObj)
-	if before != nil && (after == nil || after.UID != before.UID) {
+// PodHappened handles an event about a pod that may have ended, or may not wait for anything any more. If the watch missed the
+// deletion of a pod, the state in which it was deleted is not known.
+func (r *Release) PodHappened(e informer.Event[v1.Pod]) {
+	if before := e.Before; e.After == nil {
 		r.podVanished(before)
-		r.PodChanged(before)
+		r.podChanged(before, !e.Missed)
 		r.Forget(before.UID)
-	}
-	if after == nil {
 		return
 	}
-	if podutil.IsPodTerminal(after) || after.DeletionTimestamp != nil {
-		r.PodChanged(after)
+	if podutil.IsPodTerminal(e.After) || e.After.DeletionTimestamp != nil {
+		r.PodChanged(e.After)
 	}
-	if after.Spec.NodeName != "" && (before == nil || before.Spec.NodeName == "") {
-		r.Forget(after.UID)
+	if e.After.Spec.NodeName != "" && (e.Before == nil || e.Before.Spec.NodeName == "") {
+		r.Forget(e.After.UID)
 	}
 }
 
-func (r *Release) claimHappened(oldObj, newObj any) {
-	before, after := informer.Versions[resourceapi.ResourceClaim](oldObj, newObj)
-	if before != nil {
-		r.claimSeen(before.UID, after)
+// ClaimHappened handles an event about a claim that preemptors may wait for.
+func (r *Release) ClaimHappened(e informer.Event[resourceapi.ResourceClaim]) {
+	if e.Before != nil {
+		r.claimSeen(e.Before.UID, e.After)
 	}
-	if after == nil {
-		after = before
-	}
-	if after != nil {
-		r.ClaimChanged(after)
-	}
+	r.ClaimChanged(e.Latest())
 }

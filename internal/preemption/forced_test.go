@@ -9,6 +9,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 func member(pod *v1.Pod) {
@@ -45,7 +47,7 @@ func TestForcedMember(t *testing.T) {
 				if tc.live != nil {
 					w.pods = []*v1.Pod{tc.live}
 				}
-				w.podHappened(tc.pod, nil)
+				w.PodHappened(informer.Event[v1.Pod]{Before: tc.pod, Missed: true})
 				w.groups = []string{"gang"} // No pod of it is on a node, as far as the API shows.
 				w.await("preemptor")
 				w.pass(time.Hour)
@@ -55,7 +57,7 @@ func TestForcedMember(t *testing.T) {
 					w.requireHeld()
 					before := w.stored
 					w.write(deallocated)
-					w.claimHappened(before, w.stored)
+					w.ClaimHappened(informer.Event[resourceapi.ResourceClaim]{Before: before, After: w.stored})
 				}
 				require.Empty(t, w.vanished)
 				w.Forget("preemptor")
@@ -72,15 +74,15 @@ func TestForcedMemberOfAClaimThatGoes(t *testing.T) {
 	group("gang")(claim)
 	inWorld(t, claim, nil, func(t *testing.T, w *world) {
 		for _, after := range []*resourceapi.ResourceClaim{nil, held("a")} {
-			w.podHappened(victim("a", member), nil)
+			w.PodHappened(informer.Event[v1.Pod]{Before: victim("a", member), Missed: true})
 			w.settle()
 			require.Len(t, w.vanished, 1)
-			w.claimHappened(claim, claim)
+			w.ClaimHappened(informer.Event[resourceapi.ResourceClaim]{Before: claim, After: claim})
 			require.Len(t, w.vanished, 1)
 			if after == nil {
-				w.claimHappened(claim, nil)
+				w.ClaimHappened(informer.Event[resourceapi.ResourceClaim]{Before: claim})
 			} else {
-				w.claimHappened(claim, after)
+				w.ClaimHappened(informer.Event[resourceapi.ResourceClaim]{Before: claim, After: after})
 			}
 			require.Empty(t, w.vanished)
 		}

@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -112,7 +112,7 @@ func TestRelease(t *testing.T) {
 				pod := w.known.Pod("default", "a")
 				w.vanish("a")
 				require.NoError(w.t, w.podStore.Delete(pod))
-				w.podGone(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: pod})
+				w.PodHappened(informer.Event[v1.Pod]{Before: pod, Missed: true})
 				w.settle()
 			}, held: true,
 		},

@@ -57,7 +57,7 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver 
 // WakeOthersOf wakes the other pods that wait for a claim that was in flight for the failed pod, and
 // was not allocated.
 func (e *Events) WakeOthersOf(failed types.UID, claim ledger.ClaimRef) {
-	pods, err := e.State.PodsUsing(claim.Namespace, claim.Name)
+	pods, err := e.Claims.Users(claim.Namespace, claim.Name)
 	if err != nil {
 		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
 		return
@@ -98,7 +98,7 @@ func (e *Events) CouldUse(task *allocator.Task, devices map[inventory.PoolID][]s
 		return true
 	}
 	for id, names := range devices {
-		if pool := e.State.Pool(id); pool != nil && task.Interested(e.Context, pool, names...) {
+		if pool := e.Pools.Pool(id); pool != nil && task.Interested(e.Context, pool, names...) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
@@ -30,41 +31,24 @@ type Pods struct {
 	exists func(*v1.Pod) bool
 }
 
-// FollowPods returns a registry that forgets pods that are bound or gone. It calls ended for all pods
-// that are deleted or about to be deleted.
-func FollowPods(pods cache.SharedIndexInformer, ended func(types.UID)) (*Pods, error) {
-	w := &Pods{
+// NewPods returns an empty registry. pods is the store of an informer, whose events PodChanged must get.
+func NewPods(pods cache.Store) *Pods {
+	return &Pods{
 		pods:    make(map[types.UID]*Pod),
 		lacking: sets.New[types.UID](),
 		grouped: sets.New[types.UID](),
 		exists: func(pod *v1.Pod) bool {
-			obj, _, _ := pods.GetIndexer().GetByKey(pod.Namespace + "/" + pod.Name)
-			known, _ := obj.(*v1.Pod)
+			known := informer.Object[v1.Pod](pods, pod.Namespace+"/"+pod.Name)
 			return known != nil && known.UID == pod.UID && known.Spec.NodeName == ""
 		},
 	}
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, wasPod := before.(*v1.Pod)
-			pod, isPod := after.(*v1.Pod)
-			if wasPod && (isPod && pod.Spec.NodeName != "" && old.Spec.NodeName == "" || isPod && pod.UID != old.UID) {
-				w.Forget(old.UID)
-			}
-			if wasPod && isPod && (pod.DeletionTimestamp != nil || pod.UID != old.UID) {
-				ended(old.UID)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
-			if pod, ok := obj.(*v1.Pod); ok {
-				w.Forget(pod.UID)
-				ended(pod.UID)
-			}
-		},
-	})
-	return w, err
+}
+
+// PodChanged forgets a pod that is bound or gone.
+func (w *Pods) PodChanged(e informer.Event[v1.Pod]) {
+	if e.Before != nil && (e.After == nil || e.After.Spec.NodeName != "" && e.Before.Spec.NodeName == "") {
+		w.Forget(e.Before.UID)
+	}
 }
 
 // Begin records that an attempt to schedule the pod starts.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -268,7 +268,7 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*P
 	for i, claim := range claims {
 		planned := claim.DeepCopy()
 		planned.Status.Allocation = &results[i]
-		if extended.OwnerOf(planned) != "" && s.claims.get(Key(planned)) == nil {
+		if podclaims.MadeFor(planned) != "" && s.claims.get(Key(planned)) == nil {
 			planned.UID = types.UID("planned/" + Key(planned)) // Otherwise the UID would differ each time.
 		}
 		s.nameShares(planned)
@@ -307,7 +307,7 @@ func noteClaims(pod *v1.Pod, made []v1.PodResourceClaimStatus, used map[string]*
 		return slices.ContainsFunc(made, func(m v1.PodResourceClaimStatus) bool { return m.Name == before.Name })
 	}), made...)
 	for _, claim := range used {
-		if extended.OwnerOf(claim) == pod.UID {
+		if podclaims.MadeFor(claim) == pod.UID {
 			pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: claim.Name}
 		}
 	}

@@ -11,10 +11,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 )
 
 // The scheduler makes the claim for a pod's extended resources, and the pod owns it. It exists in
@@ -48,20 +49,6 @@ func NewClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 	}}
 }
 
-// OwnerOf returns the UID of the pod whose extended resources the claim was made for, "" for other
-// claims.
-func OwnerOf(claim *resourceapi.ResourceClaim) types.UID {
-	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
-		return ""
-	}
-	for i := range claim.OwnerReferences {
-		if owner := &claim.OwnerReferences[i]; owner.Kind == "Pod" && ptr.Deref(owner.Controller, false) {
-			return owner.UID
-		}
-	}
-	return ""
-}
-
 // byPod is the index of claims for extended resources by the UID of the pod.
 const byPod = "quartermasterExtendedClaimsByPod"
 
@@ -69,7 +56,7 @@ const byPod = "quartermasterExtendedClaimsByPod"
 func IndexClaims(claims cache.SharedIndexInformer) error {
 	err := claims.AddIndexers(cache.Indexers{byPod: func(obj any) ([]string, error) {
 		if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
-			if owner := OwnerOf(claim); owner != "" {
+			if owner := podclaims.MadeFor(claim); owner != "" {
 				return []string{string(owner)}, nil
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -16,7 +17,7 @@ func TestNameOfClaim(t *testing.T) {
 	claim := NewClaim(pod)
 	require.Regexp(t, "^web-0-extended-resources-[0-9a-f]{10}$", claim.Name)
 	require.Equal(t, "web-0-extended-resources-", claim.GenerateName)
-	require.Equal(t, pod.UID, OwnerOf(claim))
+	require.Equal(t, pod.UID, podclaims.MadeFor(claim))
 	again := NewClaim(pod)
 	require.Equal(t, claim.Name, again.Name, "follows from the pod")
 	require.NotEqual(t, claim.UID, again.UID)
@@ -33,7 +34,7 @@ func TestOwnerOf(t *testing.T) {
 	claim := NewClaim(builder.Pod("p"))
 	fromTemplate := claim.DeepCopy()
 	fromTemplate.Annotations = nil
-	require.Empty(t, OwnerOf(fromTemplate), "made from a template")
+	require.Empty(t, podclaims.MadeFor(fromTemplate), "made from a template")
 	claim.OwnerReferences = nil
-	require.Empty(t, OwnerOf(claim))
+	require.Empty(t, podclaims.MadeFor(claim))
 }

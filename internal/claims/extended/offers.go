@@ -1,13 +1,11 @@
 package extended
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -21,29 +19,16 @@ type Offers struct {
 	offered map[string][]v1.ResourceName // by node, sorted
 }
 
-// FollowOffers returns Offers that are kept up to date.
-func FollowOffers(nodes cache.SharedIndexInformer) (*Offers, error) {
-	offers := NewOffers()
-	_, err := informer.AfterEvents(nodes, func(name string) {
-		offers.Refresh(name, func() *v1.Node { return informer.Object[v1.Node](nodes.GetIndexer(), name) })
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch which nodes offer extended resources: %w", err)
-	}
-	return offers, nil
-}
-
 // NewOffers returns Offers without nodes.
 func NewOffers() *Offers {
 	return &Offers{nodes: make(map[v1.ResourceName]sets.Set[string]), offered: make(map[string][]v1.ResourceName)}
 }
 
-// Refresh updates the offers of the node of that name. read returns the node, nil if it does not
-// exist. It is called under a lock, so that the last call always applies the latest state.
-func (o *Offers) Refresh(name string, read func() *v1.Node) {
+// NodeChanged handles an event about a node.
+func (o *Offers) NodeChanged(e informer.Event[v1.Node]) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	offered := offersOf(read())
+	name, offered := e.Latest().Name, offersOf(e.After)
 	before := o.offered[name]
 	if slices.Equal(before, offered) {
 		return

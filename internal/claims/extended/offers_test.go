@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -22,7 +23,7 @@ func TestOffers(t *testing.T) {
 	gpu := []Resource{{Name: gpuResource, Class: builder.Class("gpu")}}
 	both := append(gpu, Resource{Name: nicResource, Class: builder.Class("nic")})
 	o := NewOffers()
-	see := func(node *v1.Node) { o.Refresh(node.Name, func() *v1.Node { return node }) }
+	see := func(node *v1.Node) { o.NodeChanged(informer.Event[v1.Node]{After: node}) }
 	see(offering("n1", "cpu", "1", gpuResource, "2"))
 	see(offering("n2", gpuResource, "0", nicResource, "1"))
 	see(offering("n3"))
@@ -34,7 +35,7 @@ func TestOffers(t *testing.T) {
 	see(offering("n3", gpuResource, "1"))
 	require.Equal(t, sets.New("n3"), o.On(gpu))
 	for _, name := range []string{"n1", "n2", "n3"} {
-		o.Refresh(name, func() *v1.Node { return nil })
+		o.NodeChanged(informer.Event[v1.Node]{Before: builder.Node(name)})
 	}
 	require.Empty(t, o.On(both))
 	require.Empty(t, o.nodes)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim/metrics"
 	"k8s.io/klog/v2"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
@@ -31,7 +32,7 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 		return nil, fmt.Errorf("create the claim for the pod's extended resources: %w", err)
 	}
 	metrics.ResourceClaimCreate.WithLabelValues("success", "false", "", "Pod").Inc()
-	if OwnerOf(created) != pod.UID {
+	if podclaims.MadeFor(created) != pod.UID {
 		return nil, fmt.Errorf("the claim for the pod's extended resources would be %s but there is one of that name already "+
 			"which does not belong to the pod; delete it", klog.KObj(created))
 	}
@@ -45,7 +46,7 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 // other finalizers keep it, otherwise nil.
 func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound write.Unbound) (*resourceapi.ResourceClaim, error) {
 	claim, err := m.Writer.Find(ctx, wanted.Namespace, wanted.Name)
-	if err != nil || claim == nil || OwnerOf(claim) != pod.UID {
+	if err != nil || claim == nil || podclaims.MadeFor(claim) != pod.UID {
 		return nil, err
 	}
 	if err := unbound.Holds(ctx); err != nil { // The claim was read after the question.

@@ -37,8 +37,8 @@ type Contest struct {
 type Cluster interface {
 	// Claim returns the latest known state of a claim, nil if there is none of that name.
 	Claim(namespace, name string) *resourceapi.ResourceClaim
-	// ClaimsOf returns the claims of a pod. It fails if one of them is missing or cannot be used.
-	ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	// Of returns the claims of a pod. It fails if one of them is missing or cannot be used.
+	Of(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error)
 	// ClaimToMake returns the claim that a scheduler will create for the pod's extended resources, with
 	// the UID of the pod and without a name; nil if there is none to create.
 	ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim

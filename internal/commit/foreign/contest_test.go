@@ -45,7 +45,7 @@ func newForeignWorld(t testing.TB) *foreignWorld {
 
 func (w *foreignWorld) Claim(_, name string) *resourceapi.ResourceClaim { return w.claims[name] }
 
-func (w *foreignWorld) ClaimsOf(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
+func (w *foreignWorld) Of(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	if claim := w.claims[pod.Name]; claim != nil {
 		return []*resourceapi.ResourceClaim{claim}, nil
 	}

@@ -162,7 +162,7 @@ func anyOf(class string) *resourceapi.ResourceClaim {
 // claimsOf returns the claims of a pod that need devices, or got them a moment ago if the pod is bound.
 // A pod whose claims do not exist yet has none: no scheduler tries it before.
 func (c *Contest) claimsOf(contender Contender) []*resourceapi.ResourceClaim {
-	claims, err := c.Cluster.ClaimsOf(contender.Pod)
+	claims, err := c.Cluster.Of(contender.Pod)
 	if err != nil {
 		return nil
 	}

@@ -24,8 +24,8 @@ type Handle interface {
 	GetWaitingPod(uid types.UID) fwk.WaitingPod
 }
 
-// A Coordinator schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
-type Coordinator struct {
+// Cluster lets a Coordinator look things up in the cluster.
+type Cluster struct {
 	// Lookup returns the PodGroup with this namespace and name. Its error tells the user what to do.
 	Lookup func(namespace, name string) (*v1alpha1.PodGroup, error)
 	// Ready returns why a pod cannot be tried at all yet, nil if it can.
@@ -36,6 +36,11 @@ type Coordinator struct {
 	// Backed reports whether devices may back a resource (KEP-5004); the plan then determines whether there is enough of
 	// it. nil means that devices back no resource.
 	Backed func(v1.ResourceName) bool
+}
+
+// A Coordinator schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.
+type Coordinator struct {
+	Cluster
 
 	pods     cache.Indexer
 	progress Progress
@@ -58,10 +63,12 @@ type Coordinator struct {
 	underway map[types.UID]*underway
 }
 
-// New returns a Coordinator for the pods of an informer, which must not have been started.
-func New(pods cache.SharedIndexInformer) (*Coordinator, error) {
+// New returns a Coordinator for the pods of an informer, which must not have been started. PodChanged, NodeChanged and
+// GroupChanged must get all events, and StirAll is called after changes of devices and classes.
+func New(pods cache.SharedIndexInformer, known Cluster) (*Coordinator, error) {
 	c := &Coordinator{
-		gangs: make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Assignment]types.UID),
+		Cluster: known,
+		gangs:   make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Assignment]types.UID),
 		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
 	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {

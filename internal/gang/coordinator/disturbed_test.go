@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // TestDisturbed: whatever happens to a gang while it is scheduled, all its pods run in the end, within a limit. Then
@@ -325,7 +327,7 @@ func TestPlanIsLookedAfter(t *testing.T) {
 			Spec:       v1.PodSpec{SchedulerName: "one"},
 		}
 		require.NoError(w, w.store.Add(lost))
-		w.podChanged(nil, lost)
+		w.PodChanged(informer.Event[v1.Pod]{After: lost})
 		time.Sleep(10 * time.Second)
 		require.Equal(w, 2, w.Ledger.InFlightCount())
 		require.Len(w, w.queue.nominations(), 1, "the other one waits on its node")
@@ -357,7 +359,8 @@ func TestGoneWhilePlanned(t *testing.T) {
 		w.start(group, 2, plan.Assignments, pod)
 		require.Nil(t, w.Assignment("gang-0"))
 		require.Zero(t, w.Ledger.InFlightCount())
-		w.podChanged(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID("x")}}, again)
+		w.PodChanged(informer.Event[v1.Pod]{Before: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID("x")}}, Missed: true})
+		w.PodChanged(informer.Event[v1.Pod]{After: again})
 		require.NoError(t, w.store.Delete(pod))
 		require.NoError(t, w.store.Delete(again))
 		time.Sleep(time.Minute)

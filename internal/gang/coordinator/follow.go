@@ -1,12 +1,10 @@
 package coordinator
 
 import (
-	"fmt"
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
@@ -17,27 +15,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Follow registers event handlers that retry gangs when something may help them: a change of pods, of nodes, or of any
-// object of the other informers.
-func (c *Coordinator) Follow(pods, nodes cache.SharedIndexInformer, others ...cache.SharedIndexInformer) error {
-	if _, err := pods.AddEventHandler(informer.Handler(c.podChanged)); err != nil {
-		return fmt.Errorf("watch the pods of groups: %w", err)
-	}
-	if _, err := nodes.AddEventHandler(informer.Handler(c.nodeChanged)); err != nil {
-		return fmt.Errorf("watch nodes for groups: %w", err)
-	}
-	for _, other := range others {
-		if _, err := other.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { c.StirAll() }, UpdateFunc: func(any, any) { c.StirAll() }, DeleteFunc: func(any) { c.StirAll() },
-		}); err != nil {
-			return fmt.Errorf("watch devices for groups: %w", err)
-		}
-	}
-	return nil
-}
-
-// podChanged handles a change of a pod; before is nil if the pod is new, after is nil if it is gone.
-func (c *Coordinator) podChanged(before, after *v1.Pod) {
+// PodChanged handles an event about a pod.
+func (c *Coordinator) PodChanged(e informer.Event[v1.Pod]) {
+	before, after := e.Before, e.After
 	switch {
 	case before == nil:
 		c.podStirs(after)
@@ -47,10 +27,6 @@ func (c *Coordinator) podChanged(before, after *v1.Pod) {
 		c.leave(before)
 		c.StirAll() // Its resources on the node are free.
 		c.podStirs(before)
-		return
-	case before.UID != after.UID: // It was deleted and created again while the watch was interrupted.
-		c.podChanged(before, nil)
-		c.podChanged(nil, after)
 		return
 	}
 	if isOver(after) && !isOver(before) {
@@ -127,8 +103,9 @@ func isLeaving(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 func isHeld(pod *v1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
-// nodeChanged handles a change of a node.
-func (c *Coordinator) nodeChanged(before, after *v1.Node) {
+// NodeChanged handles an event about a node.
+func (c *Coordinator) NodeChanged(e informer.Event[v1.Node]) {
+	before, after := e.Before, e.After
 	if after == nil || before != nil && reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) &&
 		reflect.DeepEqual(before.Labels, after.Labels) && reflect.DeepEqual(before.Spec, after.Spec) {
 		return

@@ -12,8 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -263,37 +261,37 @@ func TestHolders(t *testing.T) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
-	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
-	require.NoError(t, w.Follow(pods, nodes, factory.Resource().V1().ResourceSlices().Informer()))
-	_, err := New(cache.NewSharedIndexInformer(nil, &v1.Pod{}, 0, cache.Indexers{gangIndex: nil}))
+	_, err := New(cache.NewSharedIndexInformer(nil, &v1.Pod{}, 0, cache.Indexers{gangIndex: nil}), Cluster{})
 	require.ErrorContains(t, err, "index pods by PodGroup")
 
 	node := builder.Node("n")
 	cordoned, heartbeat := node.DeepCopy(), node.DeepCopy()
 	cordoned.Spec.Unschedulable = true
 	heartbeat.ResourceVersion = "2"
-	onNodes, onPods := informer.Handler(w.nodeChanged), informer.Handler(w.podChanged)
+	ofNode := func(before, after *v1.Node) func() {
+		return func() { w.NodeChanged(informer.Event[v1.Node]{Before: before, After: after}) }
+	}
+	ofPod := func(before, after *v1.Pod) func() {
+		return func() { w.PodChanged(informer.Event[v1.Pod]{Before: before, After: after}) }
+	}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
-	placed, over, again := pod.DeepCopy(), pod.DeepCopy(), pod.DeepCopy()
+	placed, over := pod.DeepCopy(), pod.DeepCopy()
 	placed.Spec.NodeName = "n"
 	over.Status.Phase = v1.PodFailed
-	again.UID = "again"
 	for name, test := range map[string]struct {
 		happens func()
 		ordered bool
 		stirs   bool
 	}{
-		"a node comes":              {happens: func() { onNodes.OnAdd(node, false) }, stirs: true},
-		"a node changes":            {happens: func() { onNodes.OnUpdate(node, cordoned) }, stirs: true},
-		"a node says that it lives": {happens: func() { onNodes.OnUpdate(node, heartbeat) }},
-		"a node goes":               {happens: func() { onNodes.OnDelete(node) }},
-		"a pod comes":               {happens: func() { onPods.OnAdd(pod, false) }},
-		"a pod goes":                {happens: func() { onPods.OnDelete(cache.DeletedFinalStateUnknown{Obj: pod}) }, stirs: true},
-		"a pod is over":             {happens: func() { onPods.OnUpdate(pod, over) }, stirs: true},
-		"a pod is made again":       {happens: func() { onPods.OnUpdate(pod, again) }, stirs: true},
-		"a pod gets a node":         {happens: func() { onPods.OnUpdate(pod, placed) }},
-		"another pod gets a node":   {happens: func() { onPods.OnUpdate(pod, placed) }, ordered: true, stirs: true},
+		"a node comes":              {happens: ofNode(nil, node), stirs: true},
+		"a node changes":            {happens: ofNode(node, cordoned), stirs: true},
+		"a node says that it lives": {happens: ofNode(node, heartbeat)},
+		"a node goes":               {happens: ofNode(node, nil)},
+		"a pod comes":               {happens: ofPod(nil, pod)},
+		"a pod goes":                {happens: ofPod(pod, nil), stirs: true},
+		"a pod is over":             {happens: ofPod(pod, over), stirs: true},
+		"a pod gets a node":         {happens: ofPod(pod, placed)},
+		"another pod gets a node":   {happens: ofPod(pod, placed), ordered: true, stirs: true},
 		"devices become free":       {happens: func() { w.WakeForDevices(nil) }, stirs: true},
 		"a claim is written":        {happens: func() { w.WakeForLanded("p", nil) }, stirs: true},
 		"a claim is given up":       {happens: func() { w.WakeOthersOf("p", ledger.ClaimRef{}) }, stirs: true},

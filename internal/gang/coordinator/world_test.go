@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -70,12 +71,12 @@ func inWorld(t *testing.T, devices int, test func(w *world)) {
 }
 
 func newWorld(t *testing.T, devices int) *world {
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1.Pod{}, 0, cache.Indexers{})
-	c, err := New(informer)
+	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1.Pod{}, 0, cache.Indexers{})
+	c, err := New(pods, Cluster{})
 	require.NoError(t, err)
 	nothing := func(*v1.Pod) error { return nil }
 	w := &world{
-		T: t, Coordinator: c, store: informer.GetIndexer(), free: devices, atPreFilter: nothing, atFilter: nothing, atPreBind: nothing, atBind: nothing,
+		T: t, Coordinator: c, store: pods.GetIndexer(), free: devices, atPreFilter: nothing, atFilter: nothing, atPreBind: nothing, atBind: nothing,
 		planning: func() {}, groups: make(map[string]*v1alpha1.PodGroup), waiting: make(map[types.UID]*waitingPod), tried: make(map[string]int),
 	}
 	w.queue = newQueue()
@@ -152,7 +153,7 @@ func (w *world) pods(group string, from, count int, edits ...func(*v1.Pod)) {
 			edit(pod)
 		}
 		require.NoError(w, w.store.Add(pod))
-		w.podChanged(nil, pod)
+		w.PodChanged(informer.Event[v1.Pod]{After: pod})
 		if len(pod.Spec.SchedulingGates) == 0 {
 			w.queue.add(pod)
 		}
@@ -175,7 +176,7 @@ func (w *world) update(name string, edit func(*v1.Pod)) {
 	after := before.DeepCopy()
 	edit(after)
 	require.NoError(w, w.store.Update(after))
-	w.podChanged(before, after)
+	w.PodChanged(informer.Event[v1.Pod]{Before: before, After: after})
 }
 
 // delete deletes a pod, as kube-scheduler notices it: what waits in Permit is rejected.
@@ -191,7 +192,7 @@ func (w *world) delete(name string) {
 		w.free++
 		w.mutex.Unlock()
 	}
-	w.podChanged(pod, nil)
+	w.PodChanged(informer.Event[v1.Pod]{Before: pod})
 }
 
 // bound returns how many pods of a group have a node.

@@ -56,7 +56,7 @@ type gone struct {
 // Follow returns Gangs that follow the pods of an informer. It fails if the informer was stopped.
 func Follow(pods cache.SharedIndexInformer, by clock.PassiveClock) (*Gangs, error) {
 	g := &Gangs{clock: by, known: make(map[string]*gang)}
-	registration, err := pods.AddEventHandler(informer.Handler(g.change))
+	registration, err := informer.Follow(pods, func(e informer.Event[v1.Pod]) { g.change(e.Before, e.After) })
 	if err != nil {
 		return nil, fmt.Errorf("follow pods to sort their gangs in the queue: %w", err)
 	}

@@ -9,24 +9,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
-
-// newDeviceWaiter returns the Waiter for binding conditions (KEP-5007).
-func (pl *Quartermaster) newDeviceWaiter() *binding.Waiter {
-	waiter := &binding.Waiter{
-		Cluster:  knownObjects{pl.claims, pl.state.Order},
-		Stopping: pl.stopping,
-		Recorder: pl.handle.EventRecorder(),
-		Profile:  pl.handle.ProfileName(),
-	}
-	if pl.args.BindingTimeout != nil {
-		waiter.Timeout = pl.args.BindingTimeout.Duration
-	}
-	return waiter
-}
 
 // awaitDevices waits until the devices of all claims are ready, unless the feature is off. It runs after the check:
 // from then on the pod keeps its devices.

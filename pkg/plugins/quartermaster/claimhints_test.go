@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -195,11 +194,7 @@ func (f *fixture) claimHappens(test claimCase) {
 	} else {
 		f.arrive(after)
 	}
-	oldObj, newObj := object(before), object(after)
-	if test.tombstone {
-		oldObj = cache.DeletedFinalStateUnknown{Key: before.Namespace + "/" + before.Name, Obj: before}
-	}
-	require.NoError(f.t, f.pl.events.ClaimHappened(f.ctx, oldObj, newObj))
+	tell(f.t, f.pl.state.claimChanged, before, after, test.tombstone)
 }
 
 // TestClaimEventKeepsNewerState: events that the informer has may be older than what is
@@ -217,7 +212,7 @@ func TestClaimEventKeepsNewerState(t *testing.T) {
 		second := newPod("second", uses("c"))
 		f.arrive(second)
 		require.Empty(t, stored.Status.Allocation, "the store is old")
-		require.NoError(t, f.pl.events.ClaimHappened(f.ctx, stored, f.claim("c")))
+		tell(t, f.pl.state.claimChanged, stored, f.claim("c"), false)
 		require.Contains(t, f.names(), "default/second")
 		require.Equal(t, []string{"gpu-0"}, f.inUse("n1"))
 		require.True(t, f.fits(second))

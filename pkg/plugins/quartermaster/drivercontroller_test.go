@@ -35,11 +35,11 @@ func inClassicCluster(t *testing.T, objects []runtime.Object, test func(t *testi
 
 // enable makes the plugin know of the classic mode.
 func (f *classicFixture) enable() {
-	mode, err := classicdra.NewNegotiating(f.ctx, f.pl.olderServers(), f.contexts, func(namespace string) negotiation.ClaimClient {
+	mode, err := classicdra.NewNegotiating(f.ctx, f.olderServers(), f.contexts, func(namespace string) negotiation.ClaimClient {
 		return edgeClaims{f.server.client.ResourceV1().ResourceClaims(namespace), f.server}
 	})
 	require.NoError(f.t, err)
-	f.pl.support(mode)
+	f.support(mode)
 	f.settle()
 }
 

@@ -1,49 +1,99 @@
 package quartermaster
 
 import (
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
+	"errors"
 
-	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// Events lists the events that may help a rejected pod, except for those of claims, slices, taint rules and freed
-// devices: see requeue.Events and clusterstate.State. The hint of each event decides whether it may help a given pod.
-func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
-	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
-		return fwk.ClusterEvent{Resource: resource, ActionType: action}
+// follow registers the scheduler's handlers for the events of kube-scheduler's informers, one for each informer. Each first refreshes
+// the state, and then tells those who wake pods, in the order that stands here: nobody is woken for what the state lacks. No pod is
+// tried before the objects that existed at the start were handled (State.Sync).
+//
+// Elsewhere are only the handlers of informers that exist on some servers: PodGroups of scheduler-plugins (gang/crd) and
+// PodSchedulingContexts (classicdra/negotiation). The guard in the same process follows by itself.
+func (s *shared) follow(factory informers.SharedInformerFactory) error {
+	core, api := factory.Core().V1(), factory.Resource().V1()
+	_, nodes := informer.Follow(core.Nodes().Informer(), s.nodeChanged)
+	_, classes := informer.Follow(api.DeviceClasses().Informer(), s.classChanged)
+	err := errors.Join(nodes, classes)
+	inTime := func(registration cache.ResourceEventHandlerRegistration, failed error) {
+		s.SyncWith(registration)
+		err = errors.Join(err, failed)
 	}
-	nodeChanges := fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable
-	if features.EnableDRAOptionalNodeOperations {
-		nodeChanges |= fwk.UpdateNodeDeclaredFeature
+	inTime(informer.Follow(core.Pods().Informer(), s.podChanged))
+	inTime(informer.Follow(api.ResourceClaims().Informer(), s.claimChanged))
+	inTime(informer.Follow(api.ResourceSlices().Informer(), s.sliceChanged))
+	if s.HasTaintRules() {
+		inTime(informer.Follow(api.DeviceTaintRules().Informer(), s.ruleChanged))
 	}
-	events := []fwk.ClusterEventWithHint{
-		// The names of generated claims are recorded in the status of the pod.
-		{
-			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
-			QueueingHintFn: h.afterTargetPodUpdate,
-		},
-		// A class is created or selects other devices.
-		{
-			Event:          event(fwk.DeviceClass, fwk.Add|fwk.Update),
-			QueueingHintFn: h.afterClassChange,
-		},
-		// A node appears, or comes to match the node selector of an allocation or slice; or a device plugin offers an
-		// extended resource there; or its upgraded kubelet declares that it can leave out operations for devices.
-		{
-			Event:          event(fwk.Node, nodeChanges),
-			QueueingHintFn: h.afterNodeChange,
-		},
+	return err
+}
+
+// nodeChanged handles an event about a node. Single pods are woken by their hints, see Hints.
+func (s *shared) nodeChanged(e informer.Event[v1.Node]) {
+	s.NodeChanged(e)
+	if s.offers != nil {
+		s.offers.NodeChanged(e)
 	}
-	if features.EnableAsyncPreemption {
-		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. For such a pod the queue
-		// considers only events that the rejecting plugin has registered. When a victim is gone, the queue must call
-		// PreEnqueue again. The hint is QueueSkip, because freed devices wake pods otherwise; see above.
-		events = append(events, fwk.ClusterEventWithHint{
-			Event:          event(fwk.AssignedPod, fwk.Delete),
-			QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.QueueSkip, nil },
-		})
+	s.gangs.NodeChanged(e)
+}
+
+// classChanged handles an event about a class. Single pods are woken by their hints, see Hints.
+func (s *shared) classChanged(informer.Event[resourceapi.DeviceClass]) { s.gangs.StirAll() }
+
+// podChanged handles an event about a pod.
+func (s *shared) podChanged(e informer.Event[v1.Pod]) {
+	s.PodChanged(e)
+	s.priorities.Changed(e.Before, e.After)
+	preemption.PodChanged(s.Ledger, e.Before, e.After)
+	s.Freed(s.nominations.Changed(e.Before, e.After))
+	s.contenders.PodChanged(e)
+	s.gangs.PodChanged(e)
+	ends := e.Before != nil && (e.After == nil || e.After.DeletionTimestamp != nil)
+	if ends {
+		s.turns.Forget(e.Before.UID)
+		s.failures.Forget(e.Before.UID)
 	}
-	return events
+	for _, pl := range s.served() {
+		pl.waiting.PodChanged(e)
+		if ends {
+			pl.devices.Changed.Tell(e.Before.UID)
+		}
+		pl.release.PodHappened(e)
+	}
+}
+
+// claimChanged handles an event about a claim.
+func (s *shared) claimChanged(e informer.Event[resourceapi.ResourceClaim]) {
+	claim := e.Latest()
+	s.RefreshClaim(claim.Namespace + "/" + claim.Name)
+	s.contenders.ClaimChanged(e, s.claims.Users)
+	for _, pl := range s.served() {
+		pl.devices.Changed.Tell(claim.UID)
+		pl.events.ClaimChanged(pl.stopping, e)
+		pl.release.ClaimHappened(e)
+	}
+}
+
+// sliceChanged handles an event about a slice. Gangs follow the pools (State.OnPublished).
+func (s *shared) sliceChanged(e informer.Event[resourceapi.ResourceSlice]) {
+	s.RefreshSlice(e.Latest().Name)
+	for _, pl := range s.served() {
+		pl.events.SliceChanged(e)
+	}
+}
+
+// ruleChanged handles an event about a taint rule. Gangs follow the pools (State.OnPublished).
+func (s *shared) ruleChanged(e informer.Event[resourceapi.DeviceTaintRule]) {
+	s.RefreshTaintRule(e.Latest().Name)
+	for _, pl := range s.served() {
+		pl.events.RuleChanged(e)
+	}
 }

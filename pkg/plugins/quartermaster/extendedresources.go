@@ -14,15 +14,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
-// request none, and if the feature is off.
-func (pl *Quartermaster) extendedResources(pod *v1.Pod) []extended.Resource {
-	if !pl.features.EnableDRAExtendedResource {
-		return nil
-	}
-	return extended.Of(pod, pl.handle.SharedDRAManager().DeviceClassResolver())
-}
-
 // unbackedKey is the key in the cycle state of extended resources for which PreFilter found no class.
 const unbackedKey fwk.StateKey = Name + ".Unbacked"
 

@@ -97,7 +97,7 @@ func TestWriteAndReleaseWithinRelist(t *testing.T) {
 		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.names())
 
 		f.forget()
-		require.NoError(t, f.pl.events.ClaimHappened(f.ctx, other, version(gpus("other", 1).Obj(), "12")))
+		tell(t, f.pl.state.claimChanged, other, version(gpus("other", 1).Obj(), "12"), false)
 		require.Empty(t, f.names(), "it was known")
 	})
 }

@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,20 +11,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -88,7 +83,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 // describer returns the Describer for planning a gang's pods.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer {
 	return &eligibility.Describer{
-		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
+		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.state.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
 			checked, status := pl.checkClaim(pod, claim, nil, nil)
 			return checked, status.AsError()
@@ -101,7 +96,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	cs := kube.NewCycleState()
-	c := pl.newCycle(pod, pl.extendedResources(pod), preemption.ForGang(cs, released), len(nodes))
+	c := pl.newCycle(pod, pl.state.extendedResources(pod), preemption.ForGang(cs, released), len(nodes))
 	_, status := pl.preFilter(ctx, cs, c, pod, nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
@@ -148,33 +143,6 @@ func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Val
 	}
 }
 
-// newGangs sets up the state about gangs that all profiles share.
-func (s *shared) newGangs(handle fwk.Handle) (err error) {
-	factory := handle.SharedInformerFactory()
-	if s.podGroups, err = crd.New(handle.KubeConfig()); err != nil {
-		return err
-	}
-	pods := factory.Core().V1().Pods().Informer()
-	if s.gangs, err = coordinator.New(pods); err != nil {
-		return err
-	}
-	s.gangs.Lookup, s.gangs.Ledger, s.gangs.Freed = s.podGroups.Get, s.Ledger, s.Freed
-	s.podGroups.OnChange(s.gangs.GroupChanged)
-	if handle.KubeConfig() != nil {
-		writer, err := dynamic.NewForConfig(handle.KubeConfig())
-		if err != nil {
-			return fmt.Errorf("client for the status of PodGroups: %w", err)
-		}
-		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
-	}
-	published := s.Inventory.Published
-	s.Inventory.Published = func(before, after *inventory.Pool) { // The change may come from slices or taint rules.
-		published(before, after)
-		s.gangs.StirAll()
-	}
-	return s.gangs.Follow(pods, factory.Core().V1().Nodes().Informer(), factory.Resource().V1().DeviceClasses().Informer())
-}
-
 // otherHints returns the hints of the profile's other plugins, for pods of gangs.
 func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	others, err := pl.otherPlugins()
@@ -182,21 +150,6 @@ func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWith
 		return nil, err
 	}
 	return pl.state.gangs.Hints(ctx, others)
-}
-
-// conduct starts the scheduling of a profile's gangs.
-func (s *shared) conduct(ctx context.Context, pl *Quartermaster) {
-	s.gangs.Serve(pl.handle.ProfileName(), pl.handle, coordinator.Times{
-		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
-	})
-	s.conducting.Do(func() {
-		s.gangs.Ready = pl.claims.Check
-		s.Wakes(s.gangs)
-		go s.podGroups.Run(ctx)
-		if s.podGroupStatus != nil {
-			go s.podGroupStatus.Run(ctx)
-		}
-	})
 }
 
 // Permit lets the pods of a gang wait for each other.
@@ -258,15 +211,4 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 	}
 	slices.Sort(released)
 	return slices.Compact(released), nil
-}
-
-// newLeftovers returns the Remover of claims that failed attempts left behind.
-func (pl *Quartermaster) newLeftovers() *extended.Remover {
-	return &extended.Remover{
-		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe,
-		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
-		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
-			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
-		},
-	}
 }

@@ -26,7 +26,9 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	arguments "github.com/quartermaster-dra/quartermaster/internal/config"
 )
 
 // fixture is the plugin in a scheduler without queue: with informers, the shared
@@ -243,4 +245,18 @@ func makePlugin(f *fixture, profile string, args runtime.Object) fwk.Plugin {
 	plugin, err := New(f.ctx, args, handle)
 	require.NoError(f.t, err)
 	return plugin
+}
+
+// olderServers returns the parts of the plugin that handle claims of older servers.
+func (f *fixture) olderServers() classicdra.Scheduler {
+	return classicdra.Scheduler{
+		Claims: f.pl.claims, Classes: f.pl.handle.SharedDRAManager().DeviceClasses(), Nodes: f.pl.nodes,
+		Waiting: f.pl.waiting, Waker: f.pl.waker, Ask: f.pl.writer.Ask,
+	}
+}
+
+// support makes the plugin handle claims of an older server, which the fake client set is not.
+func (f *fixture) support(mode *classicdra.Mode) {
+	f.pl.legacy = mode
+	f.pl.solver = f.pl.newSolver(arguments.AllocatorFeatures(f.pl.features))
 }

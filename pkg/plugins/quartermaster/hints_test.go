@@ -9,12 +9,14 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -48,6 +50,35 @@ func object[T any](obj *T) any {
 		return nil
 	}
 	return obj
+}
+
+// oneInformer has one handler, for the events of a test.
+type oneInformer struct {
+	cache.SharedInformer
+	cache.ResourceEventHandler
+}
+
+func (i *oneInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.ResourceEventHandler = handler
+	return nil, nil
+}
+
+// tell has a handler of the shared state handle a change as an informer shows it. missed says that the watch has missed the deletion.
+func tell[T any](t *testing.T, changed func(informer.Event[T]), before, after *T, missed bool) {
+	t.Helper()
+	i := &oneInformer{}
+	_, err := informer.Follow(i, changed)
+	require.NoError(t, err)
+	switch {
+	case before == nil:
+		i.OnAdd(after, false)
+	case after != nil:
+		i.OnUpdate(before, after)
+	case missed:
+		i.OnDelete(cache.DeletedFinalStateUnknown{Key: "of no use", Obj: before})
+	default:
+		i.OnDelete(before)
+	}
 }
 
 // fits reports whether the pod fits on some node now.

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -31,7 +32,7 @@ func TestExtendedClaimIsWritten(t *testing.T) {
 		name := nameFor(pod)
 		require.Equal(t, []string{"create " + name, "update/status " + name}, f.writes)
 		claim := f.claim(name)
-		require.Equal(t, pod.UID, extended.OwnerOf(claim))
+		require.Equal(t, pod.UID, podclaims.MadeFor(claim))
 		require.Equal(t, []string{resourceapi.Finalizer}, claim.Finalizers)
 		require.Equal(t, []string{"n1/gpu-0", "n1/gpu-1"}, deviceNames(claim))
 		require.Equal(t, []string{"p"}, consumerNames(claim))

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
@@ -109,18 +107,4 @@ func (d deviceHolders) Retry(cs fwk.CycleState) {
 	if c, err := cycleOf(cs); err == nil && c != nil {
 		d.pl.waker.Retry(c.pod)
 	}
-}
-
-// followNominated ends nominations when their pods are bound or gone, and tracks priorities.
-func (s *shared) followNominated(pods cache.SharedIndexInformer) error {
-	registration, err := pods.AddEventHandler(informer.Handler(func(before, after *v1.Pod) {
-		s.priorities.Changed(before, after)
-		preemption.PodChanged(s.Ledger, before, after)
-		s.Freed(s.nominations.Changed(before, after))
-	}))
-	if err != nil {
-		return fmt.Errorf("watch pods that are nominated for nodes: %w", err)
-	}
-	s.SyncWith(registration) // The nominations must be known before the first pod is tried.
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -13,13 +12,11 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/api"
 	nodeallocatable "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
-	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
@@ -118,100 +115,17 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	}
 	state.Memory.Bound(quantity.Value(*args.CacheSize))
 	nodeallocatable.Warn(klog.FromContext(ctx), features, Name)
-	pl := newPlugin(ctx, args, features, handle, state)
-	if pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives); err != nil {
+	pl, err := wire(ctx, args, features, handle, state)
+	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	tracer, err := tracing.NewTracer(ctx, args.Tracing)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	if err := pl.follow(ctx); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", Name, err)
-	}
+	state.serve(pl)
+	pl.run(ctx)
 	return tracing.Around(pl, tracer, handle.ProfileName()), nil
-}
-
-// newPlugin returns a plugin that does not receive events yet.
-func newPlugin(ctx context.Context, args *QuartermasterArgs, features kube.Features, handle fwk.Handle, state *shared) *Quartermaster {
-	supported := config.AllocatorFeatures(features)
-	client, manager := handle.ClientSet(), handle.SharedDRAManager()
-	pl := &Quartermaster{
-		handle:   handle,
-		args:     args,
-		features: features,
-		solver: &allocator.Solver{
-			Features:   supported,
-			Classes:    manager.DeviceClasses(),
-			Evaluator:  state.Memory.NewEvaluator(config.CELFeatures(features)),
-			StepBudget: int(*args.StepBudget),
-			KeepShared: true,
-			// Only kube-scheduler itself can account for what devices take of their node.
-			RefuseOfNode: features.EnableDRANodeAllocatableResources,
-		},
-		consumerLimit: api.ConsumerLimit(client),
-		state:         state,
-		narrowing:     narrowing.New(handle, Name),
-		objectives:    config.NewObjectives(args),
-		scoring:       &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
-		claims: &nodeallocatable.Claims{
-			Stored:   state.Claims,
-			Tracked:  manager.ResourceClaims(),
-			OfGroups: features.EnableDRAWorkloadResourceClaims,
-			Absent:   api.NoClaims(client),
-		},
-		nodes:             handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
-		attemptBudget:     attemptBudget,
-		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
-		bindingConditions: supported.DeviceBindingAndStatus,
-		stopping:          ctx,
-	}
-	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
-		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(func() error { return state.Lease.Leads() }),
-		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
-	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
-		handle.Activate(klog.FromContext(ctx), pods)
-	})
-	pl.devices, pl.failures = pl.newDeviceWaiter(), state.failures
-	pl.groups = state.groups
-	pl.holders = pl.newHolders()
-	pl.learner = &demand.Observer{
-		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(),
-		Claims: pl.claims, Solver: pl.solver,
-	}
-	return pl
-}
-
-// follow registers the plugin's event handlers and starts its background work, until the context ends.
-func (pl *Quartermaster) follow(ctx context.Context) error {
-	pods := pl.handle.SharedInformerFactory().Core().V1().Pods().Informer()
-	if err := pl.claims.IndexPods(pods, cluster.PodsByClaim); err != nil {
-		return err
-	}
-	if err := pl.followEvents(ctx, pods); err != nil {
-		return err
-	}
-	mode, err := classicdra.For(ctx, pl.handle.ClientSet(), pl.olderServers())
-	if err != nil {
-		return err
-	}
-	pl.support(mode)
-	pl.gate = queue.New(pl.handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
-	go pl.gate.Run(ctx)
-	if err := pl.state.compete(pl); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
-	}
-	pl.commits = pl.newRunner()
-	pl.leftovers = pl.newLeftovers()
-	if err := pl.startReleases(ctx, pods); err != nil {
-		return err
-	}
-	pl.state.Wakes(pl.events)
-	pl.state.conduct(ctx, pl)
-	pl.state.report(pl, ctx)
-	pl.state.looking.Do(func() { go pl.state.guard.Run(ctx) })
-	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
-	return nil
 }
 
 // Name implements fwk.Plugin.

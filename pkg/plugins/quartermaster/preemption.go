@@ -7,10 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -32,37 +30,6 @@ type cyclePreemption struct {
 	standingOnce sync.Once
 	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
-}
-
-// newHolders returns the Holders that finds the pods that hold devices.
-func (pl *Quartermaster) newHolders() *preemption.Holders {
-	h := &preemption.Holders{Ledger: pl.state.Ledger, Claims: pl.claims, Trying: pl.state.trying, Priority: corev1helpers.PodPriority}
-	if pl.features.EnableGenericWorkload {
-		h.Priority = func(pod *v1.Pod) int32 {
-			return upstream.PodPriority(pod, pl.handle.SnapshotSharedLister().PodGroups())
-		}
-	}
-	return h
-}
-
-// newPlanner returns the Planner that keeps devices for nominated pods.
-func (pl *Quartermaster) newPlanner() *preemption.Planner {
-	return &preemption.Planner{
-		Nominations: pl.state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: pl.state.Inventory,
-		Nodes: pl.nodes, Freed: pl.state.Freed, Await: pl.release.Await,
-	}
-}
-
-// trying returns a pod that one of the profiles tries to schedule, nil if none does.
-func (s *shared) trying(pod types.UID) *v1.Pod {
-	s.profilesMutex.Lock()
-	defer s.profilesMutex.Unlock()
-	for _, profile := range s.profiles {
-		if entry := profile.waiting.Get(pod); entry != nil {
-			return entry.Latest()
-		}
-	}
-	return nil
 }
 
 // standing returns the Reclaimable that says which claims are in the pod's way only for now.

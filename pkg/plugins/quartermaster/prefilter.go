@@ -101,7 +101,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 
 // beginAttempt begins an attempt to schedule a pod. It returns nil if the pod needs no devices.
 func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
-	resources := pl.extendedResources(pod)
+	resources := pl.state.extendedResources(pod)
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) {
 		noteUnbacked(cs, resources)
 		return nil, fwk.NewStatus(fwk.Skip)

@@ -73,7 +73,7 @@ func TestClaimsOfV1alpha2(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(oldObjects(t, "n0", "n1"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 		known := &parameters{Parameters: v1alpha2.NewParameters()}
-		f.pl.support(classicdra.NewResolving(f.pl.olderServers(), known))
+		f.support(classicdra.NewResolving(f.olderServers(), known))
 		waitsFor := func(reason string) {
 			t.Helper()
 			_, status := f.begin(f.pod("p"))
@@ -116,7 +116,7 @@ func TestSuitableNodes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(oldObjects(t, "n0", "n1"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 		known := &parameters{Parameters: v1alpha2.NewParameters()}
-		f.pl.support(classicdra.NewResolving(f.pl.olderServers(), known))
+		f.support(classicdra.NewResolving(f.olderServers(), known))
 		known.SetClaimParameters(requestOf("true"))
 		known.SetClass(structuredClass(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 			MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"n0"}}},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -65,7 +65,7 @@ func (s *server) claimsFor(pod types.UID) []*resourceapi.ResourceClaim {
 	require.NoError(s.t, err)
 	var claims []*resourceapi.ResourceClaim
 	for i := range obj.(*resourceapi.ResourceClaimList).Items {
-		if claim := &obj.(*resourceapi.ResourceClaimList).Items[i]; extended.OwnerOf(claim) == pod {
+		if claim := &obj.(*resourceapi.ResourceClaimList).Items[i]; podclaims.MadeFor(claim) == pod {
 			claims = append(claims, claim)
 		}
 	}

@@ -1,27 +1,26 @@
 package quartermaster
 
 import (
-	"context"
+	"slices"
 	"sync"
+	"time"
 
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/utils/clock"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
-	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
-	"github.com/quartermaster-dra/quartermaster/internal/config"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
-	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -31,18 +30,22 @@ import (
 type shared struct {
 	*cluster.State
 
-	// reporting starts the reporting of conflicts once, for all profiles.
-	reporting sync.Once
-	// profiles are the plugins that share the state; profilesMutex guards them.
+	// profiles are the plugins that share the state, one for each profile; profilesMutex guards them.
 	profiles      []*Quartermaster
-	profilesMutex sync.Mutex
+	profilesMutex sync.RWMutex
+
+	// claims looks up the claims of pods.
+	claims *podclaims.Claims
+	// classes finds the classes of extended resources; nil without the feature.
+	classes fwk.DeviceClassResolver
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *foreign.Registry
 
-	// guard tracks whether a guard is in place, and looking starts that once, for all profiles.
-	guard   *presence.Presence
-	looking sync.Once
+	// guard tracks whether a guard is in place.
+	guard *presence.Presence
+	// looking and running start the background work once, for all profiles: the look for a guard, and the rest.
+	looking, running sync.Once
 
 	// demand learns the requests of pods.
 	demand *demand.Learner
@@ -66,8 +69,6 @@ type shared struct {
 	gangs          *coordinator.Coordinator
 	podGroups      *crd.Groups
 	podGroupStatus *status.Controller
-	// conducting starts the background work for gangs once, for all profiles.
-	conducting sync.Once
 
 	// failures remembers the devices that did not get ready for pods.
 	failures *binding.Failures
@@ -99,42 +100,46 @@ func forget(factory informers.SharedInformerFactory) {
 	delete(states.byFactory, factory)
 }
 
-// sharedBy returns the state that profiles with the handle's informers share.
-func sharedBy(ctx context.Context, handle fwk.Handle, gates kube.Features) (*shared, error) {
-	factory := handle.SharedInformerFactory()
-	states.Lock()
-	defer states.Unlock()
-	if state := states.byFactory[factory]; state != nil {
-		return state, nil
+// served returns the plugins that share the state.
+func (s *shared) served() []*Quartermaster {
+	s.profilesMutex.RLock()
+	defer s.profilesMutex.RUnlock()
+	return s.profiles
+}
+
+// schedules reports whether the scheduler has a profile of that name.
+func (s *shared) schedules(name string) bool {
+	return slices.ContainsFunc(s.served(), func(profile *Quartermaster) bool { return profile.handle.ProfileName() == name })
+}
+
+// settling returns the longest time for which claims of any profile may still be settling.
+func (s *shared) settling() (longest time.Duration) {
+	for _, pl := range s.served() {
+		longest = max(longest, pl.contest.StillSettling())
 	}
-	// The gate of taint rules is not among the scheduler's plugin features.
-	withRules := gates.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(kube.DRADeviceTaintRules)
-	known, err := cluster.New(factory, handle.ClientSet(), config.AllocatorFeatures(gates), withRules, lease.Of(ctx))
-	if err != nil {
-		return nil, err
-	}
-	state := &shared{State: known, guard: presence.New(handle.ClientSet()), demand: demand.New(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(), failures: binding.NewFailures(clock.RealClock{})}
-	state.turns = state.newTurns(handle)
-	if gates.EnableDRAWorkloadResourceClaims {
-		state.groups = workload.NewClaims()
-	}
-	if err := state.newGangs(handle); err != nil {
-		return nil, err
-	}
-	if err := state.followNominated(factory.Core().V1().Pods().Informer()); err != nil {
-		return nil, err
-	}
-	if gates.EnableDRAExtendedResource {
-		state.gangs.Backed = extended.BackedBy(handle.SharedDRAManager)
-		extended.FollowNames(handle.SharedDRAManager().DeviceClassResolver(), state.gangs.StirAll)
-		if err := extended.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
-			return nil, err
-		}
-		if state.offers, err = extended.FollowOffers(factory.Core().V1().Nodes().Informer()); err != nil {
-			return nil, err
+	return longest
+}
+
+// trying returns a pod that one of the profiles tries to schedule, nil if none does.
+func (s *shared) trying(pod types.UID) *v1.Pod {
+	for _, profile := range s.served() {
+		if entry := profile.waiting.Get(pod); entry != nil {
+			return entry.Latest()
 		}
 	}
-	states.byFactory[factory] = state
-	return state, nil
+	return nil
+}
+
+// extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
+// request none, and if the feature is off.
+func (s *shared) extendedResources(pod *v1.Pod) []extended.Resource {
+	if s.classes == nil {
+		return nil
+	}
+	return extended.Of(pod, s.classes)
+}
+
+// needsDevices reports whether a pod may have devices: it has claims, or resources that a class may stand for.
+func (s *shared) needsDevices(pod *v1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || len(s.extendedResources(pod)) > 0
 }

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -158,11 +157,7 @@ func TestSliceEvents(t *testing.T) {
 				f.arrive(pod)
 				f.rejected(pod)
 				f.sliceChanges(test.before, test.after)
-				before := object(test.before)
-				if test.tombstone {
-					before = cache.DeletedFinalStateUnknown{Key: test.before.Name, Obj: test.before}
-				}
-				f.pl.events.SliceHappened(before, object(test.after))
+				tell(t, f.pl.state.sliceChanged, test.before, test.after, test.tombstone)
 				require.Equal(t, test.want && !test.later, len(f.names()) > 0)
 				time.Sleep(queue.LongestPause)
 				synctest.Wait()
@@ -189,7 +184,7 @@ func TestSliceUnseen(t *testing.T) {
 					require.Empty(t, a.filter().feasible)
 					require.Empty(t, f.names())
 				}
-				f.pl.events.SliceHappened(nil, slice)
+				tell(t, f.pl.state.sliceChanged, nil, slice, false)
 				if meanwhile {
 					require.Empty(t, f.names())
 					f.pl.waker.Reject(f.pl.waiting.Get(pod.UID))
@@ -214,7 +209,7 @@ func TestFailingDeviceGoesMeanwhile(t *testing.T) {
 		f.sliceIsThere(failing)
 		a := f.mustBegin(pod)
 		f.leave(failing)
-		f.pl.events.SliceHappened(failing, nil)
+		tell(t, f.pl.state.sliceChanged, failing, nil, false)
 		f.arrive(failing) // Filter has looked before that.
 		f.pl.state.RefreshSlice(failing.Name)
 		require.Empty(t, a.filter().feasible)
@@ -235,7 +230,7 @@ func TestSliceEventsForSeveralPods(t *testing.T) {
 		happen := func(before, after *resourceapi.ResourceSlice) []string {
 			f.forget()
 			f.sliceChanges(before, after)
-			f.pl.events.SliceHappened(object(before), object(after))
+			tell(t, f.pl.state.sliceChanged, before, after, false)
 			return f.names()
 		}
 		first, second, relabelled := gpuSlice(40).Obj(), gpuSlice(80).Obj(), gpuSlice(80).Modify(labelledSlice).Obj()
@@ -309,7 +304,7 @@ func TestTaintRuleEvents(t *testing.T) {
 					test.after.Name = test.before.Name
 					f.arrive(test.after)
 				}
-				f.pl.events.RuleHappened(test.before, object(test.after))
+				tell(t, f.pl.state.ruleChanged, test.before, test.after, false)
 				require.Equal(t, test.want, len(f.names()) > 0)
 				require.Equal(t, test.fitted || test.want, f.fits(pod))
 			})
@@ -339,7 +334,7 @@ func TestFirstInQueueFirst(t *testing.T) {
 		}
 		slice := gpuSlice(40).Obj()
 		f.arrive(slice)
-		f.pl.events.SliceHappened(nil, slice)
+		tell(t, f.pl.state.sliceChanged, nil, slice, false)
 		require.ElementsMatch(t, first, f.names())
 	})
 }

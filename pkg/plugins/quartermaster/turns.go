@@ -2,23 +2,12 @@ package quartermaster
 
 import (
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
-
-// newTurns returns the Turns that let namespaces take turns in the scheduler's queue.
-func (s *shared) newTurns(handle fwk.Handle) *queue.Turns {
-	return queue.NewTurns(queue.Queue{
-		Active:   activePods,
-		Leads:    func() bool { return s.Leads() == nil },
-		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
-	})
-}
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
 func activePods() int {

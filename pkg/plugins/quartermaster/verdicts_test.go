@@ -104,11 +104,11 @@ func TestEventsDoNotWait(t *testing.T) {
 		slice := builder.NodeSlice("n1", builder.Device("gpu-0").Attr("index", 1)).Obj()
 		f.arrive(pod, slice)
 		f.rejected(pod)
-		f.pl.events.SliceHappened(nil, slice)
+		tell(t, f.pl.state.sliceChanged, nil, slice, false)
 		require.NotEmpty(t, f.names())
 		f.settle()
 		f.rejected(pod)
-		f.pl.events.SliceHappened(nil, slice)
+		tell(t, f.pl.state.sliceChanged, nil, slice, false)
 		require.Empty(t, f.names())
 	})
 }

@@ -1,0 +1,69 @@
+package quartermaster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+)
+
+// Events lists the events that may help a rejected pod, except for those of claims, slices, taint rules and freed
+// devices: see requeue.Events and clusterstate.State. The hint of each event decides whether it may help a given pod.
+func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
+	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
+		return fwk.ClusterEvent{Resource: resource, ActionType: action}
+	}
+	nodeChanges := fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable
+	if features.EnableDRAOptionalNodeOperations {
+		nodeChanges |= fwk.UpdateNodeDeclaredFeature
+	}
+	events := []fwk.ClusterEventWithHint{
+		// The names of generated claims are recorded in the status of the pod.
+		{
+			Event:          event(fwk.TargetPod, fwk.UpdatePodGeneratedResourceClaim),
+			QueueingHintFn: h.afterTargetPodUpdate,
+		},
+		// A class is created or selects other devices.
+		{
+			Event:          event(fwk.DeviceClass, fwk.Add|fwk.Update),
+			QueueingHintFn: h.afterClassChange,
+		},
+		// A node appears, or comes to match the node selector of an allocation or slice; or a device plugin offers an
+		// extended resource there; or its upgraded kubelet declares that it can leave out operations for devices.
+		{
+			Event:          event(fwk.Node, nodeChanges),
+			QueueingHintFn: h.afterNodeChange,
+		},
+	}
+	if features.EnableAsyncPreemption {
+		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. For such a pod the queue
+		// considers only events that the rejecting plugin has registered. When a victim is gone, the queue must call
+		// PreEnqueue again. The hint is QueueSkip, because freed devices wake pods otherwise; see above.
+		events = append(events, fwk.ClusterEventWithHint{
+			Event:          event(fwk.AssignedPod, fwk.Delete),
+			QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.QueueSkip, nil },
+		})
+	}
+	return events
+}
+
+// EventsToRegister lists the events that may help a pod that this plugin has rejected, except for those that
+// (*shared).follow handles, and adds the events that other plugins have registered, for pods of gangs.
+func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
+	hints := &Hints{
+		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
+		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
+			podClaim, status := pl.checkClaim(pod, claim, nil, nil)
+			return status == nil && podClaim.UsableOn(node)
+		},
+	}
+	if pl.features.EnableDRAExtendedResource {
+		hints.Extended = pl.state.extendedResources
+	}
+	others, err := pl.otherHints(ctx)
+	return append(hints.Events(pl.features), others...), err
+}

@@ -1,0 +1,265 @@
+package quartermaster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/dynamic"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/api"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
+	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
+	"github.com/quartermaster-dra/quartermaster/internal/config"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+)
+
+// sharedBy returns the state that profiles with the handle's informers share.
+func sharedBy(ctx context.Context, handle fwk.Handle, features kube.Features) (*shared, error) {
+	factory := handle.SharedInformerFactory()
+	states.Lock()
+	defer states.Unlock()
+	if state := states.byFactory[factory]; state != nil {
+		return state, nil
+	}
+	state, err := wireShared(ctx, handle, features)
+	if err != nil {
+		return nil, err
+	}
+	states.byFactory[factory] = state
+	return state, nil
+}
+
+// wireShared makes the state that the profiles of a scheduler share, with the handle of the first of them. Each part comes after those
+// that it uses.
+func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) (s *shared, err error) {
+	factory, client, manager := handle.SharedInformerFactory(), handle.ClientSet(), handle.SharedDRAManager()
+	s = &shared{
+		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
+		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
+	}
+	if features.EnableDRAWorkloadResourceClaims {
+		s.groups = workload.NewClaims()
+	}
+	// The gate of taint rules is not among the scheduler's plugin features.
+	withRules := features.EnableDRADeviceTaints && utilfeature.DefaultFeatureGate.Enabled(kube.DRADeviceTaintRules)
+	if s.State, err = cluster.New(factory, client, config.AllocatorFeatures(features), withRules, lease.Of(ctx)); err != nil {
+		return nil, err
+	}
+	s.claims = &podclaims.Claims{
+		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Absent: api.NoClaims(client),
+	}
+	if err := s.claims.IndexPods(factory.Core().V1().Pods().Informer(), cluster.PodsByClaim); err != nil {
+		return nil, err
+	}
+	if features.EnableDRAExtendedResource {
+		s.classes, s.offers = manager.DeviceClassResolver(), extended.NewOffers()
+		if err := extended.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
+			return nil, err
+		}
+	}
+	s.turns = queue.NewTurns(queue.Queue{
+		Active:   activePods,
+		Leads:    func() bool { return s.Leads() == nil },
+		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
+	})
+	s.contenders = foreign.New(clock.RealClock{}, s.needsDevices)
+	if err := s.wireGangs(handle, features); err != nil {
+		return nil, err
+	}
+	return s, s.follow(factory) // Last: the handlers call all of the above.
+}
+
+// wireGangs makes the part of the shared state that is about PodGroups of scheduler-plugins.
+func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error) {
+	config := handle.KubeConfig()
+	if s.podGroups, err = crd.New(config); err != nil {
+		return err
+	}
+	known := coordinator.Cluster{Lookup: s.podGroups.Get, Ready: s.claims.Check, Ledger: s.Ledger, Freed: s.Freed}
+	if features.EnableDRAExtendedResource {
+		known.Backed = extended.BackedBy(handle.SharedDRAManager)
+	}
+	if s.gangs, err = coordinator.New(handle.SharedInformerFactory().Core().V1().Pods().Informer(), known); err != nil {
+		return err
+	}
+	if config != nil {
+		writer, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("client for the status of PodGroups: %w", err)
+		}
+		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
+	}
+	s.podGroups.OnChange(s.gangs.GroupChanged)
+	s.OnPublished(s.gangs.StirAll)
+	s.Wakes(s.gangs)
+	if s.classes != nil {
+		extended.FollowNames(s.classes, s.gangs.StirAll)
+	}
+	return nil
+}
+
+// wire makes the plugin of a profile. Each part comes after those that it uses; no field is set later.
+func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, handle fwk.Handle, state *shared) (pl *Quartermaster, err error) {
+	client, manager, core := handle.ClientSet(), handle.SharedDRAManager(), handle.SharedInformerFactory().Core().V1()
+	supported := config.AllocatorFeatures(features)
+	pl = &Quartermaster{
+		handle: handle, args: args, features: features, state: state, stopping: ctx,
+		claims: state.claims, nodes: core.Nodes().Lister(), groups: state.groups, failures: state.failures,
+		narrowing: nodes.New(handle, Name), objectives: config.NewObjectives(args), attemptBudget: attemptBudget,
+		scoring:           &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
+		consumerLimit:     api.ConsumerLimit(client),
+		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
+		bindingConditions: supported.DeviceBindingAndStatus,
+	}
+	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
+	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
+		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(state.Lease.Leads),
+		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
+
+	// The queue: who waits, and who wakes them.
+	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
+	pl.waker = queue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { state.turns.Wake(pods) })
+	pl.events = &queue.Events{
+		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
+		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
+	}
+	pl.gate = queue.New(handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
+
+	// The search. Claims of older servers come first, because they change what it understands.
+	if pl.legacy, err = classicdra.For(ctx, client, classicdra.Scheduler{
+		Claims: pl.claims, Classes: manager.DeviceClasses(), Nodes: pl.nodes, Waiting: pl.waiting, Waker: pl.waker, Ask: pl.writer.Ask,
+	}); err != nil {
+		return nil, err
+	}
+	pl.solver = pl.newSolver(supported)
+	pl.learner = &demand.Observer{
+		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: core.Pods().Lister(), Claims: pl.claims, Solver: pl.solver,
+	}
+
+	// The commit: it settles beside other schedulers, waits after a failover, and waits for devices.
+	pl.contest = &foreign.Contest{
+		Contenders: state.contenders, Order: state.Order, SettleTime: pl.settleTime,
+		Cluster: contestedCluster{pl.claims, pl.events, pl.solver, state.extendedResources},
+	}
+	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
+		handle.Activate(klog.FromContext(ctx), pods)
+	})
+	pl.devices = &binding.Waiter{
+		Cluster: knownObjects{pl.claims, state.Order}, Stopping: ctx, Recorder: handle.EventRecorder(), Profile: handle.ProfileName(),
+	}
+	if args.BindingTimeout != nil {
+		pl.devices.Timeout = args.BindingTimeout.Duration
+	}
+	pl.commits = &commit.Runner{
+		State: state.State, Writer: pl.writer, Known: pl.claims, Contest: pl.contest, Takeover: pl.takeover,
+		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
+		Maker:   extended.Maker{Writer: pl.writer},
+		Signals: pl.scoring, AwaitDevices: pl.awaitDevices, TryAgain: pl.tryAgain, Stopping: ctx,
+	}
+	pl.leftovers = &extended.Remover{
+		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe,
+		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
+		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
+			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
+		},
+	}
+
+	// Preemption: who holds devices, when they are free, and for whom they are kept.
+	pl.holders = &preemption.Holders{Ledger: state.Ledger, Claims: pl.claims, Trying: state.trying, Priority: corev1helpers.PodPriority}
+	if features.EnableGenericWorkload {
+		pl.holders.Priority = func(pod *v1.Pod) int32 {
+			return upstream.PodPriority(pod, handle.SnapshotSharedLister().PodGroups())
+		}
+	}
+	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Ask: pl.writer.Ask, Ours: state.schedules}
+	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, ofGroups.Usage, pl.planAgain)
+	pl.planner = &preemption.Planner{
+		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
+		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
+	}
+	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
+	return pl, err
+}
+
+// newSolver returns the Solver of a profile.
+func (pl *Quartermaster) newSolver(supported structured.Features) *allocator.Solver {
+	solver := &allocator.Solver{
+		Features: supported, Classes: pl.handle.SharedDRAManager().DeviceClasses(), StepBudget: int(*pl.args.StepBudget), KeepShared: true,
+		// Only kube-scheduler itself can account for what devices take of their node.
+		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources,
+	}
+	if pl.legacy.Resolves() {
+		solver.Resolve = pl.legacy.Resolve
+		solver.Evaluator = pl.state.Memory.NewEvaluator(config.CELFeatures(pl.features), api.NewLanguage())
+	} else {
+		solver.Evaluator = pl.state.Memory.NewEvaluator(config.CELFeatures(pl.features))
+	}
+	return solver
+}
+
+// serve adds the plugin of a profile to those that share the state, before the informers run.
+func (s *shared) serve(pl *Quartermaster) {
+	profile := pl.handle.ProfileName()
+	s.contenders.Own(profile)
+	s.gangs.Serve(profile, pl.handle, coordinator.Times{
+		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
+	})
+	s.Wakes(pl.events)
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	s.profiles = append(s.profiles[:len(s.profiles):len(s.profiles)], pl)
+}
+
+// run starts the background work of a profile, and that of the shared state with the first profile. It ends with the context.
+func (pl *Quartermaster) run(ctx context.Context) {
+	s := pl.state
+	go pl.gate.Run(ctx)
+	go pl.release.Run(ctx)
+	s.running.Do(func() {
+		reporter := &conflicts.Reporter{
+			Order:    s.Order,
+			Objects:  s.claims,
+			Leads:    s.Leads,
+			Settling: s.settling,
+			Evicts:   func() bool { return pl.args.OnConflict == EvictOnConflict },
+			Client:   pl.handle.ClientSet(),
+			Recorder: pl.handle.EventRecorder(),
+		}
+		reporter.Start(ctx) // Before the Order finds conflicts.
+		go s.Order.Run(ctx)
+		go s.podGroups.Run(ctx)
+		if s.podGroupStatus != nil {
+			go s.podGroupStatus.Run(ctx)
+		}
+	})
+	s.looking.Do(func() { go s.guard.Run(ctx) })
+	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
+}
