@@ -15,16 +15,11 @@ import (
 
 // A Describer collects what planning has to know of pods, in one scheduling cycle.
 type Describer struct {
-	// Claims returns the claims of a pod. Its error says why the pod cannot be scheduled for now.
-	Claims func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
-	// Split is legacy.Mode.Divide. Its error has the same meaning as that of Claims.
-	Split func(*v1.Pod, []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, others func(*v1.Node) bool, err error)
+	// Needs finds out what pods need.
+	Needs *Finder
 	// Check returns a claim as the pod can use it. Its error says why the pod can use it on no node.
 	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*Claim, error)
-	// Extended returns the extended resources of a pod. LeftOver returns the claims that earlier attempts made for
-	// these; see extendedresource.LeftOver. Recordable is the function for extendedresource.Demand.
-	Extended   func(*v1.Pod) []extended.Resource
-	LeftOver   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
+	// Recordable is the function for extended.Demand.
 	Recordable func() bool
 	Nodes      []fwk.NodeInfo
 
@@ -37,11 +32,12 @@ type Describer struct {
 // Describe returns a pod with its claims. The error says why the pod cannot be scheduled for now.
 func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	m := planning.Member{Pod: devices.Pod{Pod: pod}}
-	claims, err := d.Claims(pod)
+	needs := d.Needs.Of(pod)
+	claims, err := needs.Claims()
 	if err != nil {
 		return m, err
 	}
-	ours, others, err := d.Split(pod, claims)
+	ours, others, err := needs.Divide(claims)
 	if err != nil {
 		return m, err
 	}
@@ -54,8 +50,8 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 		usable = append(usable, others)
 		m.Claims += "\n" + string(pod.UID) // Drivers decide for each pod separately where it can be.
 	}
-	if resources := d.Extended(pod); extended.AnyBacked(resources) {
-		err = d.addExtended(&m, &usable, resources)
+	if needs.Backed() {
+		err = d.addExtended(&m, &usable, needs)
 	}
 	m.Usable = usable.all()
 	return m, err
@@ -84,12 +80,12 @@ func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resource
 
 // addExtended adds the claim for a pod's extended resources: the claim that an earlier attempt left, or else one to be
 // made.
-func (d *Describer) addExtended(m *planning.Member, usable *usableOn, resources []extended.Resource) error {
-	left, err := d.LeftOver(m.Pod.Pod)
+func (d *Describer) addExtended(m *planning.Member, usable *usableOn, needs *Needs) error {
+	made, err := needs.Made()
 	if err != nil {
 		return err
 	}
-	demand := extended.NewDemand(m.Pod.Pod, resources, left)
+	demand := extended.NewDemand(m.Pod.Pod, needs.Resources, made)
 	demand.Prepare(nil, nil, d.Recordable)
 	on := d.kinds(demand)
 	hopeless := !on.varies && demand.Found() == nil // With a claim, the gang may fit without it, and then it is removed.

@@ -2,15 +2,18 @@ package eligibility_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
@@ -29,26 +32,55 @@ type cluster struct {
 	ofDriver string
 }
 
+// noTracker tracks no claims.
+type noTracker struct{ fwk.ResourceClaimTracker }
+
+func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
+	return nil, errors.New("not tracked")
+}
+
+// oneClass has a class for GPUs.
+type oneClass struct{}
+
+func (oneClass) GetDeviceClass(name v1.ResourceName) *resourceapi.DeviceClass {
+	if name != gpu {
+		return nil
+	}
+	return builder.Class("gpu")
+}
+
+// driver allocates the first claim of each pod, on one node; "" if it allocates none.
+type driver struct {
+	eligibility.Controllers
+	onlyOn string
+}
+
+func (d driver) Divide(_ *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
+	if len(claims) == 0 || d.onlyOn == "" {
+		return claims, nil, nil
+	}
+	return claims[1:], func(node *v1.Node) bool { return node.Name == d.onlyOn }, nil
+}
+
 // describer describes pods that ask for GPUs, for which there is a class.
 func (c *cluster) describer() *eligibility.Describer {
+	stored := cache.NewSharedIndexInformer(nil, &resourceapi.ResourceClaim{}, 0, cache.Indexers{})
+	if err := extended.IndexClaims(stored); err != nil {
+		panic(err)
+	}
+	for _, claim := range slices.Concat(c.claims, c.left) {
+		if err := stored.GetIndexer().Add(claim); err != nil {
+			panic(err)
+		}
+	}
 	d := &eligibility.Describer{
-		Claims: func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.claims, nil },
-		Split: func(_ *v1.Pod, claims []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
-			if len(claims) > 0 && c.ofDriver != "" {
-				return claims[1:], func(node *v1.Node) bool { return node.Name == c.ofDriver }, nil
-			}
-			return claims, nil, nil
+		Needs: &eligibility.Finder{
+			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: noTracker{}, Absent: func() error { return nil }},
+			Classes: oneClass{}, Stored: stored.GetIndexer(), Controllers: driver{onlyOn: c.ofDriver},
 		},
 		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*eligibility.Claim, error) {
 			return &eligibility.Claim{Claim: commit.Claim{Object: claim}}, nil
 		},
-		Extended: func(pod *v1.Pod) []extended.Resource {
-			if pod.Spec.Containers[0].Resources.Requests.Name(gpu, "").IsZero() {
-				return nil
-			}
-			return []extended.Resource{{Name: gpu, Class: builder.Class("gpu")}}
-		},
-		LeftOver:   func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return c.left, nil },
 		Recordable: func() bool { return !c.tooOld },
 	}
 	for _, node := range c.nodes {
@@ -66,8 +98,11 @@ func offering(name string) *v1.Node {
 	return node
 }
 
-func asking(gpus string) *v1.Pod {
+func asking(gpus string, claims ...string) *v1.Pod {
 	pod := builder.Pod("p", builder.Container("main", gpu, gpus))
+	for _, claim := range claims {
+		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, v1.PodResourceClaim{Name: claim, ResourceClaimName: &claim})
+	}
 	pod.UID = "uid-p"
 	return pod
 }
@@ -175,10 +210,8 @@ func TestNotDescribed(t *testing.T) {
 	require.False(t, m.Usable(old.nodes[0]))
 	require.True(t, m.Usable(old.nodes[1]))
 
-	d := old.describer()
-	d.Claims = func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return nil, errors.New("claim missing") }
-	_, err = d.Describe(asking("1"))
-	require.EqualError(t, err, "claim missing")
+	_, err = old.describer().Describe(asking("1", "none"))
+	require.ErrorContains(t, err, "claim default/none (none in the pod) does not exist")
 }
 
 // TestClaimsOfDrivers: claims that drivers' controllers allocate need no devices, but nodes that the controllers have
@@ -189,17 +222,17 @@ func TestClaimsOfDrivers(t *testing.T) {
 		return builder.Claim(name, builder.Request("r", "gpu")).Obj()
 	}
 	c := &cluster{nodes: []*v1.Node{builder.Node("n1"), builder.Node("n2")}, claims: []*resourceapi.ResourceClaim{claim("driver"), claim("own")}}
-	all, err := c.describer().Describe(asking("0"))
+	all, err := c.describer().Describe(asking("0", "driver", "own"))
 	require.NoError(t, err)
 	require.Len(t, all.Open, 2)
 	c.ofDriver = "n2"
-	m, err := c.describer().Describe(asking("0"))
+	m, err := c.describer().Describe(asking("0", "driver", "own"))
 	require.NoError(t, err)
 	require.Len(t, m.Open, 1)
 	require.Equal(t, "own", m.Open[0].Name)
 	require.False(t, m.Usable(c.nodes[0]))
 	require.True(t, m.Usable(c.nodes[1]))
-	other := asking("0")
+	other := asking("0", "driver", "own")
 	other.UID = "uid-q"
 	unlike, err := c.describer().Describe(other)
 	require.NoError(t, err)

@@ -8,24 +8,33 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
 // A Remover removes what attempts left behind. It is safe for concurrent use.
 type Remover struct {
-	// Claims returns the claims of a pod, and Made the claims made for its extended resources; see
-	// extendedresource.LeftOver.
-	Claims, Made func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
-	Writer       *write.Writer
-	// Split and FreeOne handle claims that controllers of drivers allocate; see legacy.Mode.
-	Split   func(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
-	FreeOne func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error)
+	// Claims finds the claims of pods, and Stored those that were made for extended resources.
+	Claims *podclaims.Claims
+	Stored cache.Indexer
+	Writer *write.Writer
+	// Controllers handles claims that controllers of drivers allocate (classicdra.Mode).
+	Controllers Controllers
 	// Observe receives a claim that the server has returned.
 	Observe func(context.Context, *resourceapi.ResourceClaim)
 	// Keeps reports whether a claim of a pod must not be changed yet.
 	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
+}
+
+// Controllers separates claims that controllers of drivers allocate.
+type Controllers interface {
+	// Divide returns the other claims of a pod.
+	Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, usable func(*v1.Node) bool, err error)
+	// FreeOne asks a driver to deallocate one of the claims without other consumers. It returns its name, "" if there is none.
+	FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string, error)
 }
 
 // RemoveMade deletes claims made for a pod's extended resources, unless the pod is bound. It returns whether it deleted
@@ -56,7 +65,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 
 // RemoveObsolete does the same as RemoveMade for the claims that the pod cannot use on any node.
 func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
-	made, err := r.Made(pod)
+	made, err := LeftOver(pod, r.Stored, r.Claims.Claim)
 	if err != nil {
 		return false, err
 	}
@@ -66,11 +75,11 @@ func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error)
 // Release removes what attempts left for a pod of a gang that does not fit with it, unless the pod is bound: it releases
 // claims that only waiting pods of the gang use. It returns the names of the removed and released claims.
 func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[types.UID]*v1.Pod) (released []string, err error) {
-	claims, err := r.Claims(pod)
+	claims, err := r.Claims.Of(pod)
 	if err != nil {
 		return nil, nil // Without its claims the pod cannot be judged.
 	}
-	ours, _, err := r.Split(pod, claims)
+	ours, _, err := r.Controllers.Divide(pod, claims)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +101,12 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 		}
 		released = append(released, klog.KObj(claim).String())
 	}
-	if name, err := r.FreeOne(pod, claims); err != nil {
+	if name, err := r.Controllers.FreeOne(pod, claims); err != nil {
 		return released, err
 	} else if name != "" {
 		released = append(released, name)
 	}
-	made, err := r.Made(pod)
+	made, err := LeftOver(pod, r.Stored, r.Claims.Claim)
 	if err != nil {
 		return released, err
 	}

@@ -11,11 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
+
+// noTracker tracks no claims.
+type noTracker struct{ fwk.ResourceClaimTracker }
+
+func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
+	return nil, errors.New("not tracked")
+}
+
+// noControllers stands for a server without claims that controllers allocate.
+type noControllers struct{}
+
+func (noControllers) Divide(_ *v1.Pod, all []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
+	return all, nil, nil
+}
+
+func (noControllers) FreeOne(*v1.Pod, []*resourceapi.ResourceClaim) (string, error) { return "", nil }
 
 // TestBoundPodsKeepTheirClaims: a pod whose binding has lost its answer may be bound although the informer does not show it.
 // Its claims stay, also if the server cannot say whether it is bound.
@@ -24,7 +43,8 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 	pod.UID = "p"
 	claim := builder.Claim("c", builder.Request("r", "gpu")).In(pod.Namespace).Allocated("n1", "gpu-0")
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p"}}
-	claims := func(*v1.Pod) ([]*resourceapi.ResourceClaim, error) { return []*resourceapi.ResourceClaim{claim}, nil }
+	stored := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	require.NoError(t, stored.Add(claim))
 	for name, unknown := range map[string]error{"bound": nil, "unknown": errors.New("the server is down")} {
 		t.Run(name, func(t *testing.T) {
 			bound := pod.DeepCopy()
@@ -36,13 +56,9 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 				return false, nil, nil
 			})
 			remover := extended.Remover{
-				Claims: claims, Made: claims,
-				Split: func(_ *v1.Pod, all []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error) {
-					return all, nil, nil
-				},
-				FreeOne: func(*v1.Pod, []*resourceapi.ResourceClaim) (string, error) { return "", nil },
-				Writer:  write.New(client),
-				Keeps:   func(*resourceapi.ResourceClaim, *v1.Pod) bool { return false },
+				Claims: &podclaims.Claims{Stored: stored, Tracked: noTracker{}}, Stored: stored, Controllers: noControllers{},
+				Writer: write.New(client),
+				Keeps:  func(*resourceapi.ResourceClaim, *v1.Pod) bool { return false },
 			}
 			waiting := func() map[types.UID]*v1.Pod { return map[types.UID]*v1.Pod{pod.UID: pod} }
 			released, err := remover.Release(t.Context(), pod, waiting)

@@ -27,8 +27,8 @@ type cycleClaims struct {
 	claims []*podClaim
 	// task allocates the claims without an allocation; nil if there are none.
 	task *allocator.Task
-	// resources are the extended resources that the pod requests.
-	resources []extended.Resource
+	// needs looks up the claims and extended resources of the pod.
+	needs *eligibility.Needs
 	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
 	// depends on the node, and is nil before Reserve.
 	extended *extended.Demand
@@ -68,7 +68,7 @@ func (c *cycleClaims) usualTask() *allocator.Task {
 // checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
 // leaves the others to the controllers of their drivers.
 func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (status *fwk.Status) {
-	if claims, c.legacy, status = pl.legacy.Split(pod, claims); status != nil {
+	if claims, c.legacy, status = c.needs.Split(claims); status != nil {
 		return status
 	}
 	for _, claim := range claims {

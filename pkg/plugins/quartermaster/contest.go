@@ -5,10 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -26,20 +25,13 @@ func (pl *Quartermaster) settleTime() time.Duration {
 type contestedCluster struct {
 	*podclaims.Claims
 	*queue.Events
-	solver    *allocator.Solver
-	resources func(*v1.Pod) []extended.Resource
+	solver *allocator.Solver
+	needs  *eligibility.Finder
 }
 
 // ClaimToMake implements foreign.Cluster.
 func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
-	backed := extended.Backed(c.resources(pod))
-	if len(backed) == 0 {
-		return nil
-	}
-	return &resourceapi.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, UID: pod.UID},
-		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extended.RequestsFor(pod, backed).Devices}},
-	}
+	return c.needs.Of(pod).ToMake()
 }
 
 // Prepare implements foreign.Cluster.

@@ -40,16 +40,16 @@ func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 // demandExtended is PreFilter's step for a pod's extended resources. It sets up the demand for them, and adds the claim
 // that an earlier attempt has left, or that the plan for the pod's group has, to the cycle's claims.
 func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod) *fwk.Status {
-	if !extended.AnyBacked(c.resources) {
-		noteUnbacked(cs, c.resources)
+	if !c.needs.Backed() {
+		noteUnbacked(cs, c.needs.Resources)
 		return nil
 	}
 	pl.scoring.Begin()
-	left, err := pl.leftOver(pod)
+	left, err := c.needs.Made()
 	if err != nil {
 		return failed(err)
 	}
-	c.extended = extended.NewDemand(pod, c.resources, left)
+	c.extended = extended.NewDemand(pod, c.needs.Resources, left)
 	if assignment := c.groupAssignment(); assignment != nil && assignment.Made != nil {
 		c.extended.Make(assignment.Made)
 	}
@@ -73,11 +73,6 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	c.leftOver = found
 	c.claims = append(c.claims, found)
 	return nil
-}
-
-// leftOver returns the claims that earlier attempts made for a pod's extended resources.
-func (pl *Quartermaster) leftOver(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	return extended.LeftOver(pod, pl.state.Claims, pl.claims.Claim)
 }
 
 // filterExtended implements filter for pods with extended resources.

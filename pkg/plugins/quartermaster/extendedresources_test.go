@@ -111,7 +111,7 @@ func TestResizeLeavesExtendedResourcesAlone(t *testing.T) {
 func TestFeatureOff(t *testing.T) {
 	t.Parallel()
 	inCluster(t, backedNodes(0, "n1"), func(t *testing.T, f *fixture) {
-		f.pl.state.classes, f.pl.features.EnableDRAExtendedResource = nil, false
+		f.pl.needs.Classes, f.pl.features.EnableDRAExtendedResource = nil, false
 		require.True(t, f.mustBegin(gpuPod("p", "1")).skipped)
 	})
 }
@@ -220,7 +220,7 @@ func TestNarrowForExtendedResources(t *testing.T) {
 		// What is left over of an earlier attempt decides where the pod goes.
 		pod := gpuPod("again", "1")
 		left := with(extended.NewClaim(pod), allocate("n5", "gpu-0"), reservedFor("again"), func(claim *resourceapi.ResourceClaim) {
-			claim.Spec.Devices.Requests = extended.RequestsFor(pod, f.pl.state.extendedResources(pod)).Devices
+			claim.Spec.Devices.Requests = extended.RequestsFor(pod, f.pl.needs.Of(pod).Resources).Devices
 			claim.Status.Allocation.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 				MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"n7"}}},
 			}}}

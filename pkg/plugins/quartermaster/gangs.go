@@ -47,9 +47,7 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
 		}
 		reason := out.Reason(func(classes []string) string {
 			return pl.state.gangs.Holders(group.Name, func(pod *v1.Pod) int {
-				claims, _ := pl.claims.Of(pod) // If its claims are gone, it counts as having none.
-				made, _ := pl.leftOver(pod)
-				return planning.DevicesOf(pl.legacy.Resolved(slices.Concat(claims, made)), classes)
+				return planning.DevicesOf(pl.needs.Of(pod).All(), classes)
 			})
 		})
 		return &coordinator.Plan{Assignments: out.Assignments(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
@@ -83,7 +81,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 // describer returns the Describer for planning a gang's pods.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer {
 	return &eligibility.Describer{
-		Claims: pl.claims.Of, Split: pl.legacy.Divide, Extended: pl.state.extendedResources, LeftOver: pl.leftOver, Recordable: pl.storesExtended, Nodes: nodes,
+		Needs: &pl.needs, Recordable: pl.storesExtended, Nodes: nodes,
 		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
 			checked, status := pl.checkClaim(pod, claim, nil, nil)
 			return checked, status.AsError()
@@ -96,7 +94,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 // gets which device.
 func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
 	cs := kube.NewCycleState()
-	c := pl.newCycle(pod, pl.state.extendedResources(pod), preemption.ForGang(cs, released), len(nodes))
+	c := pl.newCycle(pl.needs.Of(pod), preemption.ForGang(cs, released), len(nodes))
 	_, status := pl.preFilter(ctx, cs, c, pod, nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()

@@ -257,6 +257,6 @@ func (f *fixture) olderServers() classicdra.Scheduler {
 
 // support makes the plugin handle claims of an older server, which the fake client set is not.
 func (f *fixture) support(mode *classicdra.Mode) {
-	f.pl.legacy = mode
+	f.pl.legacy, f.pl.needs.Controllers = mode, mode
 	f.pl.solver = f.pl.newSolver(arguments.AllocatorFeatures(f.pl.features))
 }

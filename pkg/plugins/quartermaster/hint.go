@@ -9,8 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -19,16 +18,12 @@ import (
 
 // Hints holds the hints of one profile of the scheduler.
 type Hints struct {
-	Claims *podclaims.Claims
+	Needs *eligibility.Finder
 	// Waiting handles the events that the queue does not: its Pods are the rejected pods, and its Context limits the
 	// evaluation of selectors.
-	Waiting *queue.Events
-	// Legacy is nil if the server serves everything in v1.
-	Legacy    *classicdra.Mode
+	Waiting   *queue.Events
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
-	// Extended returns the extended resources that a pod requests; nil if the feature is off.
-	Extended func(*v1.Pod) []extended.Resource
 	// UsableOn reports whether a pod can use the allocation of a claim on a node.
 	UsableOn func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool
 }
@@ -39,13 +34,11 @@ func (h *Hints) afterClassChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any)
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if old, ok := oldObj.(*resourceapi.DeviceClass); ok && quantity.DeepEqual(&old.Spec, &class.Spec) && conversion.SameAlphaClass(old, class) {
+	old, changed := oldObj.(*resourceapi.DeviceClass)
+	if changed && quantity.DeepEqual(&old.Spec, &class.Spec) && conversion.SameAlphaClass(old, class) {
 		return fwk.QueueSkip, nil
 	}
-	if h.Legacy.DependsOnClass(pod, class.Name) {
-		return fwk.Queue, nil
-	}
-	if h.mayBack(pod, oldObj, class) {
+	if h.Needs.Of(pod).DependsOnClass(old, class) {
 		return fwk.Queue, nil
 	}
 	claims, err := h.claimsWanted(pod)
@@ -66,18 +59,19 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if h.Extended != nil && extended.AnyBacked(h.Extended(pod)) {
+	needs := h.Needs.Of(pod)
+	if needs.Backed() {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
 		apiequality.Semantic.DeepEqual(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
 		return fwk.QueueSkip, nil // Only the allocatable resources changed.
 	}
-	claims, err := h.Claims.Of(pod)
+	claims, err := needs.Claims()
 	if err != nil {
 		return fwk.QueueSkip, nil
 	}
-	return hint(h.Legacy.DependsOnController(claims) || h.mayRunOn(node, pod, claims))
+	return hint(needs.DependsOnController(claims) || h.mayRunOn(node, pod, claims))
 }
 
 // mayRunOn reports whether all allocations can be used on the node, and whether the node has a pool that the
@@ -104,15 +98,15 @@ func (h *Hints) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resourceapi.Resou
 // afterTargetPodUpdate wakes a pod whose claims all exist now.
 func (h *Hints) afterTargetPodUpdate(_ klog.Logger, _ *v1.Pod, _, newObj any) (fwk.QueueingHint, error) {
 	pod, ok := newObj.(*v1.Pod)
-	return hint(!ok || h.Claims.Check(pod) == nil)
+	return hint(!ok || h.Needs.Claims.Check(pod) == nil)
 }
 
 // claimsWanted returns the claims of a pod, including the claim that the latest attempt would have made for its
 // extended resources.
 func (h *Hints) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) {
-	claims, err := h.Claims.Of(pod)
-	if err != nil || h.Extended == nil {
-		return claims, err
+	claims, err := h.Needs.Of(pod).Claims()
+	if err != nil {
+		return nil, err
 	}
 	if entry := h.Waiting.Pods.Get(pod.UID); entry != nil {
 		if claim, _ := entry.WantedExtended(); claim != nil {
@@ -120,16 +114,6 @@ func (h *Hints) claimsWanted(pod *v1.Pod) ([]*resourceapi.ResourceClaim, error) 
 		}
 	}
 	return claims, nil
-}
-
-// mayBack reports whether a class stands for an extended resource of the pod, or did before the change: another class
-// may do so now.
-func (h *Hints) mayBack(pod *v1.Pod, before any, class *resourceapi.DeviceClass) bool {
-	if h.Extended == nil {
-		return false
-	}
-	old, changed := before.(*resourceapi.DeviceClass)
-	return extended.AsksFor(pod, class) || changed && extended.AsksFor(pod, old)
 }
 
 // hint turns a condition into a hint.

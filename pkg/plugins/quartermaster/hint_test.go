@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -37,7 +38,7 @@ func TestEvents(t *testing.T) {
 // TestHintsWithoutPods: what can be said without anything in memory.
 func TestHintsWithoutPods(t *testing.T) {
 	t.Parallel()
-	hints := &quartermaster.Hints{Claims: &claims.Claims{}}
+	hints := &quartermaster.Hints{Needs: &eligibility.Finder{Claims: &claims.Claims{}}}
 	node, labelled := builder.Node("n1"), builder.Node("n1")
 	labelled.Annotations = map[string]string{"changed": "yes"}
 	tests := map[string]struct {

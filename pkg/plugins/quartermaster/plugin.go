@@ -20,6 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
@@ -74,6 +75,8 @@ type Quartermaster struct {
 	attemptBudget time.Duration
 	// storesExtended reports whether the API server may store the status fields about extended resources.
 	storesExtended func() bool
+	// needs finds out what pods need.
+	needs eligibility.Finder
 	// claims looks up the claims of pods.
 	claims *nodeallocatable.Claims
 	nodes  corelisters.NodeLister

@@ -8,8 +8,8 @@ import (
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -52,13 +52,13 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	}
 
 	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices.
-	claims, err := pl.claims.Of(pod)
+	claims, err := c.needs.Claims()
 	if err != nil {
 		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
-	if len(claims) == 0 && !extended.AnyBacked(c.resources) {
-		noteUnbacked(cs, c.resources)
+	if len(claims) == 0 && !c.needs.Backed() {
+		noteUnbacked(cs, c.needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 
@@ -101,9 +101,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 
 // beginAttempt begins an attempt to schedule a pod. It returns nil if the pod needs no devices.
 func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
-	resources := pl.state.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) {
-		noteUnbacked(cs, resources)
+	needs := pl.needs.Of(pod)
+	if pl.isResize(pod) || !needs.Any() {
+		noteUnbacked(cs, needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	pl.state.Rooms.Follow(nodes)
@@ -111,15 +111,15 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 	if err != nil {
 		return nil, failed(err)
 	}
-	return pl.newCycle(pod, resources, dryRun, len(nodes)), nil
+	return pl.newCycle(needs, dryRun, len(nodes)), nil
 }
 
 // newCycle returns the state at the beginning of an attempt. A dry run records nothing, so the pod has an entry of its
 // own there.
-func (pl *Quartermaster) newCycle(pod *v1.Pod, resources []extended.Resource, dryRun *preemption.DryRun, nodes int) *cycle {
-	budget := int(*pl.args.AttemptStepBudget)
+func (pl *Quartermaster) newCycle(needs *eligibility.Needs, dryRun *preemption.DryRun, nodes int) *cycle {
+	pod, budget := needs.Pod, int(*pl.args.AttemptStepBudget)
 	c := &cycle{
-		cycleClaims: cycleClaims{resources: resources},
+		cycleClaims: cycleClaims{needs: needs},
 		cycleNodes: cycleNodes{
 			takes:      noderesources.Of(pod),
 			steps:      allocator.NewSteps(budget, nodes),

@@ -55,14 +55,11 @@ func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 // (*shared).follow handles, and adds the events that other plugins have registered, for pods of gangs.
 func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	hints := &Hints{
-		Claims: pl.claims, Waiting: pl.events, Legacy: pl.legacy, Solver: pl.solver, Inventory: pl.state.Inventory,
+		Needs: &pl.needs, Waiting: pl.events, Solver: pl.solver, Inventory: pl.state.Inventory,
 		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
 			podClaim, status := pl.checkClaim(pod, claim, nil, nil)
 			return status == nil && podClaim.UsableOn(node)
 		},
-	}
-	if pl.features.EnableDRAExtendedResource {
-		hints.Extended = pl.state.extendedResources
 	}
 	others, err := pl.otherHints(ctx)
 	return append(hints.Events(pl.features), others...), err

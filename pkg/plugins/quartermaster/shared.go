@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
@@ -16,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
@@ -36,8 +36,8 @@ type shared struct {
 
 	// claims looks up the claims of pods.
 	claims *podclaims.Claims
-	// classes finds the classes of extended resources; nil without the feature.
-	classes fwk.DeviceClassResolver
+	// needs finds out what pods need. It does not know of controllers of drivers: each profile asks them for itself.
+	needs eligibility.Finder
 
 	// contenders are the pods of other schedulers that need devices.
 	contenders *foreign.Registry
@@ -128,18 +128,4 @@ func (s *shared) trying(pod types.UID) *v1.Pod {
 		}
 	}
 	return nil
-}
-
-// extendedResources returns the extended resources in the requests of a pod's containers. It returns nil for pods that
-// request none, and if the feature is off.
-func (s *shared) extendedResources(pod *v1.Pod) []extended.Resource {
-	if s.classes == nil {
-		return nil
-	}
-	return extended.Of(pod, s.classes)
-}
-
-// needsDevices reports whether a pod may have devices: it has claims, or resources that a class may stand for.
-func (s *shared) needsDevices(pod *v1.Pod) bool {
-	return len(pod.Spec.ResourceClaims) > 0 || len(s.extendedResources(pod)) > 0
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/config"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
@@ -79,8 +80,9 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	if err := s.claims.IndexPods(factory.Core().V1().Pods().Informer(), cluster.PodsByClaim); err != nil {
 		return nil, err
 	}
+	s.needs.Claims, s.needs.Stored = s.claims, s.Claims
 	if features.EnableDRAExtendedResource {
-		s.classes, s.offers = manager.DeviceClassResolver(), extended.NewOffers()
+		s.needs.Classes, s.offers = manager.DeviceClassResolver(), extended.NewOffers()
 		if err := extended.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
@@ -90,7 +92,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		Leads:    func() bool { return s.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
 	})
-	s.contenders = foreign.New(clock.RealClock{}, s.needsDevices)
+	s.contenders = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
 	if err := s.wireGangs(handle, features); err != nil {
 		return nil, err
 	}
@@ -120,8 +122,8 @@ func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error
 	s.podGroups.OnChange(s.gangs.GroupChanged)
 	s.OnPublished(s.gangs.StirAll)
 	s.Wakes(s.gangs)
-	if s.classes != nil {
-		extended.FollowNames(s.classes, s.gangs.StirAll)
+	if s.needs.Classes != nil {
+		extended.FollowNames(s.needs.Classes, s.gangs.StirAll)
 	}
 	return nil
 }
@@ -159,6 +161,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}); err != nil {
 		return nil, err
 	}
+	pl.needs = eligibility.Finder{Claims: pl.claims, Classes: state.needs.Classes, Stored: state.Claims, Controllers: pl.legacy}
 	pl.solver = pl.newSolver(supported)
 	pl.learner = &demand.Observer{
 		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: core.Pods().Lister(), Claims: pl.claims, Solver: pl.solver,
@@ -167,7 +170,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	// The commit: it settles beside other schedulers, waits after a failover, and waits for devices.
 	pl.contest = &foreign.Contest{
 		Contenders: state.contenders, Order: state.Order, SettleTime: pl.settleTime,
-		Cluster: contestedCluster{pl.claims, pl.events, pl.solver, state.extendedResources},
+		Cluster: contestedCluster{pl.claims, pl.events, pl.solver, &pl.needs},
 	}
 	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
@@ -185,8 +188,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Signals: pl.scoring, AwaitDevices: pl.awaitDevices, TryAgain: pl.tryAgain, Stopping: ctx,
 	}
 	pl.leftovers = &extended.Remover{
-		Made: pl.leftOver, Writer: pl.writer, Observe: pl.commits.Observe,
-		Claims: pl.claims.Of, Split: pl.legacy.Divide, FreeOne: pl.legacy.FreeOne,
+		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Observe: pl.commits.Observe,
 		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
 		},
