@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
@@ -109,11 +111,30 @@ func (s *Space) allRun(pods []string) func(context.Context) error {
 				return err
 			}
 			if err := s.Runs(pod); err != nil {
+				s.remindKwok(pod)
 				return err
 			}
 		}
 		return nil
 	}
+}
+
+// remindAfter is how long a pod is on a node before kwok is reminded of it.
+const remindAfter = 10 * time.Second
+
+// remindKwok changes a pod that is on a node and does not start. kwok never starts a pod whose binding it sees before it manages the new node,
+// unless something happens to the pod afterwards.
+func (s *Space) remindKwok(pod *corev1.Pod) {
+	since := pod.CreationTimestamp.Time
+	if last, err := time.Parse(time.RFC3339, pod.Annotations["example.com/reminded"]); err == nil {
+		since = last
+	}
+	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending || time.Since(since) < remindAfter {
+		return
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/reminded":%q}}}`, time.Now().Format(time.RFC3339))
+	// If it fails, the next look tries again.
+	_, _ = s.Cluster.Client.CoreV1().Pods(pod.Namespace).Patch(s.T.Context(), pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 }
 
 // Runs is nil if a pod runs on a node with its claims.
