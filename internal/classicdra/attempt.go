@@ -148,7 +148,7 @@ func (a *Attempt) Unreserve(ctx context.Context) {
 	a.touched = false
 	for i := len(a.classic.Claims) - 1; i >= 0; i-- {
 		claim := a.classic.Claims[i]
-		unbound, err := a.mode.scheduler.Ask(ctx, claim.Object, write.OfPod(a.pod))
+		unbound, err := a.mode.scheduler.Asker.Ask(ctx, claim.Object, write.OfPod(a.pod))
 		switch {
 		case errors.Is(err, write.ErrBound):
 			return

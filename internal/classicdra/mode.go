@@ -25,8 +25,8 @@ type Scheduler struct {
 	// Waiting holds the pods that it has rejected, and Waker moves them back to the queue.
 	Waiting *queue.Pods
 	Waker   *queue.Waker
-	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
-	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
+	// Asker asks the server whether a pod is bound.
+	Asker write.Asker
 }
 
 // Mode handles claims of older servers for one profile of the scheduler. It is safe for concurrent use.
@@ -66,7 +66,7 @@ func NewNegotiating(ctx context.Context, scheduler Scheduler, api negotiation.AP
 }
 
 func (m *Mode) negotiate(ctx context.Context, api negotiation.API, claims func(namespace string) negotiation.ClaimClient) (err error) {
-	m.writer = &negotiation.Writer{Claims: claims, Ask: m.scheduler.Ask}
+	m.writer = &negotiation.Writer{Claims: claims, Asker: m.scheduler.Asker}
 	m.negotiator, err = negotiation.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
 	if err == nil {
 		go m.negotiator.Run(ctx)

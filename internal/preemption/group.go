@@ -19,8 +19,8 @@ type Groups struct {
 	Known *claims.Claims
 	// InUse are the claims that attempts of this process use, nil if there can be none.
 	InUse *workload.Claims
-	// Ask asks the server whether a group is bound, see claimwriter.Writer.
-	Ask func(context.Context, *resourceapi.ResourceClaim, resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
+	// Asker asks the server whether a group is bound.
+	Asker write.Asker
 	// Ours reports whether this process schedules the pods with a spec.schedulerName.
 	Ours func(schedulerName string) bool
 }
@@ -38,7 +38,7 @@ func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, co
 		return Unheard, unbound, nil, nil // Nothing tells when an attempt ends.
 	}
 	// A pod may have been bound just before, so that the informer has not told of it.
-	if unbound, err = g.Ask(ctx, claim, consumer); err != nil {
+	if unbound, err = g.Asker.Ask(ctx, claim, consumer); err != nil {
 		g.InUse.Released(claim.UID)
 		return Unheard, unbound, nil, write.UnlessBound(err)
 	}

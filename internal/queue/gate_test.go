@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -46,6 +45,11 @@ func (g *Reporter) size() int {
 // errMissing is what the pods lack.
 var errMissing = errors.New("claim c does not exist")
 
+// lacking keeps out each pod for the same reason.
+type lacking struct{ error }
+
+func (l lacking) Lacks(*v1.Pod) error { return l.error }
+
 // kept runs a test with a pod that was kept out twice. The server refuses so many patches.
 func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *Reporter, pods func(*v1.Pod))) {
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +62,7 @@ func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *
 		s.factory = informers.NewSharedInformerFactory(s.client, 0)
 		store := s.factory.Core().V1().Pods().Informer().GetIndexer()
 		require.NoError(t, store.Add(pod))
-		g := New(s, func(*v1.Pod) error { return errMissing }, func(time.Time) bool { return false }, func(types.UID) int { return 0 })
+		g := New(s, lacking{errMissing}, NewClaimsMade(s.factory.Core().V1().Pods().Lister(), Delay), NewPods(store))
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go g.Run(ctx)
@@ -89,7 +93,7 @@ func TestNominationEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kept(t, 0, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
-				g.check = func(*v1.Pod) error { return test.missing }
+				g.kept = lacking{test.missing}
 				nominated := builder.Pod("p")
 				nominated.Status.NominatedNodeName = "n1"
 				if name == "it was told that once" {

@@ -41,9 +41,9 @@ const (
 type Reporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
-	check  func(*v1.Pod) error
-	toCome func(time.Time) bool
-	begun  func(types.UID) int
+	kept   KeptOut
+	made   *ClaimsMade
+	tried  *Pods
 	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	// pending holds the pods to look at. The scheduling queue may ask about a pod a thousand times
@@ -53,16 +53,20 @@ type Reporter struct {
 	pending map[types.NamespacedName]int
 }
 
-// New returns a Reporter. check returns what a pod lacks, nil if nothing; toCome reports whether
-// the claims of pods that were created at the given time are still being made, and begun
-// returns how many attempts to schedule a pod have begun.
-func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bool, begun func(types.UID) int) *Reporter {
+// KeptOut knows why pods are kept out of the queue.
+type KeptOut interface {
+	// Lacks returns what a pod lacks, nil if nothing.
+	Lacks(pod *v1.Pod) error
+}
+
+// New returns a Reporter. made knows which claims are still being made, and tried has the pods that were tried.
+func New(handle fwk.Handle, kept KeptOut, made *ClaimsMade, tried *Pods) *Reporter {
 	return &Reporter{
 		handle:  handle,
 		pods:    handle.SharedInformerFactory().Core().V1().Pods().Lister(),
-		check:   check,
-		toCome:  toCome,
-		begun:   begun,
+		kept:    kept,
+		made:    made,
+		tried:   tried,
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
 		pending: make(map[types.NamespacedName]int),
 	}
@@ -73,7 +77,7 @@ func New(handle fwk.Handle, check func(*v1.Pod) error, toCome func(time.Time) bo
 const inTurn = -1
 
 // Add schedules a look at a pod that was kept out.
-func (g *Reporter) Add(pod *v1.Pod) { g.add(pod, g.begun(pod.UID)) }
+func (g *Reporter) Add(pod *v1.Pod) { g.add(pod, g.tried.Begun(pod.UID)) }
 
 // AddHeld schedules a look at a pod that Turns holds, to tell users if that lasts.
 func (g *Reporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
@@ -139,9 +143,9 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
 	}
-	missing := g.check(pod)
+	missing := g.kept.Lacks(pod)
 	if missing == nil {
-		if begun != inTurn && g.begun(pod.UID) == begun {
+		if begun != inTurn && g.tried.Begun(pod.UID) == begun {
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
 		}
 		return nil
@@ -182,5 +186,5 @@ func (g *Reporter) isEarly(missing error, created time.Time) bool {
 	if held := new(Turn); errors.As(missing, held) {
 		return time.Since(held.Since) < turnPatience
 	}
-	return errors.As(missing, new(claims.NotMade)) && g.toCome(created) && time.Since(created) < patience
+	return errors.As(missing, new(claims.NotMade)) && g.made.ToCome(created) && time.Since(created) < patience
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
@@ -17,10 +18,12 @@ import (
 type Signer struct {
 	// Key is the key of the signatures.
 	Key string
-	// ClaimsOf returns the claims of a pod, or an error if any is missing.
-	ClaimsOf func(*v1.Pod) ([]*resourceapi.ResourceClaim, error)
-	// OfController reports whether a controller of a driver may have to allocate one of the claims.
-	OfController func([]*resourceapi.ResourceClaim) bool
+	// Claims finds the claims of pods.
+	Claims *claims.Claims
+	// Controllers reports whether a controller of a driver may have to allocate one of the claims.
+	Controllers interface {
+		DependsOnController(claims []*resourceapi.ResourceClaim) bool
+	}
 }
 
 // Sign returns the signature of a pod whose claims were created from templates. Pods with the same signature request
@@ -37,15 +40,15 @@ func (s Signer) Sign(pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 			return nil, notSigned("claim %s may be used by other pods", pod.Spec.ResourceClaims[i].Name)
 		}
 	}
-	claims, err := s.ClaimsOf(pod)
+	wanted, err := s.Claims.Of(pod)
 	if err != nil {
 		return nil, notSigned("%v", err)
 	}
-	if s.OfController(claims) {
+	if s.Controllers.DependsOnController(wanted) {
 		return nil, notSigned("a controller may have to allocate a claim")
 	}
 	content := sha256.New()
-	for _, claim := range claims {
+	for _, claim := range wanted {
 		if claim.Status.Allocation != nil {
 			return nil, notSigned("claim %s is allocated", klog.KObj(claim))
 		}

@@ -45,6 +45,11 @@ func UnlessBound(err error) error {
 // Consumer returns the UID of the consumer that it is about, "" if there is none.
 func (u Unbound) Consumer() types.UID { return u.consumer }
 
+// An Asker asks the server whether a consumer of a claim is on a node. Writer implements it.
+type Asker interface {
+	Ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Unbound, error)
+}
+
 // Ask asks the server whether a consumer of the claim is on a node. If it is, the error is ErrBound; any
 // other error says that nobody knows. A PodGroup is on a node if one of its pods uses the claim there and has
 // not ended. A pod that is gone, or was replaced by another one of that name, is not on a node.

@@ -183,7 +183,7 @@ func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	if w.free == nil {
 		return nil
 	}
-	unbound, err := n.writer.Ask(ctx, w.free.Object, write.OfPod(w.pod))
+	unbound, err := n.writer.Asker.Ask(ctx, w.free.Object, write.OfPod(w.pod))
 	if err != nil {
 		return write.UnlessBound(err)
 	}

@@ -21,8 +21,8 @@ import (
 type Writer struct {
 	// Claims returns the client for the claims of a namespace.
 	Claims func(namespace string) ClaimClient
-	// Ask asks the server whether a pod is bound, see claimwriter.Writer.
-	Ask   func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error)
+	// Asker asks the server whether a pod is bound.
+	Asker write.Asker
 	locks write.ClaimLocks
 }
 

@@ -31,7 +31,7 @@ type writerFixture struct {
 
 func newWriterFixture(stored *resourceapi.ResourceClaim) *writerFixture {
 	f := &writerFixture{stored: stored}
-	f.Writer = &Writer{Claims: func(string) ClaimClient { return f }, Ask: f.ask}
+	f.Writer = &Writer{Claims: func(string) ClaimClient { return f }, Asker: f}
 	return f
 }
 
@@ -192,8 +192,8 @@ func TestUnreserve(t *testing.T) {
 	}
 }
 
-// ask says that the pod is not bound, unless it is.
-func (f *writerFixture) ask(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error) {
+// Ask says that the pod is not bound, unless it is.
+func (f *writerFixture) Ask(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error) {
 	if f.bound {
 		return write.Unbound{}, write.ErrBound
 	}

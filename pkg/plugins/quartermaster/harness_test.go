@@ -251,7 +251,7 @@ func makePlugin(f *fixture, profile string, args runtime.Object) fwk.Plugin {
 func (f *fixture) olderServers() classicdra.Scheduler {
 	return classicdra.Scheduler{
 		Claims: f.pl.claims, Classes: f.pl.handle.SharedDRAManager().DeviceClasses(), Nodes: f.pl.nodes,
-		Waiting: f.pl.waiting, Waker: f.pl.waker, Ask: f.pl.writer.Ask,
+		Waiting: f.pl.waiting, Waker: f.pl.waker, Asker: f.pl.writer,
 	}
 }
 

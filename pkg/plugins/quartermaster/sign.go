@@ -16,5 +16,5 @@ const claimsSignature = Name + ".ResourceClaims"
 // (kubernetes/kubernetes#134986). A batch determines only the order in which nodes are tried. Each pod still passes
 // PreFilter and Filter on its node, with the current state of devices, so no event in between can make a batch wrong.
 func (pl *Quartermaster) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return queue.Signer{Key: claimsSignature, ClaimsOf: pl.claims.Of, OfController: pl.legacy.DependsOnController}.Sign(pod)
+	return queue.Signer{Key: claimsSignature, Claims: pl.claims, Controllers: pl.legacy}.Sign(pod)
 }

@@ -4,9 +4,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
@@ -45,10 +47,16 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	return unschedulableFor(err)
 }
 
-// lacks returns why a pod is kept out of the queue, nil if it is not.
-func (pl *Quartermaster) lacks(pod *v1.Pod) error {
-	if err := pl.claims.Check(pod); err != nil {
+// keptOut implements queue.KeptOut.
+type keptOut struct {
+	claims *podclaims.Claims
+	turns  *queue.Turns
+}
+
+// Lacks implements queue.KeptOut: it returns why a pod is kept out of the queue, nil if it is not.
+func (k keptOut) Lacks(pod *v1.Pod) error {
+	if err := k.claims.Check(pod); err != nil {
 		return err
 	}
-	return pl.state.turns.Held(pod.UID)
+	return k.turns.Held(pod.UID)
 }

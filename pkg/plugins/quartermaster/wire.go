@@ -153,11 +153,11 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
 		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
 	}
-	pl.gate = queue.New(handle, pl.lacks, pl.events.Made.ToCome, pl.waiting.Begun)
+	pl.gate = queue.New(handle, keptOut{pl.claims, state.turns}, pl.events.Made, pl.waiting)
 
 	// The search. Claims of older servers come first, because they change what it understands.
 	if pl.legacy, err = classicdra.For(ctx, client, classicdra.Scheduler{
-		Claims: pl.claims, Classes: manager.DeviceClasses(), Nodes: pl.nodes, Waiting: pl.waiting, Waker: pl.waker, Ask: pl.writer.Ask,
+		Claims: pl.claims, Classes: manager.DeviceClasses(), Nodes: pl.nodes, Waiting: pl.waiting, Waker: pl.waker, Asker: pl.writer,
 	}); err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 			return upstream.PodPriority(pod, handle.SnapshotSharedLister().PodGroups())
 		}
 	}
-	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Ask: pl.writer.Ask, Ours: state.schedules}
+	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Ours: state.schedules}
 	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, ofGroups.Usage, pl.planAgain)
 	pl.planner = &preemption.Planner{
 		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
