@@ -4,11 +4,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
@@ -48,10 +46,7 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 }
 
 // keptOut implements queue.KeptOut.
-type keptOut struct {
-	claims *podclaims.Claims
-	turns  *queue.Turns
-}
+type keptOut struct{ *shared }
 
 // Lacks implements queue.KeptOut: it returns why a pod is kept out of the queue, nil if it is not.
 func (k keptOut) Lacks(pod *v1.Pod) error {

@@ -153,7 +153,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
 		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
 	}
-	pl.gate = queue.New(handle, keptOut{pl.claims, state.turns}, pl.events.Made, pl.waiting)
+	pl.gate = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
 
 	// The search. Claims of older servers come first, because they change what it understands.
 	if pl.legacy, err = classicdra.For(ctx, client, classicdra.Scheduler{
