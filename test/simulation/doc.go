@@ -7,8 +7,8 @@
 // ends or is stopped, or an answer is lost (moments.go, happenings.go, stops.go).
 //
 // While a history goes on, no device may be held twice, no pod be bound without its claims, and no claim be taken from a pod
-// on a node. At the end, nothing may be left over and nobody may wait who would fit (package checker); every tenth history
-// then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
+// on a node. At the end, nothing may be left over, nobody may wait who would fit (package checker), and nobody who waits may
+// keep devices; every tenth history then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
 // the end, are failures as well.
 //
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +116,25 @@ func (w *World) violations() []string {
 			continue
 		}
 		all = append(all, v.String())
+	}
+	return append(all, w.heldInVain()...)
+}
+
+// heldInVain tells of claims with devices that are reserved for pods that wait, and for nobody on a node: whoever cannot run must
+// not keep devices from others.
+func (w *World) heldInVain() (all []string) {
+	w.server.store.mutex.Lock()
+	defer w.server.store.mutex.Unlock()
+	for _, claim := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		if !isAllocated(claim.fields) || w.hasBound(claim) {
+			continue
+		}
+		uids := uidsOf(claim)
+		for _, pod := range w.server.store.collections["/v1/pods"].sorted() {
+			if slices.Contains(uids, pod.text("uid")) && pod.text("deletionTimestamp") == "" && lookup(pod.fields, []string{"spec", "schedulerName"}) != foreign {
+				all = append(all, fmt.Sprintf("HeldInVain: claim %s has devices for pod %s, which waits", claim.text("name"), pod.text("name")))
+			}
+		}
 	}
 	return all
 }

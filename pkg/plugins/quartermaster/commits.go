@@ -1,6 +1,8 @@
 package quartermaster
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
@@ -29,4 +31,22 @@ func (pl *Quartermaster) tryAgain(pod types.UID) {
 	if entry := pl.waiting.Get(pod); entry != nil {
 		pl.waker.TryAgain(entry)
 	}
+}
+
+// releaseIdle starts the release of claims that keep devices in vain, once for all profiles.
+func (s *shared) releaseIdle(ctx context.Context, pl *Quartermaster) {
+	idle := &commit.Idle{Runner: pl.commits, RunnerOf: s.runnerOf, Skips: pl.legacy.Allocates}
+	s.idle.Do(func() { go idle.Run(ctx) })
+}
+
+// runnerOf returns the Runner of a profile, nil if the scheduler has no profile of that name.
+func (s *shared) runnerOf(schedulerName string) *commit.Runner {
+	s.profilesMutex.Lock()
+	defer s.profilesMutex.Unlock()
+	for _, profile := range s.profiles {
+		if profile.handle.ProfileName() == schedulerName {
+			return profile.commits
+		}
+	}
+	return nil
 }

@@ -206,6 +206,7 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	if err := pl.startReleases(ctx, pods); err != nil {
 		return err
 	}
+	pl.state.releaseIdle(ctx, pl)
 	pl.state.Wakes(pl.events)
 	pl.state.conduct(ctx, pl)
 	pl.state.report(pl, ctx)

@@ -69,6 +69,9 @@ type shared struct {
 	// conducting starts the background work for gangs once, for all profiles.
 	conducting sync.Once
 
+	// idle starts the release of claims that keep devices in vain once, for all profiles.
+	idle sync.Once
+
 	// failures remembers the devices that did not get ready for pods.
 	failures *binding.Failures
 
