@@ -11,6 +11,9 @@
 // keep devices; every tenth history then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
 // the end, are failures as well.
 //
+// In some histories the API server asks a guard before it stores an allocation (guard.go). Then no device is held twice at
+// any moment, also not by the foreign scheduler, which allocates what it thinks is free.
+//
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
 // and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines
 // that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.
@@ -18,5 +21,6 @@
 //	go test ./test/simulation                               # always the same few
 //	make simulation                                         # new seeds, for ten minutes
 //	go test ./test/simulation -seed 225 -histories 1 -v     # a seed that failed
+//	go test ./test/simulation -about guard,crashes -v       # histories that have these themes (themes.go)
 //	make simulation-faults                                  # does it see the faults that faults/*.patch put back?
 package simulation

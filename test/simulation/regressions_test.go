@@ -75,23 +75,29 @@ func (s *script) join(pods int, every time.Duration, claim string) *script {
 // foreign has a pod of the foreign scheduler run with a device, whoever has that already.
 func (s *script) foreign(after time.Duration, name, device string) *script {
 	return s.add(after, fmt.Sprintf("the foreign scheduler allocates %s to claim %s and binds a pod of that name", device, name), func(w *World) {
-		client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
-		pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
-			p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
-		})
-		pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
-		w.must(err)
-		claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
-		status := claim.Status
-		status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
-		claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
-		w.must(err)
-		claim.Status = status
-		_, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{})
-		w.must(err)
-		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
-		w.must(client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{}))
+		w.must(w.runForeign(name, device))
 	})
+}
+
+// runForeign implements foreign. It returns the server's answer.
+func (w *World) runForeign(name, device string) error {
+	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
+	pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+		p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
+	})
+	pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
+	w.must(err)
+	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
+	status := claim.Status
+	status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
+	w.must(err)
+	claim.Status = status
+	if _, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
+	return client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{})
 }
 
 // gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device.

@@ -36,6 +36,12 @@ func (h *History) Run(prepare func(*World)) *World {
 		w.fail("controllers: %v", err)
 		return w
 	}
+	if h.themes[guarded] {
+		if err := w.Guard(); err != nil {
+			w.fail("guard: %v", err)
+			return w
+		}
+	}
 	w.Replicas(h.replicas)
 	if h.themes[others] {
 		w.Second()
@@ -100,7 +106,7 @@ func (w *World) isDisturbed() bool {
 			return true
 		}
 	}
-	return false
+	return w.guard != nil && (w.guard.away.Load() || w.guard.late.Load())
 }
 
 // violations is what is not as it must be once nothing happens any more.
