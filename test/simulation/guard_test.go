@@ -31,6 +31,11 @@ func TestGuardedHistories(t *testing.T) {
 		"a device that nobody publishes":                   new(script).node(2).refused(10*time.Second, "b", "dev-7", write.Denied),
 		"a device that the foreign scheduler has": new(script).node(2).foreign(10*time.Second, "a", "dev-0").refused(time.Second, "b", "dev-0", write.Denied).
 			pod(time.Second, "c", 1, "1", 0).runs(time.Minute, "c"),
+		"a pod is preempted while what the guard has allowed for it is not stored yet": new(script).node(2).
+			add(10*time.Second, "what the guard allows is stored up to 20 s later", func(w *World) {
+				w.group.Go(func() { w.server.slowDown(w.ctx, 20*time.Second, 30*time.Second) })
+			}).
+			pod(0, "a", 2, "1", 0).pod(time.Second, "b", 2, "1", 10).runs(2*time.Minute, "b"),
 		"nothing is allocated while no guard answers": new(script).node(2).
 			add(10*time.Second, "the guard does not answer for 30 s", func(w *World) { w.guard.goAway(30 * time.Second) }).
 			refused(time.Second, "a", "dev-0", unanswered).pod(0, "b", 2, "1", 0).runs(time.Minute, "b"),
