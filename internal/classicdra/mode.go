@@ -77,6 +77,11 @@ func (m *Mode) negotiate(ctx context.Context, api negotiation.API, claims func(n
 // negotiates reports whether controllers may allocate claims.
 func (m *Mode) negotiates() bool { return m != nil && m.negotiator != nil }
 
+// Allocates reports whether a controller has allocated a claim, and has to deallocate it.
+func (m *Mode) Allocates(claim *resourceapi.ResourceClaim) bool {
+	return m.negotiates() && claim.Status.Allocation != nil && conversion.AlphaClaimOf(claim).Allocator == conversion.ByController
+}
+
 // DependsOnController reports whether a controller may still have to allocate one of the claims. The scheduler does
 // not know which nodes suit it.
 func (m *Mode) DependsOnController(claims []*resourceapi.ResourceClaim) bool {

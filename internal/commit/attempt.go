@@ -25,6 +25,8 @@ type Attempt struct {
 	// place among the pods whose claims are being written.
 	alone bool
 	place *limiter.Slot
+	// over is set once the attempt has been counted as ended.
+	over bool
 	// denied is the plan that a guard has denied, nil if there is none.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:
@@ -32,7 +34,7 @@ type Attempt struct {
 	conflict, kept bool
 }
 
-// Begin begins an attempt to commit the claims of a pod.
+// Begin begins an attempt to commit the claims of a pod. It must end with Bound or Abort.
 func (r *Runner) Begin(pod *v1.Pod, claims ...*Claim) *Attempt {
 	states := make([]protocol.Claim, len(claims))
 	for i, claim := range claims {
@@ -41,6 +43,7 @@ func (r *Runner) Begin(pod *v1.Pod, claims ...*Claim) *Attempt {
 			states[i].Takes = protocol.WholeClaim
 		}
 	}
+	r.pending.tries(pod.UID, 1)
 	return &Attempt{Runner: r, pod: pod, claims: claims, state: protocol.Begin(states...)}
 }
 
@@ -83,6 +86,9 @@ func (a *Attempt) Enter() {
 //
 // If Commit fails, Abort undoes its writes. The error wraps ErrConflict, or tells the user what to do.
 func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(context.Context) error) error {
+	if a != nil && a.IsReleasing(a.pod.UID) {
+		return errors.New("the pod's claims are being released because it seemed to wait; trying again")
+	}
 	a.Enter()
 	if err := a.run(ctx, protocol.Event{Kind: protocol.Started}, node, lastWrite); err != nil {
 		return err
@@ -96,6 +102,15 @@ func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(contex
 // Bound ends the attempt because the pod is bound.
 func (a *Attempt) Bound(ctx context.Context) {
 	_ = a.run(ctx, protocol.Event{Kind: protocol.PodBound}, "", nil)
+	a.finish()
+}
+
+// finish counts the attempt as ended, once.
+func (a *Attempt) finish() {
+	if a != nil && !a.over {
+		a.over = true
+		a.pending.tries(a.pod.UID, -1)
+	}
 }
 
 // Abort undoes the attempt, in reverse order. It also removes an allocation that the attempt has
@@ -104,6 +119,7 @@ func (a *Attempt) Bound(ctx context.Context) {
 // rollback that does not succeed at once continues in the background, see IsReleasing.
 func (a *Attempt) Abort(ctx context.Context) {
 	_ = a.run(ctx, protocol.Event{Kind: protocol.Unreserved}, "", nil)
+	a.finish()
 	switch {
 	case a == nil:
 	case a.denied != nil:

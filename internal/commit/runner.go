@@ -60,7 +60,9 @@ type Groups interface {
 	// Leave ends the use by a pod whose attempt failed. It returns what the pod must release, and the
 	// allocation to remove with it. Released must be called after the release.
 	Leave(claim, pod types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult) (protocol.Claim, *resourceapi.AllocationResult)
-	// Released ends the release that Leave began.
+	// BeginRelease prevents pods from using the claim, unless one does already; then it returns false.
+	BeginRelease(claim types.UID) bool
+	// Released ends the release that Leave or BeginRelease began.
 	Released(claim types.UID)
 	// Bound ends the use by a bound pod.
 	Bound(claim, pod types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult)

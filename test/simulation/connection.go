@@ -201,7 +201,10 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.refused {
 		return c.refusal(r), nil
 	}
-	response, arrives := c.send(r, body)
+	response, arrives, err := c.await(r, body)
+	if err != nil {
+		return nil, err
+	}
 	if response == nil {
 		return nil, errBroken
 	}
@@ -216,6 +219,30 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.whileFrozen()
 	response.Request = r
 	return response, nil
+}
+
+// await sends a request, and waits for the answer until the client gives up. The server goes on with it then: it may be asking
+// a guard.
+func (c *Connection) await(r *http.Request, body []byte) (*http.Response, bool, error) {
+	if c.server.asks == nil {
+		response, arrives := c.send(r, body)
+		return response, arrives, nil
+	}
+	type answer struct {
+		response *http.Response
+		arrives  bool
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		response, arrives := c.send(r, body)
+		answered <- answer{response, arrives}
+	}()
+	select {
+	case a := <-answered:
+		return a.response, a.arrives, nil
+	case <-r.Context().Done():
+		return nil, false, r.Context().Err()
+	}
 }
 
 // tellEvent stores an Event. No weather is for Events: client-go's broadcaster holds a mutex while it sends some of them, and in a

@@ -7,9 +7,12 @@
 // ends or is stopped, or an answer is lost (moments.go, happenings.go, stops.go).
 //
 // While a history goes on, no device may be held twice, no pod be bound without its claims, and no claim be taken from a pod
-// on a node. At the end, nothing may be left over and nobody may wait who would fit (package checker); every tenth history
-// then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
+// on a node. At the end, nothing may be left over, nobody may wait who would fit (package checker), and nobody who waits may
+// keep devices; every tenth history then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
 // the end, are failures as well.
+//
+// In some histories the API server asks a guard before it stores an allocation (guard.go). Then no device is held twice at
+// any moment, also not by the foreign scheduler, which allocates what it thinks is free.
 //
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
 // and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines
@@ -18,5 +21,6 @@
 //	go test ./test/simulation                               # always the same few
 //	make simulation                                         # new seeds, for ten minutes
 //	go test ./test/simulation -seed 225 -histories 1 -v     # a seed that failed
+//	go test ./test/simulation -about guard,crashes -v       # histories that have these themes (themes.go)
 //	make simulation-faults                                  # does it see the faults that faults/*.patch put back?
 package simulation

@@ -20,7 +20,9 @@ type step struct {
 type History struct {
 	seed uint64
 	// length is how many steps were asked for.
-	length   int
+	length int
+	// also has the themes that were asked for, separated by commas.
+	also     string
 	nodes    int
 	replicas int
 	// themes are what the history is about, by name.
@@ -51,14 +53,15 @@ func (h *History) about() string {
 	return strings.Join(names, ", ")
 }
 
-// NewHistory makes a history of that many steps.
-func NewHistory(seed uint64, steps int) *History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, length: steps, themes: map[string]bool{}}, pools: map[string]*pool{}}
+// NewHistory makes a history of that many steps. It is also about the given themes, separated by
+// commas.
+func NewHistory(seed uint64, steps int, also string) *History {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, length: steps, also: also, themes: map[string]bool{}}, pools: map[string]*pool{}}
 	g.history.nodes = 1 + g.random.IntN(4)
 	g.history.replicas = 1 + g.random.IntN(3)
 	total := 0
 	for _, t := range themes {
-		if g.random.Float64() < t.chance {
+		if g.random.Float64() < t.chance || slices.Contains(strings.Split(also, ","), t.name) {
 			g.history.themes[t.name] = true
 			total += t.weight
 		}

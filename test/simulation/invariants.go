@@ -142,6 +142,10 @@ func (w *World) checkAllocation(c *collection, now *object) {
 	for _, r := range resultsOf(now) {
 		id := deviceID{r.Driver, r.Pool, r.Device}
 		if holder, held := holders[id]; held && !isAdmin(r) && r.ShareID == nil {
+			if w.guard != nil {
+				w.fail("device %v is allocated to claims %s and %s, and the guard has allowed it", id, holder, now.text("name"))
+				continue
+			}
 			if byForeign[holder] || byForeign[now.text("name")] {
 				w.contested.Store(true) // Nothing but the guard prevents that.
 				w.note("device %v is allocated to claims %s and %s, one of them by the foreign scheduler", id, holder, now.text("name"))
@@ -198,7 +202,7 @@ func (w *World) checkHolders(pod *v1.Pod, claim *object) {
 		held[deviceID{r.Driver, r.Pool, r.Device}] = !isAdmin(r) && r.ShareID == nil
 	}
 	for _, o := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
-		if o == claim || !isAllocated(o.fields) || isByForeign(o) || isByForeign(claim) {
+		if o == claim || !isAllocated(o.fields) || w.guard == nil && (isByForeign(o) || isByForeign(claim)) {
 			continue
 		}
 		for _, r := range resultsOf(o) {

@@ -68,5 +68,9 @@ func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 
 // command is how somebody has the history again.
 func (h *History) command() string {
-	return fmt.Sprintf("go test ./test/simulation -run TestHistories -seed %d -histories 1 -steps %d", h.seed, h.length)
+	command := fmt.Sprintf("go test ./test/simulation -run TestHistories -seed %d -histories 1 -steps %d", h.seed, h.length)
+	if h.also != "" {
+		command += fmt.Sprintf(" -about %q", h.also)
+	}
+	return command
 }

@@ -30,7 +30,10 @@ type writeKind struct {
 var (
 	anyWrite = writeKind{"write", func(*http.Request, []byte) bool { return true }}
 	// binding comes when the claims of the pod are ready for it.
-	binding    = writeKind{"binding", func(r *http.Request, _ []byte) bool { return strings.HasSuffix(r.URL.Path, "/binding") }}
+	binding   = writeKind{"binding", func(r *http.Request, _ []byte) bool { return strings.HasSuffix(r.URL.Path, "/binding") }}
+	reserving = writeKind{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
+		return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
+	}}
 	nominating = writeKind{"nomination", func(r *http.Request, body []byte) bool {
 		return strings.Contains(string(body), `"nominatedNodeName":"`)
 	}}
@@ -38,9 +41,7 @@ var (
 	writeKinds = []writeKind{
 		binding,
 		{"write to a claim", func(r *http.Request, _ []byte) bool { return strings.Contains(r.URL.Path, "/resourceclaims/") }},
-		{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
-			return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
-		}},
+		reserving,
 		nominating,
 		{"eviction", func(r *http.Request, _ []byte) bool {
 			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/")
@@ -229,6 +230,15 @@ func (w *World) withdraw(node string, d time.Duration) {
 	}
 }
 
+// deleteAllClaims deletes all claims.
+func (w *World) deleteAllClaims() {
+	if claims, err := w.client.ResourceV1().ResourceClaims(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
+		for i := range claims.Items {
+			w.deleteClaim(claims.Items[i].Name)
+		}
+	}
+}
+
 // deleteAll deletes all pods and claims, as who deletes a namespace does.
 func (w *World) deleteAll() {
 	if pods, err := w.client.CoreV1().Pods(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
@@ -236,9 +246,5 @@ func (w *World) deleteAll() {
 			w.deletePod(pods.Items[i].Name)
 		}
 	}
-	if claims, err := w.client.ResourceV1().ResourceClaims(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
-		for i := range claims.Items {
-			w.deleteClaim(claims.Items[i].Name)
-		}
-	}
+	w.deleteAllClaims()
 }

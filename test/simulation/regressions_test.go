@@ -75,23 +75,29 @@ func (s *script) join(pods int, every time.Duration, claim string) *script {
 // foreign has a pod of the foreign scheduler run with a device, whoever has that already.
 func (s *script) foreign(after time.Duration, name, device string) *script {
 	return s.add(after, fmt.Sprintf("the foreign scheduler allocates %s to claim %s and binds a pod of that name", device, name), func(w *World) {
-		client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
-		pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
-			p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
-		})
-		pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
-		w.must(err)
-		claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
-		status := claim.Status
-		status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
-		claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
-		w.must(err)
-		claim.Status = status
-		_, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{})
-		w.must(err)
-		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
-		w.must(client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{}))
+		w.must(w.runForeign(name, device))
 	})
+}
+
+// runForeign implements foreign. It returns the server's answer.
+func (w *World) runForeign(name, device string) error {
+	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
+	pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+		p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
+	})
+	pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
+	w.must(err)
+	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
+	status := claim.Status
+	status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
+	w.must(err)
+	claim.Status = status
+	if _, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
+	return client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{})
 }
 
 // gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device.
@@ -127,6 +133,35 @@ func (s *script) runs(after time.Duration, name string) *script {
 			w.fail("pod %s does not run", name)
 		}
 	})
+}
+
+// ends has the process that schedules end at its next write of a kind. Just before that, something happens.
+func (s *script) ends(after time.Duration, at writeKind, way string, happens func(*World)) *script {
+	return s.add(after, "at the next "+at.name+" something happens, and the process ends "+way, func(w *World) {
+		r := w.leader(builder.SchedulerName)
+		end := w.ending(r, way, 0)
+		r.connection.Await(&moment{at, 1, func(about subject, send func()) bool {
+			happens(w)
+			return end(about, send)
+		}})
+	})
+}
+
+// asks creates a pod that asks for so many devices by an extended resource.
+func (s *script) asks(after time.Duration, name string, devices int) *script {
+	return s.add(after, fmt.Sprintf("pod %s with %d of %s", name, devices, resourceNames[2]), func(w *World) {
+		p := &podPlan{name: name}
+		p.with(builder.Extended(v1.ResourceName(resourceNames[2]), fmt.Sprint(devices)), "")
+		p.create(w)
+	})
+}
+
+// fill has a pod without devices run on a node.
+func (w *World) fill(node, name, cpu string) {
+	pod := builder.Pod(name, builder.Container("c", "cpu", cpu), func(p *v1.Pod) {
+		p.Namespace, p.Spec.SchedulerName, p.Spec.NodeName, p.Status.Phase = namespace, "nobody", node, v1.PodRunning
+	})
+	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }
 
 // must has the history fail with the error, if there is one.
@@ -186,6 +221,18 @@ func TestRegressions(t *testing.T) {
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
 		// Seed 400610: a gang that could not be planned was planned again every second.
 		"a gang whose device class does not exist": new(script).gang(0, "gang", 3, 0).add(0, "node-0", func(w *World) { w.createNode("node-0") }),
+		// Seed 7401 of an early generator: the pod waited for the end of its claim, which was kept for the pod.
+		"the claim of a pod is deleted when the process ends that has allocated it": new(script).node(2).
+			ends(10*time.Second, binding, unsent, func(w *World) { w.deleteClaim("a") }).pod(0, "a", 2, "1", 0).
+			pod(2*time.Minute, "other", 2, "1", 0).runs(2*time.Minute, "other"),
+		"the node of a pod has no room when the process ends that has allocated its claim": new(script).node(2).
+			ends(10*time.Second, binding, unsent, func(w *World) { w.fill("node-0", "hog", "12") }).pod(0, "a", 2, "12", 0).
+			pod(2*time.Minute, "other", 1, "1", 0).runs(2*time.Minute, "other"),
+		// Seeds 500441 and 500893 of an early generator: kube-controller-manager is told of the pod's end, but not that the claim was the pod's.
+		"a pod is gone when the process ends that has reserved its claim for extended resources": new(script).node(2).
+			ends(10*time.Second, reserving, stored, func(*World) {}).asks(0, "a", 2).
+			add(time.Second, "delete its claim", (*World).deleteAllClaims).add(time.Second, "delete pod a", func(w *World) { w.deletePod("a") }).
+			pod(3*time.Minute, "other", 1, "1", 0).runs(time.Minute, "other"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, steps: history.steps}

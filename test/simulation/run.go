@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +35,12 @@ func (h *History) Run(prepare func(*World)) *World {
 	if err := w.Controllers(); err != nil {
 		w.fail("controllers: %v", err)
 		return w
+	}
+	if h.themes[guarded] {
+		if err := w.Guard(); err != nil {
+			w.fail("guard: %v", err)
+			return w
+		}
 	}
 	w.Replicas(h.replicas)
 	if h.themes[others] {
@@ -98,7 +106,7 @@ func (w *World) isDisturbed() bool {
 			return true
 		}
 	}
-	return false
+	return w.guard != nil && (w.guard.away.Load() || w.guard.late.Load())
 }
 
 // violations is what is not as it must be once nothing happens any more.
@@ -114,6 +122,25 @@ func (w *World) violations() []string {
 			continue
 		}
 		all = append(all, v.String())
+	}
+	return append(all, w.heldInVain()...)
+}
+
+// heldInVain tells of claims with devices that are reserved for pods that wait, and for nobody on a node: whoever cannot run must
+// not keep devices from others.
+func (w *World) heldInVain() (all []string) {
+	w.server.store.mutex.Lock()
+	defer w.server.store.mutex.Unlock()
+	for _, claim := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		if !isAllocated(claim.fields) || w.hasBound(claim) {
+			continue
+		}
+		uids := uidsOf(claim)
+		for _, pod := range w.server.store.collections["/v1/pods"].sorted() {
+			if slices.Contains(uids, pod.text("uid")) && pod.text("deletionTimestamp") == "" && lookup(pod.fields, []string{"spec", "schedulerName"}) != foreign {
+				all = append(all, fmt.Sprintf("HeldInVain: claim %s has devices for pod %s, which waits", claim.text("name"), pod.text("name")))
+			}
+		}
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
 )
 
 // Server is an API server in memory. It does what matters of one to a scheduler.
@@ -26,6 +29,10 @@ type Server struct {
 	// Requests counts those that were answered.
 	Requests int
 	Kinds    map[string]int
+	// asks returns why an allocation must not be stored. It is nil without a guard.
+	asks func(*guard.Request) error
+	// slow is how much time passes at most between its answer and what is stored.
+	slow atomic.Int64
 	// Trace is told each request, if it is not nil.
 	Trace func(*http.Request, error)
 }
@@ -45,6 +52,8 @@ type request struct {
 	query       map[string][]string
 	contentType string
 	agent       string
+	// judged is the version of the claim at which the guard allows the request, "" if it was not asked.
+	judged string
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -62,6 +71,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Response {
+	judged, denied := s.admit(c, r, body)
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
 	s.Requests++
@@ -74,11 +84,14 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if err != nil {
 		return failure(err)
 	}
-	req.body = body
+	req.body, req.judged = body, judged
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
-	result, err := s.do(req)
+	var result answer
+	if err = denied; err == nil {
+		result, err = s.do(req)
+	}
 	if s.Trace != nil {
 		s.Trace(r, err)
 	}

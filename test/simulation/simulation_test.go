@@ -20,6 +20,7 @@ var (
 	histories = flag.Int("histories", 15, "how many histories, unless a duration is given")
 	duration  = flag.Duration("duration", 0, "for how long histories are begun (default $"+durationVariable+")")
 	length    = flag.Int("steps", 200, "how many steps a history has")
+	about     = flag.String("about", "", "themes that all histories have whatever their seeds say, separated by commas")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
 	stop      = flag.Bool("stop", false, "live through no further history after one that fails")
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
@@ -51,7 +52,7 @@ func TestHistories(t *testing.T) {
 		if *stop && t.Failed() {
 			break
 		}
-		h := NewHistory(first+uint64(lived), *length)
+		h := NewHistory(first+uint64(lived), *length, *about)
 		began := time.Now()
 		w := Live(t, h, traced)
 		lived++

@@ -39,6 +39,9 @@ type World struct {
 	// pods has a value while the kubelets have to look at their pods.
 	pods chan struct{}
 
+	// guard is nil if there is none.
+	guard *guardProcess
+
 	// attempts counts how often a pod could not be scheduled.
 	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.

@@ -93,6 +93,9 @@ func (s *Server) change(req *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if req.judged != "" && req.judged != o.text("resourceVersion") {
+		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("the object has changed while a webhook was asked"))
+	}
 	metadata := wanted["metadata"].(map[string]any)
 	if v, _ := metadata["resourceVersion"].(string); v != "" && v != o.text("resourceVersion") {
 		return answer{}, apierrors.NewConflict(req.groupResource(), req.key.Name, fmt.Errorf("version %s is asked for, and the object has %s", v, o.text("resourceVersion")))

@@ -72,8 +72,11 @@ func (g *Claims) take(claim types.UID, state protocol.Claim, allocation *resourc
 }
 
 // BeginRelease prevents pods from using a claim, so that it can be released. If the claim is in use, it returns false
-// and does nothing. Released ends the release.
+// and does nothing. Released ends the release. Without Claims nobody knows, and it returns false.
 func (g *Claims) BeginRelease(claim types.UID) bool {
+	if g == nil {
+		return false
+	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	if g.claims[claim] != nil {

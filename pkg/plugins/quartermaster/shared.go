@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
@@ -109,7 +110,17 @@ func (s *shared) served() []*Quartermaster {
 
 // schedules reports whether the scheduler has a profile of that name.
 func (s *shared) schedules(name string) bool {
-	return slices.ContainsFunc(s.served(), func(profile *Quartermaster) bool { return profile.handle.ProfileName() == name })
+	return s.runnerOf(name) != nil
+}
+
+// runnerOf returns the Runner of a profile, nil if the scheduler has no profile of that name.
+func (s *shared) runnerOf(schedulerName string) *commit.Runner {
+	for _, profile := range s.served() {
+		if profile.handle.ProfileName() == schedulerName {
+			return profile.commits
+		}
+	}
+	return nil
 }
 
 // settling returns the longest time for which claims of any profile may still be settling.

@@ -257,6 +257,8 @@ func (pl *Quartermaster) run(ctx context.Context) {
 		}
 		reporter.Start(ctx) // Before the Order finds conflicts.
 		go s.Order.Run(ctx)
+		idle := &commit.Idle{Runner: pl.commits, RunnerOf: s.runnerOf, Skips: pl.legacy.Allocates}
+		go idle.Run(ctx)
 		go s.podGroups.Run(ctx)
 		if s.podGroupStatus != nil {
 			go s.podGroupStatus.Run(ctx)

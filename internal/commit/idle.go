@@ -1,0 +1,182 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
+)
+
+// Idle deallocates claims that keep devices in vain: claims that are reserved, but none of whose consumers is on a node or
+// about to be. An attempt undoes what it has written, so they are left by processes that have ended. The pods cannot be relied
+// on to release them: another plugin may keep a pod out of the queue, or reject it before anybody looks at its claims.
+type Idle struct {
+	// Runner is the Runner of any profile, for what all of them share.
+	*Runner
+	// RunnerOf returns the Runner of a profile, nil for pods that other schedulers bind.
+	RunnerOf func(schedulerName string) *Runner
+	// Skips reports whether somebody else deallocates a claim: the controller of a driver.
+	Skips func(*resourceapi.ResourceClaim) bool
+}
+
+// IdleInterval is the interval between two looks. A claim that is found idle twice in a row is deallocated, so that pods
+// have their turn before.
+const IdleInterval = 30 * time.Second
+
+// Run looks for idle claims until the context ends.
+func (i *Idle) Run(ctx context.Context) {
+	var found sets.Set[types.UID]
+	wait.UntilWithContext(ctx, func(ctx context.Context) { found = i.look(ctx, found) }, IdleInterval)
+}
+
+// look deallocates the claims that are idle and were so before. It returns those that are idle for the first time.
+func (i *Idle) look(ctx context.Context, before sets.Set[types.UID]) sets.Set[types.UID] {
+	found := sets.New[types.UID]()
+	if i.State.Lease.Leads() != nil {
+		return found
+	}
+	for _, obj := range i.State.Claims.List() {
+		stored, ok := obj.(*resourceapi.ResourceClaim)
+		if !ok || stored.Status.Allocation == nil || len(stored.Status.ReservedFor) == 0 {
+			continue
+		}
+		claim := i.Known.Claim(stored.Namespace, stored.Name)
+		switch {
+		case claim == nil || !i.isIdle(claim):
+		case !before.Has(claim.UID):
+			found.Insert(claim.UID)
+		default:
+			if err := i.release(ctx, claim); err != nil {
+				klog.FromContext(ctx).Error(err, "Cannot release a claim that keeps devices for pods that wait; trying again", "claim", klog.KObj(claim))
+			}
+		}
+	}
+	return found
+}
+
+// isIdle reports whether a claim keeps devices in vain, as far as is known without asking the server.
+func (i *Idle) isIdle(claim *resourceapi.ResourceClaim) bool {
+	if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) == 0 || i.Skips(claim) {
+		return false
+	}
+	return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		pods, gone := i.podsOf(claim, consumer)
+		return len(pods) == 0 && !gone || slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+			runner := i.runnerOf(pod)
+			return runner == nil || runner.pending.has(pod.UID) || runner.pending.isTried(pod.UID)
+		})
+	})
+}
+
+// podsOf returns the known pods for which an entry of status.reservedFor reserves a claim. gone is set if the entry is for a
+// pod that is not known, for whose extended resources the claim was made: kube-controller-manager may not learn that such a
+// pod is gone, because the pod does not name the claim before it is about to be bound. Entries for other pods that are gone
+// are left to kube-controller-manager.
+func (i *Idle) podsOf(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (pods []*v1.Pod, gone bool) {
+	only := *claim
+	only.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer}
+	pods = i.Known.Consumers(&only)
+	return pods, len(pods) == 0 && extended.OwnerOf(claim) == consumer.UID
+}
+
+// runnerOf returns the Runner that tries a pod, nil if the pod is on a node, belongs to another scheduler, or may have been
+// bound by another process whose binding has not arrived.
+func (i *Idle) runnerOf(pod *v1.Pod) *Runner {
+	runner := i.RunnerOf(pod.Spec.SchedulerName)
+	if pod.Spec.NodeName != "" || runner == nil || runner.Takeover.Left() > 0 {
+		return nil
+	}
+	return runner
+}
+
+// release deallocates a claim, unless the server says that a consumer is on a node.
+func (i *Idle) release(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+	var ends []func()
+	defer func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}()
+	var unbound []write.Unbound
+	for _, consumer := range claim.Status.ReservedFor {
+		end, idle := i.keepIdle(claim, consumer)
+		ends = append(ends, end)
+		if !idle {
+			return nil
+		}
+		evidence, err := i.ask(ctx, claim, consumer)
+		if err != nil {
+			return write.UnlessBound(err)
+		}
+		unbound = append(unbound, evidence)
+	}
+	ctx = write.Because(ctx, write.Cause{Why: "because the pods that it is reserved for wait and no attempt goes on with it"})
+	left, _, err := i.Writer.ReleaseAbandoned(ctx, claim, unbound)
+	switch {
+	case errors.Is(err, write.ErrInUse) || errors.Is(err, write.ErrBound) || errors.Is(err, write.ErrAllocatedElsewhere):
+		return nil
+	case err != nil:
+		return err
+	case left != nil:
+		i.Observe(ctx, left)
+	default:
+		i.State.Freed(i.State.Ledger.Gone(claim.UID))
+	}
+	klog.FromContext(ctx).Info("Released a claim that kept devices for pods that wait", "claim", klog.KObj(claim))
+	return nil
+}
+
+// keepIdle prevents attempts with a claim for one of its consumers, until end is called. It returns false if one has begun.
+func (i *Idle) keepIdle(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (end func(), idle bool) {
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	if dra.IsPodGroup(consumer) {
+		if !i.Groups.BeginRelease(claim.UID) {
+			return end, false
+		}
+		ends = append(ends, func() { i.Groups.Released(claim.UID) })
+	}
+	pods, gone := i.podsOf(claim, consumer)
+	for _, pod := range pods {
+		runner := i.runnerOf(pod)
+		if runner == nil || !runner.pending.beginUnlessTried(pod.UID) {
+			return end, false
+		}
+		ends = append(ends, func() {
+			runner.pending.end(pod.UID)
+			runner.TryAgain(pod.UID)
+		})
+	}
+	return end, gone || len(pods) > 0
+}
+
+// ask asks the server whether a consumer is on a node. A pod that is not known must be gone: the watch of pods may be late,
+// and another scheduler about to bind the pod.
+func (i *Idle) ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error) {
+	if _, gone := i.podsOf(claim, consumer); gone {
+		pod, err := i.Writer.Pod(ctx, claim.Namespace, consumer.Name)
+		if err != nil {
+			return write.Unbound{}, fmt.Errorf("find out whether pod %s/%s (UID %s) is gone: %w", claim.Namespace, consumer.Name, consumer.UID, err)
+		}
+		if pod != nil && pod.UID == consumer.UID {
+			return write.Unbound{}, fmt.Errorf("%w or may be: pod %s/%s is there", write.ErrBound, claim.Namespace, consumer.Name)
+		}
+	}
+	return i.Writer.Ask(ctx, claim, consumer)
+}
