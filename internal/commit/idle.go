@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
-	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
@@ -88,7 +88,7 @@ func (i *Idle) podsOf(claim *resourceapi.ResourceClaim, consumer resourceapi.Res
 	only := *claim
 	only.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer}
 	pods = i.Known.Consumers(&only)
-	return pods, len(pods) == 0 && extended.OwnerOf(claim) == consumer.UID
+	return pods, len(pods) == 0 && podclaims.MadeFor(claim) == consumer.UID
 }
 
 // runnerOf returns the Runner that tries a pod, nil if the pod is on a node, belongs to another scheduler, or may have been

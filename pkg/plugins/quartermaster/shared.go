@@ -1,7 +1,6 @@
 package quartermaster
 
 import (
-	"slices"
 	"sync"
 	"time"
 
