@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -70,4 +71,20 @@ func (pl *Quartermaster) nominateGroup(ctx context.Context, run *preemption.Grou
 			c.leaveExtended()
 		}
 	}
+}
+
+// followGroupNominees ends nominations of pods of PodGroups that do not lead to anything.
+func (pl *Quartermaster) followGroupNominees(ctx context.Context, pods cache.SharedIndexInformer) error {
+	if !pl.features.EnableGenericWorkload {
+		return nil
+	}
+	nominees := &preemption.GroupNominees{
+		Client: pl.handle.ClientSet(), Pods: pl.handle.SharedInformerFactory().Core().V1().Pods().Lister(), Nominations: pl.state.nominations,
+		Holders: pl.holders, Profile: pl.handle.ProfileName(), Leads: pl.state.Lease.Leads,
+	}
+	if err := nominees.Follow(pods); err != nil {
+		return err
+	}
+	go nominees.Run(ctx)
+	return nil
 }

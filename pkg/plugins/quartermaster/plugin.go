@@ -206,6 +206,9 @@ func (pl *Quartermaster) follow(ctx context.Context) error {
 	if err := pl.startReleases(ctx, pods); err != nil {
 		return err
 	}
+	if err := pl.followGroupNominees(ctx, pods); err != nil {
+		return err
+	}
 	pl.state.Wakes(pl.events)
 	pl.state.conduct(ctx, pl)
 	pl.state.report(pl, ctx)
