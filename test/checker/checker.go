@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
@@ -86,6 +87,10 @@ const (
 const (
 	// PodCouldRun: a pod waits although there are a node and devices for it.
 	PodCouldRun Rule = "PodCouldRun"
+	// GroupCouldRun: a gang waits although there are nodes and devices for as many of its pods as it lacks.
+	GroupCouldRun Rule = "GroupCouldRun"
+	// NotLookedAt: whether a pod or a gang could run was not found out within a bound. It is always a warning.
+	NotLookedAt Rule = "NotLookedAt"
 )
 
 // Violation is one thing that is not as it has to be.
@@ -122,6 +127,8 @@ type Options struct {
 	// Served says of a pod whether a scheduler runs that has to place it. With Settled, such a pod must
 	// not wait while it could run. Nil: no pod is looked at.
 	Served func(*corev1.Pod) bool
+	// PodGroups lists the PodGroups of scheduler-plugins, see PodGroupsFrom. Nil: pods with their label are not looked at.
+	PodGroups func(context.Context) ([]v1alpha1.PodGroup, error)
 	// Warn gets called for findings that are no violations. Nil ignores them.
 	Warn func(Violation)
 }

@@ -25,8 +25,15 @@ var allFeatures = structured.Features{
 	FractionalCapacityRange: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
 }
 
-// oracle is upstream's allocator in the state of the cluster.
-type oracle struct{ structured.Allocator }
+// oracle is upstream's allocator in the state of the cluster, and what else decides where a pod can go.
+type oracle struct {
+	*snapshot
+	*storage
+	classes     classes
+	published   []*resourceapi.ResourceSlice // with the taints of rules
+	expressions *cel.Cache
+	nodes       []*corev1.Node // sorted by name
+}
 
 // classes implements structured.DeviceClassLister.
 type classes []*resourceapi.DeviceClass
@@ -42,8 +49,8 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclasses"), name)
 }
 
-// newOracle lists what the snapshot does not have.
-func newOracle(ctx context.Context, client kubernetes.Interface, s *snapshot) (*oracle, error) {
+// newOracle lists what the snapshot does not have, for pods that wait.
+func newOracle(ctx context.Context, client kubernetes.Interface, s *snapshot, open []*corev1.Pod) (*oracle, error) {
 	listed, err := client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("check the cluster: list device classes: %w", err)
@@ -52,55 +59,70 @@ func newOracle(ctx context.Context, client kubernetes.Interface, s *snapshot) (*
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("check the cluster: list device taint rules: %w", err)
 	}
-	published := s.slices
-	if rules != nil {
-		published = tainted(published, rules.Items)
-	}
-	allocator, err := structured.NewAllocator(ctx, allFeatures, s.allocated(), classes(sortedByName(listed.Items)), published, cel.NewCache(100, cel.Features{
+	o := &oracle{snapshot: s, classes: sortedByName(listed.Items), published: s.slices, expressions: cel.NewCache(100, cel.Features{
 		EnableConsumableCapacity: true, EnableListTypeAttributes: true,
-	}))
+	})}
+	if rules != nil {
+		o.published = tainted(s.slices, rules.Items)
+	}
+	for _, name := range sortedKeys(s.nodeNamed) {
+		o.nodes = append(o.nodes, s.nodeNamed[name])
+	}
+	o.storage, err = listStorage(ctx, client, open)
+	return o, err
+}
+
+// allocator returns upstream's in a state.
+func (o *oracle) allocator(ctx context.Context, state structured.AllocatedState) (structured.Allocator, error) {
+	allocator, err := structured.NewAllocator(ctx, allFeatures, state, o.classes, o.published, o.expressions)
 	if err != nil {
 		return nil, fmt.Errorf("check the cluster: set up upstream's allocator: %w", err)
 	}
-	return &oracle{allocator}, nil
+	return allocator, nil
 }
 
-// allocates reports whether there are devices on the node for those of the claims that have none. If that is an error, such
-// as an expression that fails, the pod has to wait.
-func (o *oracle) allocates(ctx context.Context, node *corev1.Node, claims []*resourceapi.ResourceClaim) bool {
-	var open []*resourceapi.ResourceClaim
-	for _, claim := range claims {
-		if claim.Status.Allocation == nil {
-			open = append(open, claim)
-		}
-	}
+// allocate returns devices on the node for the claims, nil if there are none. If that is an error, such as an expression that
+// fails, the pods have to wait.
+func allocate(ctx context.Context, allocator structured.Allocator, node *corev1.Node, open []*resourceapi.ResourceClaim) []resourceapi.AllocationResult {
 	if len(open) == 0 {
-		return true
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, oraclePatience)
 	defer cancel()
-	results, err := o.Allocate(ctx, node, open)
-	return err == nil && len(results) == len(open)
+	results, err := allocator.Allocate(ctx, node, open)
+	if err != nil || len(results) != len(open) {
+		return nil
+	}
+	return results
 }
 
-// allocated is what claims hold, as upstream's allocator wants it.
-func (s *snapshot) allocated() structured.AllocatedState {
+// allocated is what claims hold, as upstream's allocator wants it, but for some claims.
+func (s *snapshot) allocated(without func(*resourceapi.ResourceClaim) bool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
 	}
-	for id, holders := range s.heldBy {
-		device := structured.MakeDeviceID(id.pool.driver, id.pool.name, id.name)
+	for _, holders := range s.heldBy {
 		for _, h := range holders {
-			if h.result.ShareID == nil {
-				state.AllocatedDevices.Insert(device)
-				continue
+			if !without(h.claim) {
+				take(state, h.result)
 			}
-			state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, h.result.ShareID))
-			state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, h.result.ConsumedCapacity))
 		}
 	}
 	return state
+}
+
+// take adds a device, or a share of one, to what is allocated.
+func take(state structured.AllocatedState, result *resourceapi.DeviceRequestAllocationResult) {
+	device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+	switch {
+	case ptr.Deref(result.AdminAccess, false):
+	case result.ShareID == nil:
+		state.AllocatedDevices.Insert(device)
+	default:
+		state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, result.ShareID))
+		state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, result.ConsumedCapacity))
+	}
 }
 
 // tainted returns the slices with the taints of rules.

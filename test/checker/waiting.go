@@ -2,13 +2,14 @@ package checker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	podresource "k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -16,59 +17,76 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
-// groupLabels name the gang of a pod.
-var groupLabels = []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}
-
-// checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now. Not judged
-// are pods that wait for something else than a node: for claims, the end of a gate, the other pods of their gang, devices
-// with binding conditions, the end of another claim that holds the same device, pods that are ending for somebody who was
-// nominated. Nor are those for which filters decide that are not repeated here: volumes, host ports, affinity between pods,
-// topology spread.
+// checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now, and no gang
+// of which enough pods could be placed together. Not judged are pods that wait for something else than a node: for claims,
+// the end of a gate, the volume that a provisioner makes, devices with binding conditions, the end of another claim that holds
+// the same device, pods that are ending for somebody who was nominated. Nor are those for which filters decide that are not
+// repeated here: host ports, affinity between pods, topology spread, limits and zones of volumes, domains of gangs.
 func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes.Interface) error {
-	var o *oracle
+	var open []*corev1.Pod
 	for _, pod := range s.pods {
-		if !awaitsNode(pod) || r.options.Served == nil || !r.options.Served(pod) || s.isKeptFrom(pod) {
+		if r.options.Served != nil && awaitsNode(pod) && r.options.Served(pod) {
+			open = append(open, pod)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	o, err := newOracle(ctx, client, s, open)
+	if err != nil {
+		return err
+	}
+	units, err := gather(ctx, client, r.options.PodGroups, s, open)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		waits := func(pod *corev1.Pod) bool { return o.candidate(pod) == nil }
+		if slices.ContainsFunc(u.pods, s.isKeptFrom) || slices.ContainsFunc(u.beside, waits) {
 			continue
 		}
-		claims, ready := s.claimsFor(pod)
-		if !ready {
-			continue
-		}
-		if o == nil {
-			var err error
-			if o, err = newOracle(ctx, client, s); err != nil {
-				return err
-			}
-		}
-		for _, node := range sortedKeys(s.nodeNamed) {
-			if s.suits(s.nodeNamed[node], pod) && s.usableOn(s.nodeNamed[node], claims) && o.allocates(ctx, s.nodeNamed[node], claims) {
-				r.violation(PodCouldRun, podObject(pod), "it waits although node %s suits it and has devices for its %d claims; it says: %s", node, len(claims), reasonOf(pod))
-				break
-			}
+		if err := checkUnit(ctx, r, o, u); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// awaitsNode reports whether the pod waits for a node alone, as far as it can be judged here.
+// checkUnit: the pods of a unit do not wait if there are places for as many of them as it lacks.
+func checkUnit(ctx context.Context, r *report, o *oracle, u unit) error {
+	var able []*candidate
+	for _, pod := range u.pods {
+		if c := o.candidate(pod); c != nil {
+			able = append(able, c)
+		}
+	}
+	if len(able) < u.lacks {
+		return nil
+	}
+	found, err := o.place(ctx, able, u.lacks)
+	switch {
+	case errors.Is(err, errTooMany):
+		r.warning(NotLookedAt, u.object, "there are too many ways to place %d of %d pods on %d nodes", u.lacks, len(able), len(o.nodes))
+	case err != nil:
+		return err
+	case found == nil:
+	case u.isGang:
+		r.violation(GroupCouldRun, u.object, "it lacks %d pods, and they wait although they fit together: %s; pod %s says: %s",
+			u.lacks, placements(found), found[0].pod.Name, reasonOf(found[0].pod))
+	default:
+		r.violation(PodCouldRun, u.object, "it waits although it fits: %s; it says: %s", placements(found), reasonOf(u.pods[0]))
+	}
+	return nil
+}
+
+// awaitsNode reports whether the pod waits for a node alone, or for one together with others of its gang, as far as it can be judged here.
 func awaitsNode(pod *corev1.Pod) bool {
 	spec := &pod.Spec
-	if spec.NodeName != "" || pod.DeletionTimestamp != nil || finished(pod) || len(spec.SchedulingGates) > 0 || spec.SchedulingGroup != nil ||
-		len(spec.TopologySpreadConstraints) > 0 {
+	if spec.NodeName != "" || pod.DeletionTimestamp != nil || finished(pod) || len(spec.SchedulingGates) > 0 || len(spec.TopologySpreadConstraints) > 0 {
 		return false
-	}
-	for _, label := range groupLabels {
-		if pod.Labels[label] != "" {
-			return false
-		}
 	}
 	if affinity := spec.Affinity; affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
 		return false
-	}
-	for _, volume := range spec.Volumes {
-		if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil {
-			return false
-		}
 	}
 	for _, container := range spec.Containers {
 		for _, port := range container.Ports {
@@ -81,17 +99,21 @@ func awaitsNode(pod *corev1.Pod) bool {
 }
 
 // claimsFor returns the claims of the pod, each once. It is not ready if one is missing, is going, belongs to somebody else,
-// has no room for another consumer, has to wait for its devices, or has one that another claim holds: nobody joins that.
+// has no room for another consumer, has to wait for its devices, or has one that another claim holds: nobody joins that. What an
+// earlier attempt has made for extended resources is no claim of the pod, see extendedClaim.
 func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceClaim, ready bool) {
 	seen := map[string]bool{}
 	for _, ref := range claimRefs(pod) {
+		if ref.entry == "" {
+			continue
+		}
 		claim := s.claimNamed[types.NamespacedName{Namespace: pod.Namespace, Name: ref.claimName}]
 		if ref.pending || claim == nil || claim.DeletionTimestamp != nil || conversion.AlphaClaimOf(claim).Allocator == conversion.ByController || ref.generated && !belongsTo(claim, pod) ||
 			len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !reservedFor(claim, pod) {
 			return nil, false
 		}
 		for _, consumer := range claim.Status.ReservedFor {
-			if consumer.Resource != "pods" {
+			if consumer.Resource != "pods" && (consumer.APIGroup != schedulingGroup || consumer.Name != podGroupName(pod)) {
 				return nil, false
 			}
 		}
@@ -121,8 +143,8 @@ func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
 	return nominated && ending
 }
 
-// suits reports whether the filters of the default scheduler that look at the node alone and at its room pass.
-func (s *snapshot) suits(node *corev1.Node, pod *corev1.Pod) bool {
+// suits reports whether the filters of the default scheduler that look at the node alone pass.
+func suits(node *corev1.Node, pod *corev1.Pod) bool {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable {
 		taints = append(taints[:len(taints):len(taints)], corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
@@ -130,7 +152,7 @@ func (s *snapshot) suits(node *corev1.Node, pod *corev1.Pod) bool {
 	_, tainted := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule
 	}, false)
-	return !tainted && node.DeletionTimestamp == nil && wants(pod, node) && s.hasRoom(node, pod)
+	return !tainted && node.DeletionTimestamp == nil && wants(pod, node)
 }
 
 // wants reports whether the pod's node selector and required node affinity are for the node.
@@ -139,37 +161,9 @@ func wants(pod *corev1.Pod, node *corev1.Node) bool {
 	return err == nil && matches
 }
 
-// hasRoom reports whether the node has what the pod requests besides devices.
-func (s *snapshot) hasRoom(node *corev1.Node, pod *corev1.Pod) bool {
-	needed, pods := podresource.PodRequests(pod, podresource.PodResourcesOptions{}), int64(1)
-	free := node.Status.Allocatable.DeepCopy()
-	for _, other := range s.pods {
-		if other.Spec.NodeName != node.Name || finished(other) {
-			continue
-		}
-		pods++
-		for name, amount := range podresource.PodRequests(other, podresource.PodResourcesOptions{}) {
-			left := free[name]
-			left.Sub(amount)
-			free[name] = left
-		}
-	}
-	for name, amount := range needed {
-		if left := free[name]; !amount.IsZero() && left.Cmp(amount) < 0 {
-			return false
-		}
-	}
-	return pods <= free.Pods().Value()
-}
-
 // usableOn reports whether what is allocated can be used on the node.
-func (s *snapshot) usableOn(node *corev1.Node, claims []*resourceapi.ResourceClaim) bool {
-	for _, claim := range claims {
-		if allocation := claim.Status.Allocation; allocation != nil && allocation.NodeSelector != nil && !selects(allocation.NodeSelector, node) {
-			return false
-		}
-	}
-	return true
+func usableOn(node *corev1.Node, allocation *resourceapi.AllocationResult) bool {
+	return allocation == nil || allocation.NodeSelector == nil || selects(allocation.NodeSelector, node)
 }
 
 // reasonOf returns what the pod's condition says.

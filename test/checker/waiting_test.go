@@ -93,7 +93,7 @@ func TestWaiting(t *testing.T) {
 		"its claim is missing":       {change: []func(*cluster){func(c *cluster) { c.claims = c.claims[:1] }}},
 		"its claim was not made yet": {change: []func(*cluster){waits(usesTemplate("later", ""))}},
 		"it is gated":                {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} })}},
-		"it is in a gang":            {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Labels = map[string]string{groupLabels[0]: "gang"} })}},
+		"it is in a gang":            {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Labels = map[string]string{oldGroupLabel: "gang"} })}},
 		"it is being deleted": {change: []func(*cluster){waits(func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"example.com/keep"}
 		})}},

@@ -35,7 +35,9 @@ func (s *Space) CheckSettled() {
 // Settled is CheckSettled with a limit of its own, and returns what there is to complain about at its end.
 func (s *Space) Settled(limit time.Duration) error {
 	err := Poll(context.Background(), limit, func(ctx context.Context) error {
-		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{Settled: true, Served: s.isServed})
+		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{
+			Settled: true, Served: s.isServed, PodGroups: checker.PodGroupsFrom(s.Cluster.Client.CoreV1().RESTClient()),
+		})
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,7 @@ func (g *generator) gang(kind string) {
 	name, least := fmt.Sprintf("gang-%d", g.groups), 2+g.random.IntN(2)
 	g.groups++
 	size := least + pick(g, 0, 0, 0, 1, -1)
+	priority := pick[int32](g, 0, 0, 10, 100) // of all pods of one of Kubernetes: kube-scheduler schedules no others
 	claim := ""
 	if kind == podGroups && g.one(4) {
 		claim = fmt.Sprintf("claim-%d", g.claims)
@@ -49,7 +50,7 @@ func (g *generator) gang(kind string) {
 	}
 	makeGroup := func() {
 		if kind == podGroups {
-			g.later(g.soon(), func(w *World) { w.createPodGroup(name, int32(least), claim) }, "create PodGroup %s of at least %d, claims: [%s]", name, least, claim)
+			g.later(g.soon(), func(w *World) { w.createPodGroup(name, int32(least), priority, claim) }, "create PodGroup %s of at least %d with priority %d, claims: [%s]", name, least, priority, claim)
 			return
 		}
 		g.later(g.soon(), func(w *World) { w.createLabeledGroup(name, int32(least)) }, "create PodGroup %s of scheduler-plugins, of at least %d", name, least)
@@ -63,6 +64,7 @@ func (g *generator) gang(kind string) {
 		p := g.newPod()
 		if kind == podGroups {
 			p.with(builder.InGroup(name), "of group %s", name)
+			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
 		} else {
 			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
 		}
@@ -90,10 +92,11 @@ func changeGang(kind string) func(*generator) {
 	}
 }
 
-func (w *World) createPodGroup(name string, least int32, claim string) {
+func (w *World) createPodGroup(name string, least, priority int32, claim string) {
 	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: namespace, Finalizers: []string{scheduling.PodGroupProtectionFinalizer}, // as admission adds it
 	}}
+	group.Spec.Priority = &priority
 	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: least}
 	if claim != "" {
 		group.Spec.ResourceClaims = []schedulingapi.PodGroupResourceClaim{{Name: claim, ResourceClaimName: &claim}}

@@ -16,7 +16,10 @@ import (
 )
 
 // script makes steps of a history that is written down.
-type script struct{ steps []step }
+type script struct {
+	steps  []step
+	themes map[string]bool
+}
 
 func (s *script) add(after time.Duration, text string, do func(*World)) *script {
 	s.steps = append(s.steps, step{after, text, do})
@@ -109,6 +112,24 @@ func (s *script) gang(after time.Duration, name string, pods int32, priority int
 			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
 			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
 			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
+			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
+			p.create(w)
+		}
+	})
+}
+
+// podGroup creates a PodGroup of Kubernetes with as many pods as it needs, each with a claim for one device and 4 CPU.
+func (s *script) podGroup(after time.Duration, name string, pods, priority int32) *script {
+	s.themes = map[string]bool{podGroups: true}
+	return s.add(after, fmt.Sprintf("PodGroup %s of Kubernetes of %d pods with 4 CPU and priority %d", name, pods, priority), func(w *World) {
+		w.createTemplate("one")
+		w.createPodGroup(name, pods, priority, "")
+		for i := range pods {
+			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
+			p.with(builder.InGroup(name), "of group %s", name)
+			p.with(func(pod *v1.Pod) {
+				pod.Spec.Priority, pod.Spec.Containers[0].Resources.Requests = &priority, builder.Resources("cpu", "4")
+			}, "4 CPU and priority %d", priority)
 			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
 			p.create(w)
 		}
@@ -209,6 +230,42 @@ func TestRegressions(t *testing.T) {
 			add(time.Minute, "pod other with 1 device of class big", func(w *World) {
 				w.createPodWithClaim("other", builder.Request("r", "big"), "1", 0)
 			}),
+		// Kube-scheduler itself leaves the pods of a PodGroup nominated that does not fit any more.
+		"the class of a PodGroup of Kubernetes is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 2, "12", 0).
+			podGroup(10*time.Second, "gang", 2, 100).
+			add(time.Second, "delete the class, and make another one", func(w *World) {
+				w.deleteClass("gpu")
+				w.createClass("big")
+			}).
+			add(time.Minute, "pod other with 1 device of class big and 12 CPU", func(w *World) {
+				w.createPodWithClaim("other", builder.Request("r", "big"), "12", 0)
+			}).runs(time.Minute, "other"),
+		"a pod of a PodGroup of Kubernetes is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 2, "12", 0).
+			podGroup(10*time.Second, "gang", 2, 100).
+			add(time.Second, "delete pod gang-1", func(w *World) { w.deletePod("gang-1") }).
+			pod(10*time.Second, "other", 1, "13", 0).runs(2*time.Minute, "other"),
+		"a PodGroup of Kubernetes is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 2, "12", 0).
+			podGroup(10*time.Second, "gang", 2, 100).
+			add(time.Second, "delete PodGroup gang", func(w *World) {
+				group, err := w.client.SchedulingV1beta1().PodGroups(namespace).Get(w.ctx, "gang", metav1.GetOptions{})
+				w.must(err)
+				group.Finalizers = nil
+				_, err = w.client.SchedulingV1beta1().PodGroups(namespace).Update(w.ctx, group, metav1.UpdateOptions{})
+				w.must(err)
+				w.deleteGroup("gang")
+			}).
+			pod(10*time.Second, "other", 1, "13", 0).runs(2*time.Minute, "other"),
+		"the claim of a pod of a PodGroup of Kubernetes is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 2, "12", 0).
+			podGroup(10*time.Second, "gang", 2, 100).
+			add(time.Second, "delete the claim of pod gang-1, and the templates", func(w *World) {
+				w.deleteTemplate("one")
+				pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, "gang-1", metav1.GetOptions{})
+				w.must(err)
+				for _, made := range pod.Status.ResourceClaimStatuses {
+					w.deleteClaim(*made.ResourceClaimName)
+				}
+			}).
+			pod(10*time.Second, "other", 1, "13", 0).runs(2*time.Minute, "other"),
 		// Seed 227 of an early generator: what was kept for the preemptor was kept until the flush of the queue.
 		"a pod joins the claim of a victim": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			pod(10*time.Second, "preemptor", 2, "1", 100).joins(500*time.Millisecond, "joins", "victim", 10).
@@ -235,7 +292,7 @@ func TestRegressions(t *testing.T) {
 			pod(3*time.Minute, "other", 1, "1", 0).runs(time.Minute, "other"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &History{seed: long, replicas: 1, steps: history.steps}
+			h := &History{seed: long, replicas: 1, steps: history.steps, themes: history.themes}
 			w := Live(t, h, nil)
 			if *trace {
 				t.Logf("\n%s", w.Transcript())

@@ -112,7 +112,8 @@ func (w *World) isDisturbed() bool {
 // violations is what is not as it must be once nothing happens any more.
 func (w *World) violations() []string {
 	served := func(pod *v1.Pod) bool { return pod.Spec.SchedulerName != foreign }
-	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served})
+	groups := checker.PodGroupsFrom(w.client.CoreV1().RESTClient())
+	found, err := checker.Check(w.ctx, w.client, checker.Options{Settled: true, Served: served, PodGroups: groups})
 	if err != nil {
 		return []string{"checker: " + err.Error()}
 	}

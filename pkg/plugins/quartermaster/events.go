@@ -67,6 +67,9 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 			pl.devices.Changed.Tell(e.Before.UID)
 		}
 		pl.release.PodHappened(e)
+		if pl.nominees != nil {
+			pl.nominees.PodChanged(e)
+		}
 	}
 }
 

@@ -57,8 +57,10 @@ type Quartermaster struct {
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
 	planner    *preemption.Planner
-	release    *preemption.Release
-	leftovers  *extended.Remover
+	// nominees is nil without PodGroups of the API (gate GenericWorkload).
+	nominees  *preemption.GroupNominees
+	release   *preemption.Release
+	leftovers *extended.Remover
 	// devices lets pods wait for binding conditions. It is used only if bindingConditions is set, which takes both
 	// feature gates.
 	devices           *binding.Waiter

@@ -207,6 +207,11 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
 		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
 	}
+	if features.EnableGenericWorkload {
+		pl.nominees = (&preemption.GroupNominees{
+			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leads: state.Lease.Leads,
+		}).Begin()
+	}
 	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
 	return pl, err
 }
@@ -245,6 +250,9 @@ func (pl *Quartermaster) run(ctx context.Context) {
 	s := pl.state
 	go pl.gate.Run(ctx)
 	go pl.release.Run(ctx)
+	if pl.nominees != nil {
+		go pl.nominees.Run(ctx)
+	}
 	s.running.Do(func() {
 		reporter := &conflicts.Reporter{
 			Order:    s.Order,
