@@ -1,7 +1,10 @@
 package quartermaster
 
 import (
+	"sync"
+
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -13,16 +16,17 @@ import (
 
 // newTurns returns the Turns that let namespaces take turns in the scheduler's queue.
 func (s *shared) newTurns(handle fwk.Handle) *queue.Turns {
+	active := sync.OnceValue(kube.ActivePods) // Turns looks often, and it takes longer to find a metric by its label than to read it.
 	return queue.NewTurns(queue.Queue{
-		Active:   activePods,
+		Active:   func() int { return activePods(active()) },
 		Leads:    func() bool { return s.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
 	})
 }
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
-func activePods() int {
-	read, err := written(kube.ActivePods().Write)
+func activePods(metric metrics.GaugeMetric) int {
+	read, err := written(metric.Write)
 	if err != nil {
 		return 0
 	}
