@@ -51,15 +51,21 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 		return nil, failed(err)
 	}
 
-	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices.
+	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices, or ever did.
 	claims, err := pl.claims.Of(pod)
 	if err != nil {
 		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
-	if len(claims) == 0 && !extended.AnyBacked(c.resources) {
-		noteUnbacked(cs, c.resources)
-		return nil, fwk.NewStatus(fwk.Skip)
+	if !extended.AnyBacked(c.resources) {
+		if err := extended.CheckRecorded(pod); err != nil {
+			c.pod.Causes.Note(reasons.ClaimMissing)
+			return nil, unschedulable("%v", err)
+		}
+		if len(claims) == 0 {
+			noteUnbacked(cs, c.resources)
+			return nil, fwk.NewStatus(fwk.Skip)
+		}
 	}
 
 	// 3. Bring the state of the cluster up to date.
@@ -102,7 +108,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 // beginAttempt begins an attempt to schedule a pod. It returns nil if the pod needs no devices.
 func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
 	resources := pl.extendedResources(pod)
-	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) {
+	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) && extended.CheckRecorded(pod) == nil {
 		noteUnbacked(cs, resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
