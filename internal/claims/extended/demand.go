@@ -219,8 +219,8 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	return nil
 }
 
-// CheckRecorded returns why a pod cannot run where no devices back its extended resources, nil if it can: the API server keeps what
-// an earlier attempt has recorded in the pod's status, and the kubelet waits for that claim.
+// CheckRecorded returns why a pod cannot run where no devices back its extended resources, nil if it can. The claim that an earlier
+// attempt has recorded in the pod's status stays there, and the kubelet waits for it.
 func CheckRecorded(pod *v1.Pod) error {
 	recorded := pod.Status.ExtendedResourceClaimStatus
 	if recorded == nil {

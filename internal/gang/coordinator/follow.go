@@ -3,9 +3,9 @@ package coordinator
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
@@ -140,7 +140,7 @@ func (c *Coordinator) nodeChanged(before, after *v1.Node) {
 func (c *Coordinator) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeForLanded implements clusterstate.Waker.
-func (c *Coordinator) WakeForLanded(types.UID, map[inventory.PoolID][]string) { c.StirAll() }
+func (c *Coordinator) WakeForLanded(*v1.Pod, time.Time, map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeOthersOf implements clusterstate.Waker.
-func (c *Coordinator) WakeOthersOf(types.UID, ledger.ClaimRef) { c.StirAll() }
+func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ledger.ClaimRef) { c.StirAll() }

@@ -109,6 +109,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
 	resources := pl.extendedResources(pod)
 	if pl.isResize(pod) || len(pod.Spec.ResourceClaims) == 0 && !extended.AnyBacked(resources) && extended.CheckRecorded(pod) == nil {
+		pl.waiting.Forget(pod.UID) // It may have needed devices before.
 		noteUnbacked(cs, resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
