@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,12 +17,12 @@ import (
 type Waker interface {
 	// WakeForDevices wakes the pods that could use any of the devices.
 	WakeForDevices(devices map[inventory.PoolID][]string)
-	// WakeForLanded does the same for devices that a pod had in flight. It does not wake that pod,
-	// and the back-off of all others applies.
-	WakeForLanded(by types.UID, devices map[inventory.PoolID][]string)
-	// WakeOthersOf wakes the pods that wait for a claim that was in flight for one of them and was
+	// WakeForLanded does the same for devices that a pod had in flight since then. It does not wake that pod,
+	// and the back-off of all others applies. by is nil and since zero if they are not known.
+	WakeForLanded(by *v1.Pod, since time.Time, devices map[inventory.PoolID][]string)
+	// WakeOthersOf wakes the pods that wait for a claim that was in flight for one of them since then and was
 	// not allocated.
-	WakeOthersOf(failed types.UID, claim ledger.ClaimRef)
+	WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef)
 }
 
 // OnPublished adds a function that is called after a pool has changed.
@@ -69,19 +70,28 @@ func (s *State) Freed(devices ledger.Freed) {
 // Landed is Freed for devices that a pod only had in flight. It does not wake that pod, and the
 // back-off of all others applies: otherwise pods that fail one after the other would keep each
 // other busy.
-func (s *State) Landed(by types.UID, devices ledger.Freed) {
+func (s *State) Landed(by *v1.Pod, since time.Time, devices ledger.Freed) {
 	if len(devices) == 0 {
 		return
 	}
 	for _, waker := range s.allWakers() {
-		waker.WakeForLanded(by, devices)
+		waker.WakeForLanded(by, since, devices)
 	}
 }
 
 // GivenUp wakes the pods that may wait for an in-flight allocation that will not be written: for
-// its devices, or for the claim.
-func (s *State) GivenUp(pod *v1.Pod, claim *resourceapi.ResourceClaim, devices ledger.Freed) {
-	s.givenUp(pod.UID, ledger.RefTo(claim), devices)
+// its devices, or for the claim. since is when it was put in flight.
+func (s *State) GivenUp(pod *v1.Pod, since time.Time, claim *resourceapi.ResourceClaim, devices ledger.Freed) {
+	s.givenUp(pod, since, ledger.RefTo(claim), devices)
+}
+
+// InFlightSince returns since when an allocation is in flight for a claim, the zero time if none is.
+func (s *State) InFlightSince(claim types.UID) time.Time {
+	since := s.Ledger.InFlightSince(claim)
+	if since == 0 {
+		return time.Time{}
+	}
+	return s.epoch.Add(time.Duration(since))
 }
 
 // ApprovalEnded must be called when the guard in this process no longer has a claim in flight whose
@@ -89,16 +99,16 @@ func (s *State) GivenUp(pod *v1.Pod, claim *resourceapi.ResourceClaim, devices l
 // that tried in vain may be among those that wait for the claim.
 func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
 	if s.Ledger.State(claim.UID).Committed == nil {
-		s.givenUp("", claim, devices)
+		s.givenUp(nil, time.Time{}, claim, devices)
 	}
 }
 
-func (s *State) givenUp(by types.UID, claim ledger.ClaimRef, devices ledger.Freed) {
-	s.Landed(by, devices)
+func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
+	s.Landed(by, since, devices)
 	if s.Ledger.InFlight(claim.UID) != nil {
 		return // Other pods of the group use it, or it may still be stored.
 	}
 	for _, waker := range s.allWakers() {
-		waker.WakeOthersOf(by, claim)
+		waker.WakeOthersOf(by, since, claim)
 	}
 }

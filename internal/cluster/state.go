@@ -59,6 +59,9 @@ type State struct {
 	// began is the time when the first pod with claims was tried, nil before.
 	began atomic.Pointer[time.Time]
 
+	// epoch is the zero of the ledger's clock.
+	epoch time.Time
+
 	mutex  sync.Mutex
 	wakers []Waker
 	// published is called after a pool has changed.
@@ -74,7 +77,9 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 		Ledger:    ledger.New(),
 		Memory:    newMemory(),
 		Lease:     lease,
+		epoch:     time.Now().Add(-time.Nanosecond), // Its clock is never at 0.
 	}
+	s.Ledger.Clock = func() int64 { return int64(time.Since(s.epoch)) }
 	s.Ledger.Follow(s.Inventory)
 	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.poolPublished

@@ -73,11 +73,15 @@ func (w *woken) WakeForDevices(devices map[inventory.PoolID][]string) {
 	w.devices = append(w.devices, devices)
 }
 
-func (w *woken) WakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
-	w.devices, w.by = append(w.devices, devices), append(w.by, by)
+func (w *woken) WakeForLanded(by *v1.Pod, _ time.Time, devices map[inventory.PoolID][]string) {
+	uid := types.UID("")
+	if by != nil {
+		uid = by.UID
+	}
+	w.devices, w.by = append(w.devices, devices), append(w.by, uid)
 }
 
-func (w *woken) WakeOthersOf(_ types.UID, claim ledger.ClaimRef) {
+func (w *woken) WakeOthersOf(_ *v1.Pod, _ time.Time, claim ledger.ClaimRef) {
 	w.claims = append(w.claims, claim.Name)
 }
 
@@ -133,14 +137,18 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 			require.NoError(t, s.Ledger.AddInFlight(ledger.RefTo(claim), by, claim.Status.Allocation))
 		}
 		s.Freed(nil)
-		s.Landed("", nil)
+		s.Landed(nil, time.Time{}, nil)
 		require.Empty(t, one.devices, "nothing became free")
 
+		require.Zero(t, s.InFlightSince(claim.UID))
 		add("pod")
+		since := time.Now()
+		time.Sleep(time.Second)
 		add("member")
-		s.GivenUp(pod, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
+		require.True(t, s.InFlightSince(claim.UID).Equal(since), "the first of them counts")
+		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
 		require.Empty(t, one.claims, "another one of the group is to use it")
-		s.GivenUp(pod, claim, s.Ledger.RemoveInFlight(claim.UID, "member"))
+		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "member"))
 		for _, w := range []*woken{one, other} {
 			require.Equal(t, []string{"c"}, w.claims)
 			require.Equal(t, []types.UID{"pod"}, w.by)
@@ -171,7 +179,7 @@ func TestEndOfAnApproval(t *testing.T) {
 
 		require.NoError(t, s.Ledger.AddInFlight(ref, "pod", claim.Status.Allocation))
 		approve()
-		s.GivenUp(pod, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
+		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
 		require.Empty(t, w.claims, "it may be stored yet")
 		end()
 		require.Equal(t, []string{"c"}, w.claims)

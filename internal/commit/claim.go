@@ -82,8 +82,9 @@ func (r *Runner) landed(pod *v1.Pod, c *Claim) {
 // endInFlight removes the plan from the ledger, and wakes the pods that waited for its devices: no API
 // event wakes them.
 func (r *Runner) endInFlight(pod *v1.Pod, c *Claim) {
+	since := r.State.InFlightSince(c.Object.UID)
 	freed := r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID)
 	r.Signals.GivenUp(c.flight.told)
 	c.flight = flight{}
-	r.State.GivenUp(pod, c.Object, freed)
+	r.State.GivenUp(pod, since, c.Object, freed)
 }

@@ -59,8 +59,14 @@ func (f *Finder) Of(pod *v1.Pod) *Needs {
 	return needs
 }
 
-// Any reports whether the pod may need devices: it refers to claims, or a class stands for a resource that it requests.
-func (n *Needs) Any() bool { return len(n.Pod.Spec.ResourceClaims) > 0 || n.Backed() }
+// Any reports whether the pod may need devices: it refers to claims, or a class stands for a resource that it requests, or did when a claim
+// was recorded in its status.
+func (n *Needs) Any() bool {
+	return len(n.Pod.Spec.ResourceClaims) > 0 || n.Backed() || n.Recorded() != nil
+}
+
+// Recorded returns an error if the status of the pod names a claim for extended resources: the kubelet insists on that claim.
+func (n *Needs) Recorded() error { return extended.CheckRecorded(n.Pod) }
 
 // MayHaveDevices is Any for pods of other schedulers, which may know classes that this one does not know yet.
 func (n *Needs) MayHaveDevices() bool {

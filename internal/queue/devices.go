@@ -3,11 +3,13 @@ package queue
 import (
 	"cmp"
 	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	v1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -22,10 +24,22 @@ func (e *Events) WakeForDevices(devices map[inventory.PoolID][]string) {
 // others wait for the rest of their pause. Pods that do so already are passed over: when a group gets a
 // place, each of its pods in turn gives up the devices that it had in flight during the search, and
 // nothing must be done for all other pods of the group each time.
-func (e *Events) WakeForLanded(by types.UID, devices map[inventory.PoolID][]string) {
+func (e *Events) WakeForLanded(by *v1.Pod, since time.Time, devices map[inventory.PoolID][]string) {
 	now := e.Waker.now()
-	passOver := func(entry *Pod) bool { return entry.isDue(now) || entry.Latest().UID == by }
+	passOver := func(entry *Pod) bool { return entry.isDue(now) || notHelped(entry, by, since) }
 	e.wakeInterested(devices, passOver, e.Waker.WakeAfterPause)
+}
+
+// notHelped reports whether a pod finds nothing new now that the attempt of another pod has ended which had something in flight
+// since then: it is that pod or of the same PodGroup, whose pods are tried together, or it was rejected before. Otherwise a group
+// that does not fit, which kube-scheduler tries again after each back-off, would have all waiting pods tried as often.
+func notHelped(entry *Pod, by *v1.Pod, since time.Time) bool {
+	if by == nil {
+		return false
+	}
+	pod := entry.Latest()
+	group := dra.PodGroupName(pod)
+	return pod.UID == by.UID || group != "" && group == dra.PodGroupName(by) && pod.Namespace == by.Namespace || entry.rejectedBefore(since)
 }
 
 // wakeInterested wakes the pods that could use any of the devices and are not passed over. If not all
@@ -56,14 +70,14 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver 
 
 // WakeOthersOf wakes the other pods that wait for a claim that was in flight for the failed pod, and
 // was not allocated.
-func (e *Events) WakeOthersOf(failed types.UID, claim ledger.ClaimRef) {
+func (e *Events) WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef) {
 	pods, err := e.Claims.Users(claim.Namespace, claim.Name)
 	if err != nil {
 		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
 		return
 	}
 	for _, pod := range pods {
-		if entry := e.Pods.Get(pod.UID); entry != nil && pod.UID != failed {
+		if entry := e.Pods.Get(pod.UID); entry != nil && !notHelped(entry, failed, since) {
 			e.Waker.WakeAfterPause(entry)
 		}
 	}

@@ -273,6 +273,18 @@ func (p *Pod) isDue(now time.Time) bool {
 	return p.rejected && p.timer != nil && p.restLocked(now) > 0
 }
 
+// rejectedBefore reports whether the pod waits since before a time and was not activated. A pod that was queued and not tried, as
+// one of a group whose attempt ended before it came to this pod, waits since then.
+func (p *Pod) rejectedBefore(then time.Time) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	since := p.started
+	if p.counted {
+		since = p.since
+	}
+	return p.rejected && !p.active && since.Before(then)
+}
+
 // isActive reports whether the pod was activated and not tried again yet. It usually is about to be
 // tried, and then finds the present state; but another plugin may keep it out of the queue.
 func (p *Pod) isActive() bool {

@@ -54,6 +54,9 @@ func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.Alloc
 	}
 	r = l.record(ref)
 	before := r.effective()
+	if r.inFlight == nil && l.Clock != nil {
+		r.since = l.Clock()
+	}
 	r.inFlight = allocation
 	if !slices.Contains(r.users, user) {
 		r.users = append(r.users, user)
@@ -98,6 +101,16 @@ func (l *Ledger) InFlight(uid types.UID) *resourceapi.AllocationResult {
 		return r.inFlight
 	}
 	return nil
+}
+
+// InFlightSince returns since when an allocation is in flight for a claim, by Clock, 0 if none is.
+func (l *Ledger) InFlightSince(uid types.UID) int64 {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if r := l.claims[uid]; r != nil && r.inFlight != nil {
+		return r.since
+	}
+	return 0
 }
 
 // InFlightUsers returns the pods that rely on the allocation that InFlight returns.

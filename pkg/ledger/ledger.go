@@ -30,6 +30,8 @@ type Ledger struct {
 	// changes holds the counters of ConsumerChanges for pools in use.
 	changes sync.Map // inventory.PoolKey to *atomic.Uint64
 
+	// Clock tells the time since which allocations are in flight, never 0; nil if nobody asks. It must be set before use.
+	Clock func() int64
 	// Pools looks up the pools by which AddInFlight judges counters and capacities; nil skips that
 	// check. It is called under a lock and must not call back. It must be set before use.
 	Pools Pools
@@ -56,6 +58,8 @@ type record struct {
 	reservedFor []resourceapi.ResourceClaimConsumerReference
 	// inFlight is not nil exactly while users is not empty.
 	inFlight *resourceapi.AllocationResult
+	// since is when it was put in flight, for the first of its users, by Clock.
+	since int64
 	// users lists the pods whose attempts rely on inFlight, each once.
 	users []types.UID
 	// kept is the allocation that the claim had when it was deleted while runners ran with it, nil

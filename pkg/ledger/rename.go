@@ -16,7 +16,7 @@ func (l *Ledger) Rename(from types.UID, to ClaimRef) {
 	}
 	r := l.record(to)
 	oldBefore, before := old.effective(), r.effective()
-	r.inFlight, r.users = old.inFlight, old.users
+	r.inFlight, r.users, r.since = old.inFlight, old.users, old.since
 	old.inFlight, old.users = nil, nil
 	for _, user := range r.users {
 		l.uses(user, to.UID)

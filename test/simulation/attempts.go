@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func (a *attempts) now() (alone int, of map[string]int) {
 func (a *attempts) since(alone int, of map[string]int) (spins []string) {
 	aloneNow, ofNow := a.now()
 	if n := aloneNow - alone; n > spin {
-		spins = append(spins, fmt.Sprintf("%d attempts to schedule pods without gangs in a minute in which nothing happens", n))
+		spins = append(spins, fmt.Sprintf("%d attempts to schedule pods without gangs in a minute in which nothing happens; of each pod:%s", n, tally(of, ofNow)))
 	}
 	most, which := spinOfOne, ""
 	for pod, n := range ofNow {
@@ -95,6 +96,16 @@ func (a *attempts) since(alone int, of map[string]int) (spins []string) {
 		spins = append(spins, fmt.Sprintf("%d attempts to schedule pod %s in a minute in which nothing happens", most, which))
 	}
 	return spins
+}
+
+// tally tells how many attempts of each pod there were.
+func tally(before, now map[string]int) (text string) {
+	for _, pod := range slices.Sorted(maps.Keys(now)) {
+		if n := now[pod] - before[pod]; n > 0 {
+			text += fmt.Sprintf(" %s %d", pod, n)
+		}
+	}
+	return text
 }
 
 // countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt. It sends none, since nobody

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,12 +35,48 @@ func (o *object) typed(r Resource) runtime.Object {
 		if err != nil {
 			return nil
 		}
-		if err := asTyped(o.fields, into); err != nil {
+		if err := asTyped(o.changed(), into); err != nil {
 			panic(err)
 		}
-		o.decoded = into
+		o.takeOver(into)
+		o.decoded, o.before = into, nil
 	}
 	return o.decoded
+}
+
+// changed returns the fields that are not those of the version before, as far as that is decoded.
+func (o *object) changed() map[string]any {
+	if o.before == nil || o.before.decoded == nil {
+		return o.fields
+	}
+	different := make(map[string]any, len(o.fields))
+	for name, value := range o.fields {
+		if !o.keeps(name) {
+			different[name] = value
+		}
+	}
+	return different
+}
+
+// keeps reports whether a field is still the very map that the version before has.
+func (o *object) keeps(name string) bool {
+	now, isMap := o.fields[name].(map[string]any)
+	was, wasMap := o.before.fields[name].(map[string]any)
+	return isMap && wasMap && reflect.ValueOf(now).UnsafePointer() == reflect.ValueOf(was).UnsafePointer()
+}
+
+// takeOver sets the fields that changed leaves out. Nothing of an object is changed after it was stored, so versions may share.
+func (o *object) takeOver(into runtime.Object) {
+	if o.before == nil || o.before.decoded == nil {
+		return
+	}
+	to, from := reflect.ValueOf(into).Elem(), reflect.ValueOf(o.before.decoded).Elem()
+	for i := range to.NumField() {
+		name, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
+		if o.keeps(name) {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
 }
 
 // asTyped takes over fields into an object of a Go type.

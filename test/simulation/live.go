@@ -3,9 +3,11 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +45,8 @@ const standstill = 5 * time.Minute
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
 func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
+	// kube-scheduler listens for this signal and does not stop that: the channel would keep the bubble with its world.
+	defer signal.Reset(syscall.SIGUSR2)
 	stuck := time.AfterFunc(standstill, func() {
 		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps")
 	})

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	tellPanics()
 	metrics.Register()
 	klog.SetLogger(logr.Discard())
-	debug.SetGCPercent(1000)      // Histories are short, and memory is there,
-	debug.SetMemoryLimit(3 << 30) // but not for hundreds of them.
+	debug.SetGCPercent(4000)      // Some tens of MB are alive at a time, and memory is there,
+	debug.SetMemoryLimit(1 << 30) // up to a bound.
 	os.Exit(m.Run())
 }

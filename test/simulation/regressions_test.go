@@ -136,6 +136,23 @@ func (s *script) podGroup(after time.Duration, name string, pods, priority int32
 	})
 }
 
+// extended creates a pod that asks for one of the resource that class gpu stands for from now on. At its first binding, something happens.
+func (s *script) extended(after time.Duration, name, text string, happens func(w *World, c *Connection, send func())) *script {
+	return s.add(after, fmt.Sprintf("pod %s with 1 of %s; when it is bound, %s", name, resourceNames[0], text), func(w *World) {
+		w.nameClass("gpu", resourceNames[0])
+		for _, r := range w.replicas {
+			r.connection.Await(&moment{kind: binding, left: 1, happens: func(_ subject, send func()) bool {
+				w.note("%s: %s", name, text)
+				happens(w, r.connection, send)
+				return false
+			}})
+		}
+		p := &podPlan{name: name}
+		p.with(builder.Extended(v1.ResourceName(resourceNames[0]), "1"), "1 of %s", resourceNames[0])
+		p.create(w)
+	})
+}
+
 // weather has the schedulers' connections be so from then on.
 func (s *script) weather(after time.Duration, weather Weather) *script {
 	return s.add(after, fmt.Sprintf("weather %+v", weather), func(w *World) {
@@ -276,6 +293,27 @@ func TestRegressions(t *testing.T) {
 		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
+		// Seeds 373243103 and 739680098: the pod was bound where a device plugin offers the resource, while its status named a claim that was gone.
+		"the class of a pod's extended resource is for others before it is bound": new(script).node(1).extended(10*time.Second, "asks",
+			"the request is lost, and the class stands for nothing", func(w *World, _ *Connection, _ func()) { w.nameClass("gpu", "") }).
+			add(time.Minute, "a device plugin of node-0 offers it", func(w *World) { w.offer("node-0", resourceNames[0], "1") }),
+		"a device plugin takes over before a pod is bound with a device": new(script).node(1).extended(10*time.Second, "asks",
+			"the request is lost, and a device plugin offers it", func(w *World, _ *Connection, _ func()) { w.offer("node-0", resourceNames[0], "1") }).
+			add(time.Minute, "nothing", func(*World) {}),
+		"a class stands for the extended resource of a pod again": new(script).node(1).extended(10*time.Second, "asks",
+			"the request is lost, and the class stands for nothing", func(w *World, _ *Connection, _ func()) { w.nameClass("gpu", "") }).
+			add(time.Minute, "class gpu stands for it again", func(w *World) { w.nameClass("gpu", resourceNames[0]) }).runs(time.Minute, "asks"),
+		// Seed 235981640: a pod that was bound to a node with a device plugin got a claim on another node.
+		"the answer to a binding without devices is lost": new(script).node(1).add(time.Second, "node-1 offers the resource, and node-0 is cordoned", func(w *World) {
+			w.createNode("node-1")
+			w.offer("node-1", resourceNames[0], "1")
+			w.cordon("node-0", true)
+		}).extended(10*time.Second, "asks", "the answer is lost, no changes of pods are seen, and the nodes change places", func(w *World, c *Connection, send func()) {
+			c.stall("pods", 10*time.Second)
+			send()
+			w.cordon("node-1", true)
+			w.cordon("node-0", false)
+		}).runs(time.Minute, "asks"),
 		// Seed 400610: a gang that could not be planned was planned again every second.
 		"a gang whose device class does not exist": new(script).gang(0, "gang", 3, 0).add(0, "node-0", func(w *World) { w.createNode("node-0") }),
 		// Seed 7401 of an early generator: the pod waited for the end of its claim, which was kept for the pod.

@@ -18,6 +18,8 @@ import (
 // object is one version of an object. It is not changed after it was stored.
 type object struct {
 	fields map[string]any
+	// before is the version before until this one is decoded.
+	before *object
 	// The same in other forms is made when somebody wants it: as JSON, as its Go type, as bytes of that, and as what watches bring.
 	raw     []byte
 	decoded runtime.Object
@@ -100,7 +102,10 @@ func newStore(resources []Resource) *store {
 func (s *store) put(c *collection, key types.NamespacedName, was *object, fields map[string]any) *object {
 	s.version++
 	fields["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(s.version, 10)
-	now := &object{fields: fields}
+	now := &object{fields: fields, before: was}
+	if was != nil {
+		was.before = nil
+	}
 	kind := "MODIFIED"
 	if was == nil {
 		kind, c.order = "ADDED", nil
@@ -116,7 +121,7 @@ func (s *store) remove(c *collection, key types.NamespacedName, was *object) *ob
 	metadata := maps.Clone(was.metadata())
 	metadata["resourceVersion"] = strconv.FormatInt(s.version, 10)
 	fields["metadata"] = metadata
-	last := &object{fields: fields}
+	last := &object{fields: fields, before: was}
 	delete(c.objects, key)
 	c.order = nil
 	s.tell(c, event{s.version, "DELETED", was, last})

@@ -205,6 +205,11 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) is not what the pod needs on this node",
 			klog.KObj(d.found))
 	}
+	if v.Claim == nil {
+		if err := CheckRecorded(d.pod); err != nil {
+			return err
+		}
+	}
 	// Otherwise the server would drop the field that tells the kubelet about the claim, and the pod
 	// would run without its devices.
 	if v.Claim != nil && !d.recordable() {
@@ -212,6 +217,17 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 			"(it has no claims in resource.k8s.io/v1); use a ResourceClaim")
 	}
 	return nil
+}
+
+// CheckRecorded returns why a pod cannot run where no devices back its extended resources, nil if it can. The claim that an earlier
+// attempt has recorded in the pod's status stays there, and the kubelet waits for it.
+func CheckRecorded(pod *v1.Pod) error {
+	recorded := pod.Status.ExtendedResourceClaimStatus
+	if recorded == nil {
+		return nil
+	}
+	return fmt.Errorf("no devices would back the pod's extended resources here but an earlier attempt has recorded claim %s for them in its status "+
+		"and the API server does not let that be undone; the pod needs a node and a device class for that; otherwise delete it and create it again", recorded.ResourceClaimName)
 }
 
 // asksForSame reports whether an existing claim has the same spec as the wanted one.

@@ -43,3 +43,18 @@ func TestNodesOfOneKindShareATask(t *testing.T) {
 	require.True(t, d.Leave())
 	require.Nil(t, d.Chosen())
 }
+
+// TestRecordedClaimIsNeeded: a pod whose status names a claim fits no node where it would get none.
+func TestRecordedClaimIsNeeded(t *testing.T) {
+	t.Parallel()
+	pod := builder.Pod("p", builder.Container("main", gpuResource, "1"))
+	require.NoError(t, CheckRecorded(pod))
+	pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "gone"}
+	d := NewDemand(pod, []Resource{{gpuResource, builder.Class("gpu")}}, nil)
+	d.Prepare(nil, nil, func() bool { return true })
+	_, err := d.VariantOn("backed", nil)
+	require.NoError(t, err)
+	_, err = d.VariantOn("offered", map[v1.ResourceName]int64{gpuResource: 1})
+	require.ErrorContains(t, err, "claim gone")
+	require.NotContains(t, err.Error(), ",", "kube-scheduler joins reasons with commas")
+}

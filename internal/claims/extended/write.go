@@ -25,7 +25,13 @@ type Maker struct{ Writer *write.Writer }
 // Create creates a claim that NewClaim made, after its requests were added. It returns the pod's
 // claim that then exists, nil if there is none. An error may come with a claim that an earlier
 // attempt made and that does not suit the pod.
+//
+// It asks the server first whether the pod is on a node: an earlier attempt may have bound it to one where no devices back its
+// extended resources, and the answer may be lost. Then the pod must get no claim.
 func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if _, err := m.Writer.Ask(ctx, wanted, write.OfPod(pod)); err != nil {
+		return nil, fmt.Errorf("create no claim for the pod's extended resources: %w", err)
+	}
 	created, err := m.Writer.Create(ctx, wanted)
 	if err != nil {
 		metrics.ResourceClaimCreate.WithLabelValues("failure", "false", "", "Pod").Inc()

@@ -2,9 +2,9 @@ package coordinator
 
 import (
 	"reflect"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
@@ -117,7 +117,7 @@ func (c *Coordinator) NodeChanged(e informer.Event[v1.Node]) {
 func (c *Coordinator) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeForLanded implements clusterstate.Waker.
-func (c *Coordinator) WakeForLanded(types.UID, map[inventory.PoolID][]string) { c.StirAll() }
+func (c *Coordinator) WakeForLanded(*v1.Pod, time.Time, map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeOthersOf implements clusterstate.Waker.
-func (c *Coordinator) WakeOthersOf(types.UID, ledger.ClaimRef) { c.StirAll() }
+func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ledger.ClaimRef) { c.StirAll() }

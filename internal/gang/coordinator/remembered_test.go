@@ -293,8 +293,8 @@ func TestFollow(t *testing.T) {
 		"a pod gets a node":         {happens: ofPod(pod, placed)},
 		"another pod gets a node":   {happens: ofPod(pod, placed), ordered: true, stirs: true},
 		"devices become free":       {happens: func() { w.WakeForDevices(nil) }, stirs: true},
-		"a claim is written":        {happens: func() { w.WakeForLanded("p", nil) }, stirs: true},
-		"a claim is given up":       {happens: func() { w.WakeOthersOf("p", ledger.ClaimRef{}) }, stirs: true},
+		"a claim is written":        {happens: func() { w.WakeForLanded(nil, time.Time{}, nil) }, stirs: true},
+		"a claim is given up":       {happens: func() { w.WakeOthersOf(nil, time.Time{}, ledger.ClaimRef{}) }, stirs: true},
 	} {
 		waits := &waiting{reason: "no room", tried: true, at: time.Now(), pause: time.Hour, ordered: test.ordered}
 		w.Coordinator.mutex.Lock()

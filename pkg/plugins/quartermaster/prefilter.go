@@ -51,15 +51,21 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 		return nil, failed(err)
 	}
 
-	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices.
+	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices, or ever did.
 	claims, err := c.needs.Claims()
 	if err != nil {
 		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
 	}
-	if len(claims) == 0 && !c.needs.Backed() {
-		noteUnbacked(cs, c.needs.Resources)
-		return nil, fwk.NewStatus(fwk.Skip)
+	if !c.needs.Backed() {
+		if err := c.needs.Recorded(); err != nil {
+			c.pod.Causes.Note(reasons.ClaimMissing)
+			return nil, unschedulable("%v", err)
+		}
+		if len(claims) == 0 {
+			noteUnbacked(cs, c.needs.Resources)
+			return nil, fwk.NewStatus(fwk.Skip)
+		}
 	}
 
 	// 3. Bring the state of the cluster up to date.
@@ -103,6 +109,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, *fwk.Status) {
 	needs := pl.needs.Of(pod)
 	if pl.isResize(pod) || !needs.Any() {
+		pl.waiting.Forget(pod.UID) // It may have needed devices before.
 		noteUnbacked(cs, needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}

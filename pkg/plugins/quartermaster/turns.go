@@ -2,16 +2,16 @@ package quartermaster
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
-func activePods() int {
-	read, err := written(kube.ActivePods().Write)
+func activePods(metric metrics.GaugeMetric) int {
+	read, err := written(metric.Write)
 	if err != nil {
 		return 0
 	}

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -87,8 +88,9 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 			return nil, err
 		}
 	}
+	active := sync.OnceValue(kube.ActivePods) // Turns looks often, and it takes longer to find a metric by its label than to read it.
 	s.turns = queue.NewTurns(queue.Queue{
-		Active:   activePods,
+		Active:   func() int { return activePods(active()) },
 		Leads:    func() bool { return s.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
 	})
