@@ -31,7 +31,9 @@ func (h *History) configure(w *World) error {
 		return err
 	}
 	var err error
-	w.configured, err = configuration()
+	if w.configured, err = configuration(); err == nil && h.themes[conditions] {
+		configureConditions(&w.configured)
+	}
 	return err
 }
 

@@ -46,6 +46,7 @@ func init() {
 		{sharing, 0.4, 0, nil, nil},
 		{places, 0.4, 3, setupPlaces, changePlace},
 		{volumes, 0.4, 2, setupVolumes, deleteVolume},
+		{conditions, 0.3, 4, setupConditions, changeAttaching},
 	}
 }
 

@@ -39,6 +39,8 @@ type World struct {
 	// pods has a value while the kubelets have to look at their pods.
 	pods chan struct{}
 
+	// attaching is what the driver does with devices that have binding conditions; nil if there are none.
+	attaching atomic.Pointer[attaching]
 	// attempts counts how often a pod could not be scheduled.
 	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.

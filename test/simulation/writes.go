@@ -120,6 +120,7 @@ func (s *Server) change(req *request) (answer, error) {
 		next["metadata"] = metadata
 	}
 	if req.collection.resource.Name == "resourceclaims" {
+		forgetDevices(o, next)
 		record(o, next, managerOf(req, req.agent), req.subresource, time.Now())
 	}
 	if err := validate(req.collection, o, next, req.subresource); err != nil {
