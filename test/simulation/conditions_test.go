@@ -104,6 +104,21 @@ func TestConditions(t *testing.T) {
 			runs(2*time.Minute, "waits").runs(0, "joins"),
 		"the node of a pod is cordoned that waits for its devices": onlyNode().fabric(1).pod(10*time.Second, "waits", 1, "1", 0).
 			crash(10*time.Second).add(0, "cordon node-0", func(w *World) { w.cordon("node-0", true) }).freed(3*time.Minute, "waits"),
+		// Seed 910032 of an early generator: nobody looked at a claim for resources for which no class stands any more.
+		"the class stands no more for what a pod asks for": onlyNode().fabric(1).add(time.Second, "class gpu stands for "+resourceNames[0], func(w *World) {
+			w.nameClass("gpu", resourceNames[0])
+		}).add(10*time.Second, "pod asks for that", func(w *World) {
+			p := &podPlan{name: "asks"}
+			p.with(builder.Extended(v1.ResourceName(resourceNames[0]), "1"), "asks")
+			p.create(w)
+		}).crash(10*time.Second).add(0, "class gpu stands for nothing", func(w *World) { w.nameClass("gpu", "") }).
+			add(3*time.Minute, "no claim is to be left by now", func(w *World) {
+				left, err := w.client.ResourceV1().ResourceClaims(namespace).List(w.ctx, metav1.ListOptions{})
+				w.must(err)
+				if len(left.Items) > 0 {
+					w.fail("claim %s is left", left.Items[0].Name)
+				}
+			}),
 		// A world that differs in one thing: the devices are ready, but where nobody can be any more.
 		"pods share a claim on a node that is cordoned": new(script).node(1).add(time.Second, "node-1 with a device", func(w *World) {
 			w.createNode("node-1")

@@ -45,12 +45,24 @@ func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
 	if err := failure(claim, devices); err != nil || isReady(devices) {
 		return err
 	}
-	allocated := claim.Status.Allocation.AllocationTimestamp
-	if allocated == nil || !allocated.Add(timeout).Before(time.Now()) {
+	if ends, known := expiry(claim, timeout); !known || !isOver(ends) {
 		return nil
 	}
 	return timedOut(claim, devices, timeout)
 }
+
+// expiry returns when the timeout ends that began with the claim's allocation, and whether that is known.
+func expiry(claim *resourceapi.ResourceClaim, timeout time.Duration) (time.Time, bool) {
+	allocated := claim.Status.Allocation.AllocationTimestamp
+	if allocated == nil {
+		return time.Time{}, false
+	}
+	return allocated.Add(timeout), true
+}
+
+// isOver reports whether a timeout has ended. Waiter and Broken must agree: otherwise an attempt would begin that fails at once,
+// again and again.
+func isOver(end time.Time) bool { return !time.Now().Before(end) }
 
 // readiness is the state of a device's conditions that must be true before a pod is bound. Its driver reports them in
 // the claim's status.devices.

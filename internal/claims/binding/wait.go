@@ -160,7 +160,7 @@ func (w *wait) lookAt(i int) (deadline time.Time, err error) {
 		return time.Time{}, nil
 	}
 	deadline = w.deadline(claim)
-	if !time.Now().Before(deadline) {
+	if isOver(deadline) {
 		w.outcome.Broken = append(w.outcome.Broken, i)
 		return time.Time{}, timedOut(claim, devices, w.Timeout)
 	}
@@ -179,8 +179,8 @@ const UnlistedInterval = time.Second
 // wait never takes longer than the timeout.
 func (w *wait) deadline(claim *resourceapi.ResourceClaim) time.Time {
 	deadline := w.begin.Add(w.Timeout)
-	if allocated := claim.Status.Allocation.AllocationTimestamp; allocated != nil && allocated.Add(w.Timeout).Before(deadline) {
-		return allocated.Add(w.Timeout)
+	if ends, known := expiry(claim, w.Timeout); known && ends.Before(deadline) {
+		return ends
 	}
 	return deadline
 }

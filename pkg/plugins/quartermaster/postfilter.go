@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
@@ -36,6 +37,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if c == nil { // A plugin's PreFilter has rejected the pod.
 		if result, status := pl.freeInTheWay(ctx, pod, pl.brokenClaims(pod), func(*podClaim) bool { return true }); status != nil {
 			return result, status
+		}
+		if status := pl.removeUnasked(ctx, pod); status != nil {
+			return nil, status
 		}
 		return pl.unlessUsable(pod, statuses), fwk.NewStatus(fwk.Unschedulable)
 	}
@@ -119,6 +123,26 @@ func (pl *Quartermaster) brokenClaims(pod *v1.Pod) (broken []*podClaim) {
 		}
 	}
 	return broken
+}
+
+// removeUnasked deletes the claims that earlier attempts made for a pod's extended resources, if no class stands for these any more.
+// The status is nil if there are none.
+func (pl *Quartermaster) removeUnasked(ctx context.Context, pod *v1.Pod) *fwk.Status {
+	if extended.AnyBacked(pl.extendedResources(pod)) {
+		return nil
+	}
+	made, err := pl.leftOver(pod)
+	if err != nil {
+		return failed(err)
+	}
+	removed, err := pl.leftovers.RemoveMade(ctx, pod, made)
+	switch {
+	case err != nil:
+		return failed(err)
+	case removed:
+		return kube.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
+	}
+	return nil
 }
 
 // unlessBroken ends the nomination of a pod if the devices of its claim did not get ready: kube-scheduler would try no
