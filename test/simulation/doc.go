@@ -11,6 +11,9 @@
 // then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
 // the end, are failures as well.
 //
+// In a bubble there is one time. The wall clock of a machine is wrong by shifting what its processes read and write (clocks.go), not
+// what they remember: a Lease that was seen in time, for example.
+//
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
 // and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines
 // that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.

@@ -30,6 +30,7 @@ func (h *History) configure(w *World) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return err
 	}
+	w.clocks = h.themes[clocks]
 	var err error
 	if w.configured, err = configuration(); err == nil && h.themes[conditions] {
 		configureConditions(&w.configured)

@@ -45,6 +45,8 @@ type request struct {
 	query       map[string][]string
 	contentType string
 	agent       string
+	// clock is that of who asks.
+	clock *clock
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -74,7 +76,7 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if err != nil {
 		return failure(err)
 	}
-	req.body = body
+	req.body, req.clock = body, c.clock
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
@@ -85,7 +87,7 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if err != nil {
 		return failure(err)
 	}
-	return s.response(r, req.collection, result)
+	return s.response(r, req, result)
 }
 
 func (s *Server) discover(parts []string) *http.Response {
