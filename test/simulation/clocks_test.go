@@ -26,6 +26,8 @@ func TestClocks(t *testing.T) {
 		t.Run(ahead.String(), func(t *testing.T) {
 			t.Run("it is set right while the next process begins", attaches(waits().crash(10*time.Second).clock(0, 0)).passes)
 			t.Run("it is set right while a pod waits", attaches(waits().clock(10*time.Second, 0)).passes)
+			// Seed 950005 of an early generator: each pod waited by its own beginning, so that one of them always had the claim.
+			t.Run("it is set right while pods share a claim", attaches(waits().crash(10*time.Second).clock(0, 0).joins(32*time.Second, "joins", "waits", 0)).runs(0, "joins").passes)
 			t.Run("it becomes wrong while a pod waits", attaches(waits().clock(0, 0).clock(10*time.Second, ahead)).passes)
 		})
 	}

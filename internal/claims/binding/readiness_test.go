@@ -98,10 +98,11 @@ func TestEndOfTheTimeout(t *testing.T) {
 		claim := claimWith("c", map[string]string{"late": ""})
 		claim.Status.Allocation.AllocationTimestamp = &metav1.Time{Time: time.Now()}
 		time.Sleep(time.Minute - 1)
-		require.NoError(t, Broken(claim, time.Minute))
+		waiter := &Waiter{Timeout: time.Minute}
+		require.NoError(t, waiter.Broken(claim))
 		time.Sleep(1)
-		require.ErrorIs(t, Broken(claim, time.Minute), ErrTimeout)
-		one := &wait{Waiter: &Waiter{Timeout: time.Minute}, begin: time.Now().Add(-time.Second)}
+		require.ErrorIs(t, waiter.Broken(claim), ErrTimeout)
+		one := &wait{Waiter: waiter, begin: time.Now().Add(-time.Second)}
 		require.True(t, isOver(one.deadline(claim)))
 	})
 }

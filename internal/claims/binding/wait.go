@@ -45,6 +45,8 @@ type Waiter struct {
 	Recorder events.EventRecorderLogger
 	// Profile is the name of the profile, for the scheduler's metrics.
 	Profile string
+
+	seen sightings
 }
 
 // Outcome is the result of a wait.
@@ -179,7 +181,7 @@ const UnlistedInterval = time.Second
 // wait never takes longer than the timeout.
 func (w *wait) deadline(claim *resourceapi.ResourceClaim) time.Time {
 	deadline := w.begin.Add(w.Timeout)
-	if ends, known := expiry(claim, w.Timeout); known && ends.Before(deadline) {
+	if ends := w.expiry(claim); ends.Before(deadline) {
 		return ends
 	}
 	return deadline
