@@ -67,7 +67,7 @@ func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resource
 		decided := checked.Decided() != nil
 		switch {
 		case decided && checked.Broken != nil:
-			return checked.Broken
+			m.Unfit = checked.Broken
 		case decided || checked.Nodes != nil:
 			*usable = append(*usable, checked.UsableOn)
 		}

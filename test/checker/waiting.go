@@ -8,18 +8,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
 // checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now, and no gang
 // of which enough pods could be placed together. Not judged are pods that wait for something else than a node: for claims,
-// the end of a gate, the volume that a provisioner makes, devices with binding conditions, the end of another claim that holds
+// the end of a gate, the volume that a provisioner makes, devices that are not ready, the end of another claim that holds
 // the same device, pods that are ending for somebody who was nominated. Nor are those for which filters decide that are not
 // repeated here: host ports, affinity between pods, topology spread, limits and zones of volumes, domains of gangs.
 func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes.Interface) error {
@@ -118,7 +121,7 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 			}
 		}
 		for i := range Results(claim) {
-			if result := &Results(claim)[i]; len(result.BindingConditions) > 0 || isHeldTwice(s.heldBy[deviceOf(result)]) {
+			if result := &Results(claim)[i]; !isReady(claim, result) || isHeldTwice(s.heldBy[deviceOf(result)]) {
 				return nil, false
 			}
 		}
@@ -128,6 +131,20 @@ func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceCla
 		}
 	}
 	return claims, true
+}
+
+// isReady reports whether the device has all of its binding conditions, and has not failed.
+func isReady(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) bool {
+	var reported []metav1.Condition
+	for i := range claim.Status.Devices {
+		status := &claim.Status.Devices[i]
+		if status.Driver == result.Driver && status.Pool == result.Pool && status.Device == result.Device && ptr.Deref(status.ShareID, "") == string(ptr.Deref(result.ShareID, "")) {
+			reported = status.Conditions
+		}
+	}
+	isTrue := func(condition string) bool { return meta.IsStatusConditionTrue(reported, condition) }
+	isFalse := func(condition string) bool { return !isTrue(condition) }
+	return !slices.ContainsFunc(result.BindingConditions, isFalse) && (len(result.BindingConditions) == 0 || !slices.ContainsFunc(result.BindingFailureConditions, isTrue))
 }
 
 // isKeptFrom reports whether another pod of at least the same priority is nominated for a node that suits the pod while pods are

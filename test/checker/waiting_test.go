@@ -46,6 +46,24 @@ func ofClass(name string, count int64) claimBuilder {
 	}
 }
 
+// conditional has the device wait for condition ready, and fail with condition failed.
+func conditional(claim *resourceapi.ResourceClaim) {
+	result := &claim.Status.Allocation.Devices.Results[0]
+	result.BindingConditions, result.BindingFailureConditions = []string{"ready"}, []string{"failed"}
+}
+
+// reports has the driver report conditions.
+func reports(conditions ...string) claimBuilder {
+	return func(claim *resourceapi.ResourceClaim) {
+		result := &claim.Status.Allocation.Devices.Results[0]
+		status := resourceapi.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
+		for _, condition := range conditions {
+			status.Conditions = append(status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
+		}
+		claim.Status.Devices = append(claim.Status.Devices, status)
+	}
+}
+
 // TestWaiting: who waits although there is room is reported, and nobody else.
 func TestWaiting(t *testing.T) {
 	waits := func(change func(*corev1.Pod)) func(*cluster) { return func(c *cluster) { change(c.pods[1]) } }
@@ -84,6 +102,9 @@ func TestWaiting(t *testing.T) {
 		"it is allocated elsewhere":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-b"))}},
 		"it is held twice": {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-0")), wanted(onNode("node-a"))},
 			want: []string{"DeviceHeldTwice device gpu.example.com/node-a/gpu-0"}},
+		"its device is not ready":    {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional)}},
+		"its device is ready":        {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready"))}, want: could},
+		"its device has failed":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready", "failed"))}},
 		"another node is full":       {change: []func(*cluster){func(c *cluster) { c.nodes = append(c.nodes, newNode("node-0")) }}, want: could},
 		"its claim wants more":       {change: []func(*cluster){wanted(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 })}},
 		"the class is missing":       {change: []func(*cluster){func(c *cluster) { c.others = nil }}},

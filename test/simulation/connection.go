@@ -36,6 +36,8 @@ var atOnce = Weather{Lag: 5 * time.Millisecond}
 // Connection is the way of one process to the API server.
 type Connection struct {
 	server *Server
+	// clock is that of the machine on which the process runs.
+	clock *clock
 
 	mutex   sync.Mutex
 	random  *rand.Rand

@@ -14,6 +14,9 @@
 // In some histories the API server asks a guard before it stores an allocation (guard.go). Then no device is held twice at
 // any moment, also not by the foreign scheduler, which allocates what it thinks is free.
 //
+// In a bubble there is one time. The wall clock of a machine is wrong by shifting what its processes read and write (clocks.go), not
+// what they remember: a Lease that was seen in time, for example.
+//
 // A history that fails is made smaller as long as it fails in the same way, and is told: its steps, and what the schedulers
 // and controllers did between them. The steps of a seed are always the same. What happens between them is not quite: goroutines
 // that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.

@@ -116,15 +116,18 @@ type answer struct {
 }
 
 // response makes one of an answer. The store's mutex is held.
-func (s *Server) response(r *http.Request, c *collection, a answer) *http.Response {
+func (s *Server) response(r *http.Request, req *request, a answer) *http.Response {
+	var raw []byte
+	isBinary := false
 	switch {
 	case a.raw != nil:
-		return success(a.raw, false)
+		raw = a.raw
 	case a.object != nil:
-		return success(a.object.bytes(c.resource, wantsBinary(r)))
+		raw, isBinary = a.object.bytes(req.collection.resource, wantsBinary(r))
 	default:
-		return success(s.listed(c, a.list, wantsBinary(r)))
+		raw, isBinary = s.listed(req.collection, a.list, wantsBinary(r))
 	}
+	return success(req.clock.read(raw), isBinary)
 }
 
 // listed encodes a list.

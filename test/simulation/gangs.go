@@ -30,8 +30,11 @@ func (h *History) configure(w *World) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return err
 	}
+	w.clocks = h.themes[clocks]
 	var err error
-	w.configured, err = configuration()
+	if w.configured, err = configuration(); err == nil && h.themes[conditions] {
+		configureConditions(&w.configured)
+	}
 	return err
 }
 

@@ -159,6 +159,7 @@ func (w *World) checkAllocation(c *collection, now *object) {
 		}
 	}
 	w.note("claim %s gets %s", now.text("name"), devicesOf(now))
+	w.attach(claimOfObject(now))
 }
 
 // isByForeign reports whether the foreign scheduler has allocated a claim.
@@ -238,6 +239,7 @@ func (w *World) checkBinding(now *object) {
 		claim := claimOfObject(o)
 		if claim.Status.Allocation != nil {
 			w.checkHolders(pod, o)
+			w.checkAttached(pod.Name, claim)
 		}
 		reserved := false
 		for _, consumer := range claim.Status.ReservedFor {

@@ -117,8 +117,8 @@ func (s *Server) subjectOf(r *http.Request, body []byte) (about subject) {
 	}
 	_ = json.Unmarshal(body, &written)
 	about.node = written.Target.Name
-	if a := written.Status.Allocation; a != nil && len(a.Devices.Results) > 0 {
-		about.node = a.Devices.Results[0].Pool // Pools have the names of their nodes.
+	if a := written.Status.Allocation; a != nil && len(a.Devices.Results) > 0 && a.Devices.Results[0].Pool != fabric {
+		about.node = a.Devices.Results[0].Pool // All other pools have the names of their nodes.
 	}
 	for _, o := range s.store.collections["/v1/pods"].sorted() {
 		var pod v1.Pod

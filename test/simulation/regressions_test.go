@@ -21,6 +21,12 @@ type script struct {
 	themes map[string]bool
 }
 
+// about has the history be configured as those with a theme are.
+func (s *script) about(theme string) *script {
+	s.themes = map[string]bool{theme: true}
+	return s
+}
+
 func (s *script) add(after time.Duration, text string, do func(*World)) *script {
 	s.steps = append(s.steps, step{after, text, do})
 	return s
@@ -48,12 +54,12 @@ func (s *script) pod(after time.Duration, name string, devices int64, cpu string
 }
 
 // createPodWithClaim creates a pod, and a claim of the same name for it.
-func (w *World) createPodWithClaim(name string, request *builder.RequestBuilder, cpu string, priority int32) {
+func (w *World) createPodWithClaim(name string, request *builder.RequestBuilder, cpu string, priority int32, edits ...func(*v1.Pod)) {
 	claim := builder.Claim(name, request).In(namespace).Obj()
 	ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
-	pod := builder.Pod(name, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+	pod := builder.Pod(name, append(edits, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
 		p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
-	})
+	})...)
 	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }
 
@@ -150,6 +156,14 @@ func (s *script) extended(after time.Duration, name, text string, happens func(w
 		p := &podPlan{name: name}
 		p.with(builder.Extended(v1.ResourceName(resourceNames[0]), "1"), "1 of %s", resourceNames[0])
 		p.create(w)
+	})
+}
+
+// crash has the process of the scheduler end.
+func (s *script) crash(after time.Duration) *script {
+	return s.add(after, "the scheduler ends", func(w *World) {
+		r := w.replicas[0]
+		w.ending(r, unsent, 0)(subject{}, nil)
 	})
 }
 
@@ -329,13 +343,16 @@ func TestRegressions(t *testing.T) {
 			add(time.Second, "delete its claim", (*World).deleteAllClaims).add(time.Second, "delete pod a", func(w *World) { w.deletePod("a") }).
 			pod(3*time.Minute, "other", 1, "1", 0).runs(time.Minute, "other"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := &History{seed: long, replicas: 1, steps: history.steps, themes: history.themes}
-			w := Live(t, h, nil)
-			if *trace {
-				t.Logf("\n%s", w.Transcript())
-			}
-			require.Empty(t, w.failures, "%s", w.Transcript())
-		})
+		t.Run(name, history.passes)
 	}
+}
+
+// passes lives through the history, in which nothing may be wrong.
+func (s *script) passes(t *testing.T) {
+	h := &History{seed: long, replicas: 1, themes: s.themes, steps: s.steps}
+	w := Live(t, h, nil)
+	if *trace {
+		t.Logf("\n%s", w.Transcript())
+	}
+	require.Empty(t, w.failures, "%s", w.Transcript())
 }

@@ -39,6 +39,8 @@ type replica struct {
 	// scheduler is the name of its profiles and of its lease.
 	scheduler  string
 	configured config.KubeSchedulerConfiguration
+	// clock is that of its machine, nil if that is right.
+	clock *clock
 	// lives counts how often it was started.
 	lives      int
 	connection *Connection
@@ -80,6 +82,7 @@ func (r *replica) start() {
 	w := r.world
 	ctx, cancel := context.WithCancel(wiring.Context(w.ctx))
 	r.connection = w.server.Connect(w.seed+uint64(r.lives), w.weather)
+	r.connection.clock = r.clock
 	r.cancel, r.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(r.ended)
@@ -94,6 +97,9 @@ func (r *replica) start() {
 // run is the process.
 func (r *replica) run(ctx context.Context) error {
 	c := configOf(r.connection, "scheduler/"+r.name)
+	if r.clock != nil {
+		c.AcceptContentTypes = runtime.ContentTypeJSON // in which times can be found
+	}
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err

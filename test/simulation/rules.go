@@ -3,6 +3,7 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,17 @@ func record(was *object, next map[string]any, manager, subresource string, now t
 		return
 	}
 	metadata["managedFields"] = entries
+}
+
+// forgetDevices drops what was reported of devices that a claim does not have any more, as kube-apiserver does.
+func forgetDevices(was *object, next map[string]any) {
+	status, _ := next["status"].(map[string]any)
+	if !isAllocated(was.fields) || isAllocated(next) || status["devices"] == nil {
+		return
+	}
+	status = maps.Clone(status)
+	delete(status, "devices")
+	next["status"] = status
 }
 
 func isAllocated(fields map[string]any) bool {

@@ -57,6 +57,9 @@ func (h *History) Run(prepare func(*World)) *World {
 	for _, r := range w.replicas {
 		r.connection.Await(nil)
 	}
+	if h.themes[conditions] {
+		w.mend()
+	}
 	if h.seed%long == 0 {
 		w.endure()
 	} else {
@@ -117,7 +120,7 @@ func (w *World) violations() []string {
 	if err != nil {
 		return []string{"checker: " + err.Error()}
 	}
-	var all []string
+	all := w.stillAttaching()
 	for _, v := range found {
 		if v.Rule == checker.DeviceHeldTwice && w.contested.Load() {
 			continue

@@ -54,6 +54,8 @@ type request struct {
 	agent       string
 	// judged is the version of the claim at which the guard allows the request, "" if it was not asked.
 	judged string
+	// clock is that of who asks.
+	clock *clock
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -84,7 +86,7 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if err != nil {
 		return failure(err)
 	}
-	req.body, req.judged = body, judged
+	req.body, req.judged, req.clock = body, judged, c.clock
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
@@ -98,7 +100,7 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if err != nil {
 		return failure(err)
 	}
-	return s.response(r, req.collection, result)
+	return s.response(r, req, result)
 }
 
 func (s *Server) discover(parts []string) *http.Response {

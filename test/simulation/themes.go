@@ -47,6 +47,8 @@ func init() {
 		{places, 0.4, 3, setupPlaces, changePlace},
 		{volumes, 0.4, 2, setupVolumes, deleteVolume},
 		{guarded, 0.3, 2, nil, disturbGuard},
+		{conditions, 0.3, 4, setupConditions, changeAttaching},
+		{clocks, 0.3, 3, setupClocks, changeClock},
 	}
 }
 

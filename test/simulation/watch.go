@@ -92,7 +92,7 @@ func (w *watch) next() ([]byte, time.Duration) {
 		return nil, wait
 	}
 	w.offered = w.offered[1:]
-	return first.line, 0
+	return w.connection.clock.read(first.line), 0
 }
 
 // Read implements io.Reader.

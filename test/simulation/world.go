@@ -42,6 +42,10 @@ type World struct {
 	// guard is nil if there is none.
 	guard *guardProcess
 
+	// clocks is set if the clocks of the schedulers' machines may be wrong.
+	clocks bool
+	// attaching is what the driver does with devices that have binding conditions; nil if there are none.
+	attaching atomic.Pointer[attaching]
 	// attempts counts how often a pod could not be scheduled.
 	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.
@@ -70,9 +74,7 @@ func NewWorld(seed uint64) *World {
 func (w *World) Replicas(n int) {
 	for i := range n {
 		r := &replica{world: w, name: fmt.Sprintf("scheduler-%d", i), scheduler: builder.SchedulerName, configured: w.configured}
-		w.replicas = append(w.replicas, r)
-		r.start()
-		w.group.Go(r.keepRunning)
+		w.launch(r)
 	}
 }
 
@@ -81,6 +83,14 @@ func (w *World) Second() {
 	r := &replica{world: w, name: others + "-0", scheduler: others, configured: *w.configured.DeepCopy()}
 	for i := range r.configured.Profiles {
 		r.configured.Profiles[i].SchedulerName = others
+	}
+	w.launch(r)
+}
+
+// launch starts a process, on a machine of its own.
+func (w *World) launch(r *replica) {
+	if w.clocks {
+		r.clock = &clock{}
 	}
 	w.replicas = append(w.replicas, r)
 	r.start()

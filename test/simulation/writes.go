@@ -24,6 +24,7 @@ func (s *Server) create(req *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	content = req.clock.written(content, nil)
 	metadata := content["metadata"].(map[string]any)
 	r := req.collection.resource
 	content["kind"], content["apiVersion"] = r.Kind, groupVersion(r.Group, r.Version)
@@ -123,6 +124,7 @@ func (s *Server) change(req *request) (answer, error) {
 		next["metadata"] = metadata
 	}
 	if req.collection.resource.Name == "resourceclaims" {
+		forgetDevices(o, next)
 		record(o, next, managerOf(req, req.agent), req.subresource, time.Now())
 	}
 	if err := validate(req.collection, o, next, req.subresource); err != nil {
@@ -141,12 +143,17 @@ func (s *Server) change(req *request) (answer, error) {
 // wanted is the object as the request wants it.
 func (s *Server) wanted(req *request, o *object) (map[string]any, error) {
 	if req.verb == "update" {
-		return decode(req.body)
+		content, err := decode(req.body)
+		if err != nil {
+			return nil, err
+		}
+		return req.clock.written(content, o), nil
 	}
 	patch := map[string]any{}
 	if err := json.Unmarshal(req.body, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	patch = req.clock.written(patch, o)
 	wanted := copied(o)
 	switch types.PatchType(req.contentType) {
 	case types.MergePatchType:

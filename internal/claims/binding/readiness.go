@@ -37,7 +37,7 @@ func Has(claim *resourceapi.ResourceClaim) bool {
 // Broken returns why it is useless to wait (any longer) for the claim's devices, nil if it is not: it wraps ErrFailed
 // if a driver has reported a failure, and ErrTimeout if the devices were not ready within the timeout (bindingTimeout)
 // after their allocation. A claim that gets ready after the timeout can be used.
-func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
+func (w *Waiter) Broken(claim *resourceapi.ResourceClaim) error {
 	if !Has(claim) {
 		return nil
 	}
@@ -45,12 +45,15 @@ func Broken(claim *resourceapi.ResourceClaim, timeout time.Duration) error {
 	if err := failure(claim, devices); err != nil || isReady(devices) {
 		return err
 	}
-	allocated := claim.Status.Allocation.AllocationTimestamp
-	if allocated == nil || !allocated.Add(timeout).Before(time.Now()) {
+	if !isOver(w.expiry(claim)) {
 		return nil
 	}
-	return timedOut(claim, devices, timeout)
+	return timedOut(claim, devices, w.Timeout)
 }
+
+// isOver reports whether a timeout has ended. Waiter and Broken must agree: otherwise an attempt would begin that fails at once,
+// again and again.
+func isOver(end time.Time) bool { return !time.Now().Before(end) }
 
 // readiness is the state of a device's conditions that must be true before a pod is bound. Its driver reports them in
 // the claim's status.devices.

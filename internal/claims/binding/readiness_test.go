@@ -2,6 +2,8 @@ package binding
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
@@ -88,4 +90,19 @@ func TestReadiness(t *testing.T) {
 	unconditional := gpu().Allocated("p", "g")
 	unconditional.Status.Devices = []resourceapi.AllocatedDeviceStatus{{ShareID: ptr.To("x")}}
 	require.True(t, isReady(readinessOf(unconditional)))
+}
+
+// TestEndOfTheTimeout: in the same moment, a wait ends and no other one is begun.
+func TestEndOfTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := claimWith("c", map[string]string{"late": ""})
+		claim.Status.Allocation.AllocationTimestamp = &metav1.Time{Time: time.Now()}
+		time.Sleep(time.Minute - 1)
+		waiter := &Waiter{Timeout: time.Minute}
+		require.NoError(t, waiter.Broken(claim))
+		time.Sleep(1)
+		require.ErrorIs(t, waiter.Broken(claim), ErrTimeout)
+		one := &wait{Waiter: waiter, begin: time.Now().Add(-time.Second)}
+		require.True(t, isOver(one.deadline(claim)))
+	})
 }

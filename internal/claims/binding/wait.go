@@ -45,6 +45,8 @@ type Waiter struct {
 	Recorder events.EventRecorderLogger
 	// Profile is the name of the profile, for the scheduler's metrics.
 	Profile string
+
+	seen sightings
 }
 
 // Outcome is the result of a wait.
@@ -160,7 +162,7 @@ func (w *wait) lookAt(i int) (deadline time.Time, err error) {
 		return time.Time{}, nil
 	}
 	deadline = w.deadline(claim)
-	if !time.Now().Before(deadline) {
+	if isOver(deadline) {
 		w.outcome.Broken = append(w.outcome.Broken, i)
 		return time.Time{}, timedOut(claim, devices, w.Timeout)
 	}
@@ -179,8 +181,8 @@ const UnlistedInterval = time.Second
 // wait never takes longer than the timeout.
 func (w *wait) deadline(claim *resourceapi.ResourceClaim) time.Time {
 	deadline := w.begin.Add(w.Timeout)
-	if allocated := claim.Status.Allocation.AllocationTimestamp; allocated != nil && allocated.Add(w.Timeout).Before(deadline) {
-		return allocated.Add(w.Timeout)
+	if ends := w.expiry(claim); ends.Before(deadline) {
+		return ends
 	}
 	return deadline
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -272,13 +273,19 @@ func (c *Coordinator) Verdict(pod *v1.Pod) Verdict {
 	return Verdict{}
 }
 
-// SetVerdict stores the result of the search for pods to evict for a pod's gang.
+// SetVerdict stores the result of the search for pods to evict for a pod's gang. If nothing is kept for the gang, its other
+// nominated pods are tried, to end their nominations: the reason may be the same as before, so that nobody else tries them.
 func (c *Coordinator) SetVerdict(pod *v1.Pod, verdict Verdict) {
+	gang := crd.KeyOf(pod)
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if w := c.gangs[crd.KeyOf(pod)]; w != nil {
+	if w := c.gangs[gang]; w != nil {
 		w.verdict = verdict
 	}
+	c.mutex.Unlock()
+	if !verdict.Hopeless {
+		return
+	}
+	c.activate(slices.DeleteFunc(c.waitingPods(gang, all, pod.UID), func(other *v1.Pod) bool { return other.Status.NominatedNodeName == "" }))
 }
 
 // Misfit reports whether there was no room for a pod's gang when it was last planned.

@@ -166,3 +166,21 @@ func TestHeardWhilePlanned(t *testing.T) {
 		w.requireBoundLater("gang", 2, 5*time.Second)
 	})
 }
+
+// TestHopeless: if nothing is kept for a gang any more, its other pods are tried that are still nominated.
+func TestHopeless(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.group("gang", 3)
+		w.pods("gang", 0, 3)
+		time.Sleep(5 * time.Second)
+		w.update("gang-1", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "node" })
+		time.Sleep(5 * time.Second)
+		before := []int{w.attempts("gang-0"), w.attempts("gang-1"), w.attempts("gang-2")}
+		w.SetVerdict(w.pod("gang-0"), Verdict{Said: "waiting"})
+		time.Sleep(time.Second)
+		require.Equal(w, before, []int{w.attempts("gang-0"), w.attempts("gang-1"), w.attempts("gang-2")})
+		w.SetVerdict(w.pod("gang-0"), Verdict{Said: "no", Hopeless: true})
+		time.Sleep(time.Second)
+		require.Equal(w, []int{before[0], before[1] + 1, before[2]}, []int{w.attempts("gang-0"), w.attempts("gang-1"), w.attempts("gang-2")})
+	})
+}

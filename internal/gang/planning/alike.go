@@ -32,6 +32,9 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 			return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
 		}
 		key := member.Claims + "\x00" + shapeOf(pod, labels)
+		if member.Unfit != nil {
+			key += "\x00" + member.Unfit.Error()
+		}
 		c := byKey[key]
 		if c == nil {
 			c = &class{}

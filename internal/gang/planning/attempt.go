@@ -39,6 +39,14 @@ func (a *attempt) askOthers() (err error) {
 	return err
 }
 
+// rejected returns why no node can take pods of a class, "" if some may.
+func (a *attempt) rejected(class int) string {
+	if unfit := a.classes[class].members[0].Unfit; unfit != nil {
+		return unfit.Error()
+	}
+	return a.rest.Rejected(class)
+}
+
 // try looks for a plan in an area.
 func (a *attempt) try(where area, need int) (*search.Result, error) {
 	a.rest.Reset()
@@ -80,7 +88,7 @@ func (a *attempt) problem(t *devices.Trial, nodes []int, need int) search.Proble
 	}
 	for i, c := range a.classes {
 		class := search.Class{Pods: len(c.members), Ordered: filters.IsOrdered(c.first())}
-		if a.rest.Rejected(i) != "" {
+		if a.rejected(i) != "" {
 			class.Pods = 0 // No node needs to be asked.
 		}
 		problem.Classes = append(problem.Classes, class)
@@ -115,7 +123,7 @@ func (a *attempt) note(most []int) {
 				refusals[why] += boolToInt(!names.Has(node.Name))
 			}
 		}
-		a.out.Left = append(a.out.Left, Left{Pod: c.members[0], Pods: left, Rejected: a.rest.Rejected(i), NoDevices: lacking, Refusals: refusals})
+		a.out.Left = append(a.out.Left, Left{Pod: c.members[0], Pods: left, Rejected: a.rejected(i), NoDevices: lacking, Refusals: refusals})
 	}
 }
 

@@ -39,7 +39,7 @@ func (a *attempt) order() {
 func (a *attempt) mayHave(name string) bool {
 	for i, c := range a.classes {
 		named, _ := a.rest.Named(i)
-		if (c.view.Has == nil || c.view.Has.Has(name)) && (named == nil || named.Has(name)) && a.rest.Rejected(i) == "" {
+		if (c.view.Has == nil || c.view.Has.Has(name)) && (named == nil || named.Has(name)) && a.rejected(i) == "" {
 			return true
 		}
 	}

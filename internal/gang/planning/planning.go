@@ -35,6 +35,9 @@ type Member struct {
 	devices.Pod
 	// Claims is equal for pods whose claims are alike.
 	Claims string
+	// Unfit is the reason why no node can take the pod with the allocations that its claims have, nil if some may. Unlike after
+	// an error, the gang is planned without the pod, and does not fit if it needs the pod.
+	Unfit error
 }
 
 // A View is one pod's view of the devices.

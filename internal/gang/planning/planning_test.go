@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -297,3 +298,25 @@ func TestReasonIsBounded(t *testing.T) {
 }
 
 var _ fwk.PodNominator = nominations{}
+
+// TestUnfit: pods that no node can take are left out, and count as missing only if they are needed.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{gpus: 3})
+	p := w.planner()
+	describe := p.Describe
+	p.Describe = func(pod *v1.Pod) (Member, error) {
+		m, err := describe(pod)
+		if pod.Name == "p1" {
+			m.Unfit = errors.New("its devices did not get ready")
+		}
+		return m, err
+	}
+	out, err := p.Plan(t.Context(), gangOf(3, 2, domain.Wish{}))
+	require.NoError(t, err)
+	require.NotNil(t, out.Plan)
+	require.Equal(t, []string{"p0", "p2"}, []string{out.Plan.Assignments[0].Pod.Name, out.Plan.Assignments[1].Pod.Name})
+	out, err = p.Plan(t.Context(), gangOf(3, 3, domain.Wish{}))
+	require.NoError(t, err)
+	require.Equal(t, "2 of 3 pods fit: pod p1: its devices did not get ready", out.Reason(func([]string) string { return "" }))
+}

@@ -51,7 +51,7 @@ func (a *attempt) measure(where *area) {
 func (a *attempt) groups() (groups [][]int) {
 	byClaims := make(map[string]int)
 	for i, c := range a.classes {
-		if a.rest.Rejected(i) != "" {
+		if a.rejected(i) != "" {
 			continue
 		}
 		key := c.members[0].Claims

@@ -130,7 +130,7 @@ func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceC
 	if !pl.bindingConditions {
 		return nil
 	}
-	err := binding.Broken(claim, pl.devices.Timeout)
+	err := pl.devices.Broken(claim)
 	if err != nil && pl.failures.Of(claim.UID) == nil {
 		pl.failures.Note(pod.UID, claim)
 	}

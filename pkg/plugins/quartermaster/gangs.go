@@ -37,6 +37,7 @@ func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *
 // planGang returns the planner for gangs on the nodes of an attempt.
 func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
 	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
+		pl.state.Rooms.Follow(nodes) // The node cache finds no other nodes; the gang may be the first that is tried.
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
 		for _, pod := range members.Assigned {
 			gang.On = append(gang.On, pod.Spec.NodeName)
@@ -174,6 +175,8 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 		return nil, failed(err)
 	case len(released) > 0:
 		return nil, unschedulable("released because the group does not fit: claims %s", strings.Join(released, " "))
+	case pl.takeover.Left() > 0 && slices.ContainsFunc(pl.state.gangs.MembersOf(pod).Waiting, pl.takeover.Keeps): // No verdict: it ends with the pause.
+		return nil, unschedulable("what another process reserved for the group is left alone for now: it may have sent bindings")
 	}
 	return pl.preemptForGang(ctx, pod)
 }

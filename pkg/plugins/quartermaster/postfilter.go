@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -18,7 +19,7 @@ import (
 
 // PostFilter runs when no node fits. If a claim is the reason, because it is allocated where the pod cannot run or its
 // devices do not get ready, and no other consumer uses it, then PostFilter deallocates it: the next attempt can
-// allocate it elsewhere. It deallocates at most one claim per attempt. The update of the claim is the event that wakes
+// allocate it elsewhere. If it is reserved for others too, PostFilter removes the pod's own reservation. It changes at most one claim per attempt. The update of the claim is the event that wakes
 // the pod.
 //
 // After that, and after finding a node that would fit, it returns Success: the pod can become schedulable, and later
@@ -32,7 +33,13 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if err != nil {
 		return nil, failed(err)
 	}
-	if c == nil { // PreFilter has rejected the pod.
+	if c == nil { // A plugin's PreFilter has rejected the pod.
+		if result, status := pl.freeInTheWay(ctx, pod, pl.brokenClaims(pod), func(*podClaim) bool { return true }); status != nil {
+			return result, status
+		}
+		if status := pl.removeUnasked(ctx, pod); status != nil {
+			return nil, status
+		}
 		return pl.unlessUsable(pod, statuses), fwk.NewStatus(fwk.Unschedulable)
 	}
 	if task := c.usualTask(); task != nil && c.pod.Learn() {
@@ -48,24 +55,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		pl.lookEverywhere(ctx, c, pod)
 		return nil, kube.New(fwk.Success, "devices became free meanwhile; looking again")
 	}
-	for _, podClaim := range c.claims {
-		if podClaim.Origin != commit.Given || !c.inTheWay(podClaim) || !onlyFor(podClaim, pod.UID) {
-			continue
-		}
-		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
-			return unlessBroken(podClaim), kube.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
-		}
-		freed, err := pl.free(ctx, podClaim, pod, write.OfPod(pod))
-		if err != nil {
-			return nil, failed(err)
-		}
-		if !freed {
-			return nil, kube.New(fwk.Success, "the pod has been bound by an earlier attempt")
-		}
-		if podClaim.Broken != nil {
-			return unlessBroken(podClaim), kube.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
-		}
-		return nil, kube.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", dra.Of(podClaim.Object))
+	if result, status := pl.freeInTheWay(ctx, pod, c.claims, c.inTheWay); status != nil {
+		return result, status
 	}
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
@@ -83,6 +74,78 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	return pl.preempt(ctx, cs, c, pod, statuses)
 }
 
+// freeInTheWay deallocates the first of these claims that is in the way, or leaves it to the other pods for which it is reserved.
+// The status is nil if there is none.
+func (pl *Quartermaster) freeInTheWay(ctx context.Context, pod *v1.Pod, claims []*podClaim, inTheWay func(*podClaim) bool) (*fwk.PostFilterResult, *fwk.Status) {
+	for _, podClaim := range claims {
+		if podClaim.Origin != commit.Given || !inTheWay(podClaim) || !pl.mayLeave(podClaim, pod.UID) {
+			continue
+		}
+		if pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod) {
+			return unlessBroken(podClaim), kube.New(fwk.Success, pl.takeover.Message("claim "+klog.KObj(podClaim.Object).String()))
+		}
+		freed, err := pl.free(ctx, podClaim, pod, write.OfPod(pod))
+		if err != nil {
+			return nil, failed(err)
+		}
+		if !freed {
+			return nil, kube.New(fwk.Success, "the pod has been bound by an earlier attempt")
+		}
+		if !onlyFor(podClaim, pod.UID) {
+			return unlessBroken(podClaim), kube.Newf(fwk.Success, "claim %s is left to the other pods for which it is reserved", dra.Of(podClaim.Object))
+		}
+		if podClaim.Broken != nil {
+			return unlessBroken(podClaim), kube.Newf(fwk.Success, "%v; the claim was deallocated to look for devices again", podClaim.Broken)
+		}
+		return nil, kube.Newf(fwk.Success, "claim %s was deallocated to find devices elsewhere", dra.Of(podClaim.Object))
+	}
+	return nil, nil
+}
+
+// brokenClaims returns the claims of a pod whose devices do not get ready, for a pod that is rejected before its claims are
+// looked at: whatever keeps it from running, its devices are of no use to it.
+func (pl *Quartermaster) brokenClaims(pod *v1.Pod) (broken []*podClaim) {
+	needs := pl.needs.Of(pod)
+	claims, err := needs.Claims()
+	if err != nil || pl.commits.IsReleasing(pod.UID) {
+		return nil // Without its claims the pod cannot be judged.
+	}
+	ours, _, err := needs.Divide(claims)
+	if err != nil {
+		return nil
+	}
+	for _, claim := range ours {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		if checked, status := pl.checkClaim(pod, claim, nil, nil); status == nil && checked.Broken != nil {
+			broken = append(broken, checked)
+		}
+	}
+	return broken
+}
+
+// removeUnasked deletes the claims that earlier attempts made for a pod's extended resources, if no class stands for these any more.
+// The status is nil if there are none.
+func (pl *Quartermaster) removeUnasked(ctx context.Context, pod *v1.Pod) *fwk.Status {
+	needs := pl.needs.Of(pod)
+	if needs.Backed() {
+		return nil
+	}
+	made, err := needs.Made()
+	if err != nil {
+		return failed(err)
+	}
+	removed, err := pl.leftovers.RemoveMade(ctx, pod, made)
+	switch {
+	case err != nil:
+		return failed(err)
+	case removed:
+		return kube.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
+	}
+	return nil
+}
+
 // unlessBroken ends the nomination of a pod if the devices of its claim did not get ready: kube-scheduler would try no
 // other node as long as the nominated node fits.
 func unlessBroken(podClaim *podClaim) *fwk.PostFilterResult {
@@ -98,8 +161,8 @@ func (pl *Quartermaster) lookEverywhere(ctx context.Context, c *cycle, pod *v1.P
 	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
-// free deallocates a claim for a pod, if only the consumer may use it. It returns false, and leaves the claim alone, if
-// the claim is reserved for the consumer and the server says that it is bound.
+// free deallocates a claim for a pod, if only the consumer may use it; otherwise it removes the consumer's reservation. It returns
+// false, and leaves the claim alone, if the claim is reserved for the consumer and the server says that it is bound.
 func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.Pod, consumer resourceapi.ResourceClaimConsumerReference) (bool, error) {
 	var unbound write.Unbound // None is needed for a claim that is not reserved.
 	if len(podClaim.Object.Status.ReservedFor) > 0 {
@@ -113,6 +176,16 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 		why = "because pod " + pod.Name + " cannot use that: " + podClaim.Broken.Error()
 	}
 	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: why})
+	if !onlyFor(podClaim, consumer.UID) {
+		left, err := pl.writer.Release(ctx, claim, unbound)
+		if err != nil {
+			return false, write.UnlessBound(fmt.Errorf("leave claim %s to its other consumers: %w", klog.KObj(claim), err))
+		}
+		if left != nil {
+			pl.commits.Observe(ctx, left)
+		}
+		return true, nil
+	}
 	freed, err := pl.writer.Deallocate(ctx, claim, unbound)
 	if err != nil {
 		return false, write.UnlessBound(fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err))
@@ -124,9 +197,26 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 }
 
 // inTheWay reports whether the claim keeps the pod from nodes. It returns false while a node on which the claim can be
-// used may still have devices for the pod's other claims.
+// used may still have devices for the pod's other claims. A broken claim can be used on no node, also if other plugins
+// reject all of them.
 func (c *cycleNodes) inTheWay(podClaim *podClaim) bool {
-	return c.unavailable[podClaim] && (podClaim.Broken != nil || !c.undecided.Load())
+	return podClaim.Broken != nil || c.unavailable[podClaim] && !c.undecided.Load()
+}
+
+// mayLeave reports whether the claim has no other consumers than the given pod or group, or is reserved for it and for other pods that
+// all wait: with reservations that a process has left, they would wait for each other.
+func (pl *Quartermaster) mayLeave(podClaim *podClaim, consumer types.UID) bool {
+	claim := podClaim.Object
+	return onlyFor(podClaim, consumer) || write.IsReservedFor(claim, consumer) &&
+		!slices.ContainsFunc(claim.Status.ReservedFor, func(other resourceapi.ResourceClaimConsumerReference) bool {
+			return other.UID != consumer && !pl.waitsFor(claim, other)
+		})
+}
+
+// waitsFor reports whether a consumer of a claim is a pod that waits.
+func (pl *Quartermaster) waitsFor(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool {
+	pod := pl.claims.Pod(claim.Namespace, consumer.Name)
+	return pod != nil && pod.UID == consumer.UID && pod.Spec.NodeName == ""
 }
 
 // onlyFor reports whether the claim has no consumers other than the given pod or group.

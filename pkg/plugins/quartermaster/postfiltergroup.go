@@ -67,8 +67,8 @@ func (pl *Quartermaster) isTopologyAware(info fwk.PodGroupInfo) bool {
 	return pl.features.EnableTopologyAwareWorkloadScheduling && podGroup != nil && podGroup.Spec.SchedulingConstraints != nil
 }
 
-// freeForMembers deallocates, for each pod, one claim that is allocated where the pod cannot run and that no other
-// consumer uses. It returns the names of these claims, and whether it found none for some pod.
+// freeForMembers deallocates, for each pod, one claim that is allocated where the pod cannot run, or leaves it to other
+// pods that wait for it. It returns the names of these claims, and whether it found none for some pod.
 func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, pods []*v1.Pod) (freed []string, stuck bool, err error) {
 	done := sets.New[types.UID]()
 	for _, pod := range pods {
@@ -82,7 +82,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			if found = done.Has(podClaim.Object.UID); found {
 				break // Another pod uses it as well.
 			}
-			if found = c.inTheWay(podClaim) && podClaim.Origin == commit.Given && onlyFor(podClaim, pod.UID) &&
+			if found = c.inTheWay(podClaim) && podClaim.Origin == commit.Given && pl.mayLeave(podClaim, pod.UID) &&
 				!pl.inUseByGroup(podClaim) && !pl.takeover.FoundReserved(podClaim.Object, pod.UID, pod); !found {
 				continue
 			}
@@ -132,7 +132,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			continue
 		}
 		for _, podClaim := range c.claims {
-			if podClaim.Group == nil || !c.inTheWay(podClaim) || !onlyFor(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
+			if podClaim.Group == nil || !c.inTheWay(podClaim) || !pl.mayLeave(podClaim, podGroup.UID) || pl.inUseByGroup(podClaim) ||
 				pl.takeover.FoundReserved(podClaim.Object, podGroup.UID, pod) {
 				continue
 			}

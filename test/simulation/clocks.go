@@ -1,0 +1,145 @@
+package simulation
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// clocks is the theme of histories in which the wall clocks of the schedulers' machines are wrong.
+const clocks = "clocks"
+
+// clock is the wall clock of a machine. In a bubble there is one time. So what is shifted are the times that a process reads and those
+// that it writes; nil shifts nothing. What it has in memory when the clock is set stays as it is.
+type clock struct {
+	mutex sync.Mutex
+	// ahead is by how much the clock is ahead, and offsets all values that this has had: a process writes back what it has read.
+	ahead   time.Duration
+	offsets []time.Duration
+}
+
+// set has the clock be ahead by that much from now on. Times of the API are in whole seconds, and so is that.
+func (c *clock) set(ahead time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.ahead = ahead
+	c.offsets = append(c.offsets, ahead)
+}
+
+func (c *clock) now() (ahead time.Duration, offsets []time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.ahead, append([]time.Duration{0}, c.offsets...)
+}
+
+// timeText is a time in JSON.
+var timeText = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
+
+// read is JSON as a process reads it: as if the server's clock were behind by as much as its own is ahead.
+func (c *clock) read(raw []byte) []byte {
+	if c == nil {
+		return raw
+	}
+	ahead, _ := c.now()
+	if ahead == 0 {
+		return raw
+	}
+	return timeText.ReplaceAllFunc(raw, func(text []byte) []byte {
+		local := shift(strings.Trim(string(text), `"`), -ahead)
+		return []byte(`"` + local + `"`)
+	})
+}
+
+// written is what the server gets of what a process writes. Times that the process has read from the stored object it writes back as
+// they were.
+func (c *clock) written(fields map[string]any, stored *object) map[string]any {
+	if c == nil {
+		return fields
+	}
+	var before any
+	if stored != nil {
+		before = stored.fields
+	}
+	ahead, offsets := c.now()
+	return shifted(fields, before, ahead, offsets).(map[string]any)
+}
+
+// shift shifts a text if that is a time, with as many digits as it has.
+func shift(text string, by time.Duration) string {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || !strings.HasSuffix(text, "Z") {
+		return text
+	}
+	layout := "2006-01-02T15:04:05"
+	if _, fraction, found := strings.Cut(text, "."); found {
+		layout += "." + strings.Repeat("0", len(fraction)-1)
+	}
+	return at.Add(by).Format(layout + "Z07:00")
+}
+
+// shifted is a value of JSON with times that are later, but for those that are the stored ones as they looked by any of the offsets.
+func shifted(value, stored any, ahead time.Duration, offsets []time.Duration) any {
+	switch v := value.(type) {
+	case map[string]any:
+		before, _ := stored.(map[string]any)
+		next := make(map[string]any, len(v))
+		for name := range v {
+			next[name] = shifted(v[name], before[name], ahead, offsets)
+		}
+		return next
+	case []any:
+		before, _ := stored.([]any)
+		next := make([]any, len(v))
+		for i := range v {
+			var same any
+			if i < len(before) {
+				same = before[i]
+			}
+			next[i] = shifted(v[i], same, ahead, offsets)
+		}
+		return next
+	case string:
+		for _, offset := range offsets {
+			if text := shift(v, offset); text == stored {
+				return text
+			}
+		}
+		return shift(v, ahead)
+	}
+	return value
+}
+
+func setupClocks(g *generator) {
+	for replica := range g.machines() {
+		if g.one(2) {
+			g.setClock(replica, 0)
+		}
+	}
+}
+
+// changeClock has a clock be set, mostly to a time that is wrong.
+func changeClock(g *generator) { g.setClock(g.random.IntN(g.machines()), g.soon()) }
+
+// machines is how many there are with schedulers.
+func (g *generator) machines() int {
+	if g.has(others) {
+		return g.history.replicas + 1
+	}
+	return g.history.replicas
+}
+
+func (g *generator) setClock(replica int, after time.Duration) {
+	ahead := time.Duration(1+g.random.IntN(59)) * pick(g, time.Second, time.Second, time.Minute)
+	switch g.random.IntN(5) {
+	case 0:
+		ahead = 0
+	case 1, 2:
+		ahead = -ahead
+	}
+	g.add(after, func(w *World) {
+		if replica < len(w.replicas) {
+			w.replicas[replica].clock.set(ahead)
+		}
+	}, "the clock of replica %d is ahead by %s from now on", replica, ahead)
+}

@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	arguments "github.com/quartermaster-dra/quartermaster/internal/config"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+const (
+	// conditions is the theme of histories with devices that get ready after they were allocated.
+	conditions = "binding conditions"
+	// attached is the condition for which pods with such a device wait, attachFailed the one that ends the wait.
+	attached, attachFailed = "example.com/attached", "example.com/attach-failed"
+	// fabric is the pool of such devices that all nodes reach.
+	fabric = "fabric"
+	// bindingTimeout is for how long pods wait.
+	bindingTimeout = 25 * time.Second
+)
+
+// attaching says what becomes of devices that are allocated from then on.
+type attaching struct {
+	// answer is the condition that the driver reports after a while, "" if it reports none.
+	answer string
+	takes  time.Duration
+}
+
+// configureConditions sets a timeout that is shorter than a history.
+func configureConditions(configured *config.KubeSchedulerConfiguration) {
+	args := &runtime.Unknown{ContentType: runtime.ContentTypeJSON, Raw: fmt.Appendf(nil, `{"bindingTimeout": %q}`, bindingTimeout)}
+	for i := range configured.Profiles {
+		profile := &configured.Profiles[i]
+		profile.PluginConfig = append(profile.PluginConfig, config.PluginConfig{Name: arguments.Name, Args: args})
+	}
+}
+
+// attachable has the device get ready only after its allocation.
+func attachable(device *builder.DeviceBuilder) *builder.DeviceBuilder {
+	return device.BindingCondition(attached).BindingFailureCondition(attachFailed).BindsToNode()
+}
+
+func setupConditions(g *generator) {
+	g.publishFabric(0)
+	changeAttaching(g)
+}
+
+// publishFabric has a driver publish the pool that all nodes reach, with more or fewer devices than before.
+func (g *generator) publishFabric(after time.Duration) {
+	known := g.pools[fabric]
+	if known == nil {
+		known = &pool{}
+		g.pools[fabric] = known
+	}
+	known.generation++
+	generation, count := known.generation, 1+g.random.IntN(3)
+	g.add(after, func(w *World) { w.publishFabric(generation, count) }, "publish %s in generation %d, for all nodes: %d devices that have to be attached", fabric, generation, count)
+}
+
+func (w *World) publishFabric(generation int64, count int) {
+	var devices []*builder.DeviceBuilder
+	for i := range count {
+		devices = append(devices, attachable(deviceOf(i)))
+	}
+	w.putSlice(builder.Slice(fabric).OfDriver(driver).InPool(fabric, generation, 1).OnAllNodes().Devices(devices...).Obj())
+}
+
+// changeAttaching has the driver do better or worse from then on, or publish other devices.
+func changeAttaching(g *generator) {
+	if g.one(5) {
+		g.publishFabric(g.soon())
+		return
+	}
+	next := attaching{answer: pick(g, attached, attached, attached, attachFailed, ""), takes: time.Duration(g.random.IntN(8000)) * time.Millisecond}
+	if g.one(6) {
+		next.takes = bindingTimeout + time.Duration(g.random.IntN(2000)-1000)*time.Millisecond
+	}
+	g.add(g.soon(), func(w *World) { w.attaching.Store(&next) }, "the driver reports after %s of devices that have to be attached: %q", next.takes, next.answer)
+}
+
+// mend has the driver attach what is allocated from then on.
+func (w *World) mend() { w.attaching.Store(&attaching{attached, time.Second}) }
+
+// attach is called with each claim that is allocated: its driver attaches the devices.
+func (w *World) attach(claim *resourceapi.ResourceClaim) {
+	does := w.attaching.Load()
+	if does == nil || does.answer == "" || w.ctx.Err() != nil || len(unattached(claim)) == 0 {
+		return
+	}
+	w.afterwards(does.takes, func() { w.report(claim, does.answer) })
+}
+
+// report sets the condition of the devices of an allocation, if that is still there.
+func (w *World) report(of *resourceapi.ResourceClaim, condition string) {
+	for range 5 {
+		claim, err := w.client.ResourceV1().ResourceClaims(of.Namespace).Get(w.ctx, of.Name, metav1.GetOptions{})
+		if err != nil || claim.UID != of.UID || claim.Status.Allocation == nil {
+			return
+		}
+		for _, result := range unattached(claim) {
+			status := resourceapi.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
+			meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Reported"})
+			claim.Status.Devices = append(claim.Status.Devices, status)
+		}
+		if _, err = w.client.ResourceV1().ResourceClaims(of.Namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{}); err == nil {
+			w.note("the driver says of devices of claim %s: %s", of.Name, condition)
+			return
+		}
+	}
+}
+
+// unattached are the allocated devices of a claim that have conditions of which none was reported.
+func unattached(claim *resourceapi.ResourceClaim) (all []resourceapi.DeviceRequestAllocationResult) {
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if len(result.BindingConditions) > 0 && conditionsOf(claim, result) == nil {
+			all = append(all, result)
+		}
+	}
+	return all
+}
+
+// conditionsOf are those that were reported of an allocated device.
+func conditionsOf(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) []metav1.Condition {
+	for _, status := range claim.Status.Devices {
+		if status.Driver == result.Driver && status.Pool == result.Pool && status.Device == result.Device {
+			return status.Conditions
+		}
+	}
+	return nil
+}
+
+// checkAttached: a pod is bound only when all devices of its claims are ready. The driver takes back nothing.
+func (w *World) checkAttached(pod string, claim *resourceapi.ResourceClaim) {
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		reported := conditionsOf(claim, result)
+		for _, condition := range result.BindingConditions {
+			if !meta.IsStatusConditionTrue(reported, condition) {
+				w.fail("pod %s is bound while device %s/%s of its claim %s is not ready: %s is not true", pod, result.Pool, result.Device, claim.Name, condition)
+			}
+		}
+	}
+}
+
+// stillAttaching is what is wrong once nothing happens any more: a pod waits for a device of which nothing was reported. Either
+// the driver has attached it, or the time for that is over. Pods that are not tried at all keep what a process has left: those
+// whose claim is being deleted, and those of groups of Kubernetes that lack pods.
+func (w *World) stillAttaching() (all []string) {
+	s := w.server.store
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, o := range s.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		if o.text("deletionTimestamp") == "" && isAllocated(o.fields) && consumersOf(o) != "" && len(unattached(claimOfObject(o))) > 0 && !w.hasBound(o) && !w.isForGroup(o) {
+			all = append(all, fmt.Sprintf("StillAttaching: claim %s: pods wait for its devices, although the timeout is over:%s", o.text("name"), consumersOf(o)))
+		}
+	}
+	return all
+}
+
+// isForGroup reports whether a claim is reserved for a group of Kubernetes, or for a pod of one.
+func (w *World) isForGroup(claim *object) bool {
+	for _, consumer := range claimOfObject(claim).Status.ReservedFor {
+		pod := w.server.store.collections["/v1/pods"].objects[types.NamespacedName{Namespace: claim.text("namespace"), Name: consumer.Name}]
+		if consumer.Resource == "podgroups" || pod != nil && lookup(pod.fields, []string{"spec", "schedulingGroup", "podGroupName"}) != "" {
+			return true
+		}
+	}
+	return false
+}
