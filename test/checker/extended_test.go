@@ -38,20 +38,25 @@ func TestWaitingForExtendedResources(t *testing.T) {
 		c.claims = append(c.claims, claim)
 		c.pods[1].Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "left"}
 	}
+	recorded := func(c *cluster) {
+		c.pods[1].Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "gone"}
+	}
 	implicit := func(c *cluster) {
 		c.pods[1] = newPod("waits", builder.Container("c"), builder.Extended(corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix+"gpus"), "1"))
 	}
 	could := []string{"PodCouldRun pod train/waits"}
 	for name, test := range map[string]testCase{
-		"a device is free":                    {cluster: askingWorld("1", extendedName), want: could, wantTexts: []string{"pod waits on node node-a with gpu.example.com/node-a/gpu-1 for claim waits (extended resources)"}},
-		"two are not":                         {cluster: askingWorld("2", extendedName)},
-		"no class stands for it":              {cluster: askingWorld("1", "example.com/other")},
-		"it is the name of the class":         {cluster: askingWorld("1", "example.com/other", implicit), want: could},
-		"there is no class of that name":      {cluster: askingWorld("1", extendedName, implicit, func(c *cluster) { c.others = nil })},
-		"a device plugin offers it":           {cluster: askingWorld("2", extendedName, offers("2")), want: could},
-		"a device plugin offers less":         {cluster: askingWorld("2", extendedName, offers("1"))},
-		"a device plugin offers it no more":   {cluster: askingWorld("1", extendedName, offers("0")), want: could},
-		"another attempt has left its device": {cluster: askingWorld("1", extendedName, left), want: could},
+		"a device is free":                                            {cluster: askingWorld("1", extendedName), want: could, wantTexts: []string{"pod waits on node node-a with gpu.example.com/node-a/gpu-1 for claim waits (extended resources)"}},
+		"two are not":                                                 {cluster: askingWorld("2", extendedName)},
+		"no class stands for it":                                      {cluster: askingWorld("1", "example.com/other")},
+		"it is the name of the class":                                 {cluster: askingWorld("1", "example.com/other", implicit), want: could},
+		"there is no class of that name":                              {cluster: askingWorld("1", extendedName, implicit, func(c *cluster) { c.others = nil })},
+		"a device plugin offers it":                                   {cluster: askingWorld("2", extendedName, offers("2")), want: could},
+		"a device plugin offers less":                                 {cluster: askingWorld("2", extendedName, offers("1"))},
+		"a device plugin offers it no more":                           {cluster: askingWorld("1", extendedName, offers("0")), want: could},
+		"its status names a claim, and a device plugin offers it":     {cluster: askingWorld("2", extendedName, offers("2"), recorded)},
+		"its status names a claim that is gone, and a device is free": {cluster: askingWorld("1", extendedName, recorded), want: could},
+		"another attempt has left its device":                         {cluster: askingWorld("1", extendedName, left), want: could},
 	} {
 		test.options = Options{Settled: true, Served: servedHere}
 		t.Run(name, test.run)

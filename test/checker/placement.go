@@ -63,7 +63,9 @@ func (c *candidate) on(node *corev1.Node, o *oracle, together bool) need {
 		n.claims = append(n.claims[:len(n.claims):len(n.claims)], extended)
 	}
 	// Which of several volumes pods of a gang take is not planned for them together.
-	n.possible = suits(node, c.pod) && o.reach(c.volumes, node, taken) && (len(taken) == 0 || !together) &&
+	// If the status names a claim for extended resources, the kubelet waits for that one.
+	backed := extended != nil || c.pod.Status.ExtendedResourceClaimStatus == nil
+	n.possible = backed && suits(node, c.pod) && o.reach(c.volumes, node, taken) && (len(taken) == 0 || !together) &&
 		!slices.ContainsFunc(c.claims, func(claim *resourceapi.ResourceClaim) bool { return !usableOn(node, claim.Status.Allocation) })
 	c.needs[node] = n
 	return n
