@@ -97,3 +97,44 @@ func forEachProductFile(t *testing.T, folder string, look func(path string, file
 		return nil
 	}))
 }
+
+// knowingSchedulerPlugins lists the files outside internal/gang/crd that know PodGroups of scheduler-plugins, and what for. On the day that the
+// PodGroups of Kubernetes are on everywhere, the folder goes, and these files lose what they have from it.
+var knowingSchedulerPlugins = map[string]string{
+	"pkg/plugins/gangplacement/gangs.go":          "since when a gang waits",
+	"pkg/plugins/gangplacement/queuesort.go":      "pods of a gang are next to each other in the queue",
+	"pkg/plugins/quartermaster/wire.go":           "makes the coordinator",
+	"pkg/plugins/quartermaster/shared.go":         "has the coordinator",
+	"pkg/plugins/quartermaster/gangs.go":          "plans gangs",
+	"pkg/plugins/quartermaster/gangpreemption.go": "evicts pods for gangs",
+	"pkg/plugins/quartermaster/reserve.go":        "a pod with a place in a plan",
+	"pkg/plugins/quartermaster/prebind.go":        "a pod with a place in a plan",
+	"pkg/plugins/quartermaster/nominate.go":       "keeps nominations while the gang has a plan",
+	"pkg/plugins/quartermaster/release.go":        "stirs the gang of a preemptor",
+	"pkg/plugins/quartermaster/turns.go":          "does not hold pods of gangs",
+	"internal/preemption/forgroup.go":             "evicts gangs whole",
+	"internal/preemption/forgang.go":              "evicts gangs whole",
+	"internal/preemption/nominations.go":          "nominations of a gang end together",
+}
+
+// TestGangsOfSchedulerPluginsCanBeDeleted: planning, search and PodGroups of Kubernetes do without internal/gang/crd.
+func TestGangsOfSchedulerPluginsCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	found := make(map[string]bool)
+	for _, folder := range []string{"cmd", "internal", "pkg"} {
+		forEachProductFile(t, filepath.Join(root, folder), func(path string, _ *token.FileSet, file *ast.File) {
+			path = strings.TrimPrefix(path, root+"/")
+			for _, imported := range file.Imports {
+				if strings.Contains(imported.Path.Value, "/internal/gang/crd") && !strings.HasPrefix(path, "internal/gang/crd/") {
+					found[path] = true
+				}
+			}
+		})
+	}
+	for path := range found {
+		require.Contains(t, knowingSchedulerPlugins, path, "it imports internal/gang/crd")
+	}
+	for path, why := range knowingSchedulerPlugins {
+		require.True(t, found[path], "%s (%s) does not import internal/gang/crd any more", path, why)
+	}
+}

@@ -19,7 +19,7 @@ const (
 
 // TestWaitingGangsLeaveTheTime: a hundred gangs cannot run, each for lack of one node, and each device that a pod of others gives back might help
 // them. All attempts that find no node are for gangs here, so what these take of the time is not there for others; how many pods of others
-// run meanwhile is logged, and so is the share of the scheduler's time that the gangs take; internal/gang/coordinator bounds that
+// run meanwhile is logged, and so is the share of the scheduler's time that the gangs take; internal/gang/crd/coordinator bounds that
 // in virtual time (TestShareOfPlanning).
 func TestWaitingGangsLeaveTheTime(t *testing.T) {
 	harness.Long(t, "a hundred gangs wait while others run")

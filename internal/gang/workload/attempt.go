@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 )
 
 // Attempt is the state of one attempt to schedule the pods of a PodGroup together. Member is the caller's data about a
@@ -24,7 +24,7 @@ type Attempt[Member any] struct {
 	members map[types.UID]Member
 	// tried is set once a plan for all pods was attempted. assignments holds that plan.
 	tried       bool
-	assignments map[types.UID]*coordinator.Assignment
+	assignments map[types.UID]*planning.Assignment
 	// inTurn holds the pods that have not asked for an assignment yet, in the order of the plan. It is empty if the order does
 	// not matter.
 	inTurn []types.UID
@@ -47,8 +47,8 @@ func (a *Attempt[Member]) BeginPlan() bool {
 
 // Plans stores the plan for all pods. If the order matters to any of them, all must be alike: the first pod that asks
 // gets the first assignment, because the order in which kube-scheduler takes the pods is not known beforehand.
-func (a *Attempt[Member]) Plans(assignments []*coordinator.Assignment) {
-	a.assignments, a.inTurn = make(map[types.UID]*coordinator.Assignment, len(assignments)), nil
+func (a *Attempt[Member]) Plans(assignments []*planning.Assignment) {
+	a.assignments, a.inTurn = make(map[types.UID]*planning.Assignment, len(assignments)), nil
 	ordered := false
 	for _, assignment := range assignments {
 		a.assignments[assignment.Pod.UID] = assignment
@@ -61,10 +61,10 @@ func (a *Attempt[Member]) Plans(assignments []*coordinator.Assignment) {
 }
 
 // Assignment returns a pod's assignment in the plan for all pods, nil if it has none.
-func (a *Attempt[Member]) Assignment(pod types.UID) *coordinator.Assignment {
+func (a *Attempt[Member]) Assignment(pod types.UID) *planning.Assignment {
 	if at := slices.Index(a.inTurn, pod); at >= 0 {
 		if first := a.inTurn[0]; at > 0 {
-			a.assignments[pod], a.assignments[first] = coordinator.Exchanged(a.assignments[pod], a.assignments[first])
+			a.assignments[pod], a.assignments[first] = planning.Exchanged(a.assignments[pod], a.assignments[first])
 			a.inTurn[at] = first
 		}
 		a.inTurn = a.inTurn[1:]

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 )
 
 func TestAttempt(t *testing.T) {
@@ -34,8 +34,8 @@ func TestAttempt(t *testing.T) {
 	require.True(t, a.BeginPlan())
 	require.False(t, a.BeginPlan(), "once in an attempt")
 	require.Nil(t, a.Assignment("p"))
-	assignment := &coordinator.Assignment{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
-	a.Plans([]*coordinator.Assignment{assignment})
+	assignment := &planning.Assignment{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
+	a.Plans([]*planning.Assignment{assignment})
 	require.Same(t, assignment, a.Assignment("p"))
 	require.Nil(t, a.Assignment("q"))
 }
@@ -44,11 +44,11 @@ func TestAttempt(t *testing.T) {
 // each with its own claims, and keep them.
 func TestAssignmentsInTurn(t *testing.T) {
 	t.Parallel()
-	var assignments []*coordinator.Assignment
+	var assignments []*planning.Assignment
 	var before []types.UID
 	for _, name := range []string{"a", "b", "c"} {
 		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID("claim-" + name)}}
-		assignments = append(assignments, &coordinator.Assignment{
+		assignments = append(assignments, &planning.Assignment{
 			Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}}, Node: "node-" + name, After: before,
 			Claims:      []*resourceapi.ResourceClaim{claim},
 			Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: {NodeSelector: &v1.NodeSelector{}}},

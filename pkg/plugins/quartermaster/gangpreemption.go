@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -91,7 +91,7 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 }
 
 // usesOf returns the planned allocations of an assignment's claims.
-func usesOf(assignment *coordinator.Assignment) (uses []ledger.Use) {
+func usesOf(assignment *planning.Assignment) (uses []ledger.Use) {
 	for _, claim := range assignment.Claims {
 		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: assignment.Allocations[claim.UID]})
 	}
@@ -113,7 +113,7 @@ type gangDryRun struct {
 
 // A gangPlan is a placement of a gang, with its nodes and devices.
 type gangPlan struct {
-	assignments []*coordinator.Assignment
+	assignments []*planning.Assignment
 	nodes       sets.Set[string]
 	devices     map[device]bool
 }

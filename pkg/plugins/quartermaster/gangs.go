@@ -14,8 +14,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -27,7 +27,7 @@ import (
 
 // beginGang begins the pod's turn in the queue, and plans the pod's gang if it has one. It returns the pod's assignment in the
 // plan; nil if the pod belongs to no gang. The error says why the gang cannot be scheduled for now.
-func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*coordinator.Assignment, error) {
+func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*planning.Assignment, error) {
 	pl.state.turns.Begin(pod, pl.takesTurns(pod))
 	assignment, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
@@ -69,7 +69,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
 	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Mark: coordinator.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
+		Solver: pl.solver, Framework: run, Mark: filters.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
 		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
 			return pl.viewOf(ctx, pod, gang.Pods, nodes, released)
 		},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -118,7 +117,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 }
 
 // groupAssignment returns the assignment of a pod in the plan for its PodGroup, nil if it has none.
-func (c *cycleGang) groupAssignment() *coordinator.Assignment {
+func (c *cycleGang) groupAssignment() *planning.Assignment {
 	if c.group == nil || c.place != (workload.Place{}) {
 		return nil
 	}

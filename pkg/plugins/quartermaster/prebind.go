@@ -7,7 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write. If there is, the pod counts as writing from

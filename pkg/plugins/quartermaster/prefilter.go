@@ -10,7 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -23,7 +23,7 @@ import (
 //
 // Pods of a gang get the node and devices in the gang's plan.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (result *fwk.PreFilterResult, status *fwk.Status) {
-	if coordinator.IsApart(cs) {
+	if filters.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	assignment, err := pl.beginGang(ctx, cs, pod, nodes)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"

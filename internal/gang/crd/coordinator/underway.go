@@ -6,6 +6,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
@@ -18,7 +19,7 @@ type underway struct {
 	// pod has its node set.
 	pod *v1.Pod
 	// assignment is nil if the pod does not depend on others of its gang.
-	assignment *Assignment
+	assignment *planning.Assignment
 	// passed is set once the pod no longer waits in Permit, and bound once the API server has accepted the binding.
 	passed, bound bool
 }
@@ -27,7 +28,7 @@ type underway struct {
 func (u *underway) Clone() fwk.StateData { return u }
 
 // getUnderway records that an attempt got as far as Permit.
-func (c *Coordinator) getUnderway(cs fwk.CycleState, pod *v1.Pod, assignment *Assignment) {
+func (c *Coordinator) getUnderway(cs fwk.CycleState, pod *v1.Pod, assignment *planning.Assignment) {
 	if crd.KeyOf(pod) == "" {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -19,14 +20,14 @@ func TestAssignmentEndsAfterTheNextOneBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		pod, group := builder.Pod("p"), &Group{Name: "ns/gang", UID: "uid-gang"}
-		plan := func(claim string) *Assignment {
+		plan := func(claim string) *planning.Assignment {
 			made := builder.Claim(claim).Obj()
-			return &Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{made}, Made: made,
+			return &planning.Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{made}, Made: made,
 				Allocations: map[types.UID]*resourceapi.AllocationResult{made.UID: builder.Claim(claim).Allocated("pool", "device-"+claim).Status.Allocation}}
 		}
 		first, second := plan("first"), plan("second")
-		require.NoError(t, w.hold(group, []*Assignment{first}))
-		require.NoError(t, w.hold(group, []*Assignment{second}))
+		require.NoError(t, w.hold(group, []*planning.Assignment{first}))
+		require.NoError(t, w.hold(group, []*planning.Assignment{second}))
 		w.end(first)
 		require.NotNil(t, w.Ledger.InFlight(second.Made.UID), "it is not that one that has ended")
 		w.end(second)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
@@ -21,7 +22,7 @@ const (
 )
 
 // start begins to carry out the plan of a gang: its pods take their assignments. The attempt for the pod trying is under way already.
-func (c *Coordinator) start(group *Group, need int, assignments []*Assignment, trying *v1.Pod) {
+func (c *Coordinator) start(group *Group, need int, assignments []*planning.Assignment, trying *v1.Pod) {
 	c.begun(group.Name)
 	c.progress.Begin(group.Name, need, assignments)
 	var pods []*v1.Pod
@@ -41,7 +42,7 @@ func (c *Coordinator) start(group *Group, need int, assignments []*Assignment, t
 
 // lookAfter checks after a pause whether the assignments' pods are reserved. It retries those that are not, and gives up their
 // assignments when the plan is due.
-func (c *Coordinator) lookAfter(assignments []*Assignment, due time.Time, pause time.Duration) {
+func (c *Coordinator) lookAfter(assignments []*planning.Assignment, due time.Time, pause time.Duration) {
 	time.AfterFunc(min(pause, time.Until(due)), func() {
 		late := c.late(assignments)
 		switch {
@@ -60,7 +61,7 @@ func (c *Coordinator) lookAfter(assignments []*Assignment, due time.Time, pause 
 }
 
 // late returns the assignments whose pods are not reserved yet.
-func (c *Coordinator) late(assignments []*Assignment) (late []*Assignment) {
+func (c *Coordinator) late(assignments []*planning.Assignment) (late []*planning.Assignment) {
 	for _, assignment := range assignments {
 		if c.progress.IsPlanned(assignment) {
 			late = append(late, assignment)
@@ -71,7 +72,7 @@ func (c *Coordinator) late(assignments []*Assignment) (late []*Assignment) {
 
 // push retries pods that have an assignment and are not reserved. A pod may not have been back in the queue when it got its assignment,
 // and a failed attempt ends the pod's nomination.
-func (c *Coordinator) push(late []*Assignment) {
+func (c *Coordinator) push(late []*planning.Assignment) {
 	var pods []*v1.Pod
 	for _, assignment := range late {
 		c.nominate(assignment)
@@ -86,7 +87,7 @@ func (c *Coordinator) push(late []*Assignment) {
 }
 
 // nominate nominates a pod for the node of its assignment, in memory only. This keeps the resources other than devices for the pod.
-func (c *Coordinator) nominate(assignment *Assignment) {
+func (c *Coordinator) nominate(assignment *planning.Assignment) {
 	handle := c.handle(assignment.Pod)
 	info, err := kube.NewPodInfo(assignment.Pod)
 	if handle == nil || err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -359,17 +360,17 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	cs := framework.NewCycleState()
 	require.Nil(t, AssignmentIn(cs))
-	require.False(t, IsApart(cs))
+	require.False(t, filters.IsApart(cs))
 	require.False(t, HasPlanned(cs))
-	SetApart(cs)
-	cs.Write(plannedKey, apart{})
+	filters.SetApart(cs)
+	cs.Write(plannedKey, hasPlanned{})
 	cs.Write(assignmentKey, assignmentState{})
 	cs.Write(underwayKey, &underway{passed: true})
 	again := cs.Clone()
-	require.True(t, IsApart(again))
+	require.True(t, filters.IsApart(again))
 	require.True(t, HasPlanned(again))
 	require.True(t, underwayIn(again).passed)
-	again.Write(assignmentKey, apart{})
+	again.Write(assignmentKey, hasPlanned{})
 	require.Nil(t, AssignmentIn(again))
 }
 

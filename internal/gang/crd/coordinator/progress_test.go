@@ -9,14 +9,16 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 )
 
 // begun returns a progress with a gang of pods p0, p1 and so on.
 func begun(pods, need int) *Progress {
-	var assignments []*Assignment
+	var assignments []*planning.Assignment
 	for i := range pods {
 		name := fmt.Sprintf("p%d", i)
-		assignment := &Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}, Node: "n"}
+		assignment := &planning.Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}, Node: "n"}
 		if i > 0 {
 			assignment.After = []types.UID{"p0"}
 		}
@@ -112,8 +114,8 @@ func TestAssignmentOfBefore(t *testing.T) {
 	r := begun(2, 2)
 	before := r.Of("p0")
 	r.Leave(r.Of("p1"))
-	after := &Assignment{Gang: "ns/gang", Pod: before.Pod, Node: "m"}
-	r.Begin("ns/gang", 1, []*Assignment{after})
+	after := &planning.Assignment{Gang: "ns/gang", Pod: before.Pod, Node: "m"}
+	r.Begin("ns/gang", 1, []*planning.Assignment{after})
 	_, err := r.Commit(before)
 	require.ErrorContains(t, err, "given up")
 	require.ErrorContains(t, r.Verdict(before), "given up")
@@ -138,10 +140,10 @@ func TestLastOneLeaves(t *testing.T) {
 func TestUses(t *testing.T) {
 	t.Parallel()
 	r := &Progress{}
-	assignment := func(pod types.UID) *Assignment {
-		return &Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}}, Allocations: map[types.UID]*resourceapi.AllocationResult{"c": {}}}
+	assignment := func(pod types.UID) *planning.Assignment {
+		return &planning.Assignment{Gang: "ns/gang", Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}}, Allocations: map[types.UID]*resourceapi.AllocationResult{"c": {}}}
 	}
-	r.Begin("ns/gang", 2, []*Assignment{assignment("p0"), assignment("p1")})
+	r.Begin("ns/gang", 2, []*planning.Assignment{assignment("p0"), assignment("p1")})
 	require.True(t, r.Uses("ns/gang", "c"))
 	require.False(t, r.Uses("ns/gang", "d"))
 	r.Bound(r.Of("p0"))

@@ -13,11 +13,12 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 )
 
 // A Plan is the result of planning a gang.
 type Plan struct {
-	Assignments []*Assignment
+	Assignments []*planning.Assignment
 	// Reason says why there are no assignments.
 	Reason string
 	// Again is set if the next attempt may have another result although nothing has changed.
@@ -43,7 +44,7 @@ const mostTries = 3
 // Begin starts an attempt to schedule a pod, and stores the pod's assignment in the cycle state. It returns no assignment if the pod
 // can go to any node that fits, regardless of others: the pod is in no gang, or enough pods of its gang have nodes. The
 // error says why the pod must wait.
-func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Assignment, error) {
+func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*planning.Assignment, error) {
 	key := crd.KeyOf(pod)
 	if key == "" {
 		return nil, nil
@@ -67,7 +68,7 @@ func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 }
 
 // plan plans the gang of a pod without an assignment, unless a plan is known to be useless for the moment.
-func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*Assignment, error) {
+func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*planning.Assignment, error) {
 	if c.misses(key) {
 		return nil, errCarried(key)
 	}
@@ -92,7 +93,7 @@ func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, p
 	if c.judge(members, pod); len(members.Waiting) < need {
 		return nil, c.refuse(key, pod, refusal{reason: errHeld(group, members).Error(), incomplete: true, took: time.Since(start)})
 	}
-	cs.Write(plannedKey, apart{})
+	cs.Write(plannedKey, hasPlanned{})
 	ordered := slices.ContainsFunc(members.Waiting, filters.IsOrdered)
 	if err := c.Enough(group, nodes); err != nil {
 		return nil, c.refuse(key, pod, refusal{reason: err.Error(), tried: true, misfit: true, ordered: ordered, took: time.Since(start)})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -56,7 +57,7 @@ type Coordinator struct {
 	turns  *time.Timer
 	// held holds, by assignment, the UID of the PodGroup in whose name the assignment's claims are in flight. A pod may get its next
 	// assignment before its last one is ended here.
-	held map[*Assignment]types.UID
+	held map[*planning.Assignment]types.UID
 	// awaited holds the victims that gangs wait for, by gang.
 	awaited map[string][]*v1.Pod
 	// underway holds the attempts that got as far as Permit, by pod.
@@ -68,7 +69,7 @@ type Coordinator struct {
 func New(pods cache.SharedIndexInformer, known Cluster) (*Coordinator, error) {
 	c := &Coordinator{
 		Cluster: known,
-		gangs:   make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*Assignment]types.UID),
+		gangs:   make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*planning.Assignment]types.UID),
 		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
 	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {

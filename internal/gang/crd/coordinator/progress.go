@@ -5,50 +5,10 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 )
-
-// A Assignment is the planned place of a pod of a gang. It is immutable.
-type Assignment struct {
-	// Gang is "namespace/name" of the group.
-	Gang string
-	Pod  *v1.Pod
-	Node string
-	// Claims are the pod's claims that had no allocation, and Allocations their planned allocations, by UID.
-	Claims      []*resourceapi.ResourceClaim
-	Allocations map[types.UID]*resourceapi.AllocationResult
-	// Made is the last of the claims if it does not exist yet: the claim for the pod's extended resources (KEP-5004).
-	Made *resourceapi.ResourceClaim
-	// After holds the pods that must be reserved before this one, because its place depends on them.
-	After []types.UID
-}
-
-// PlanOf returns the planned allocations of claims, in their order; nil if any claim has none.
-func (s *Assignment) PlanOf(claims []*resourceapi.ResourceClaim) (plan []resourceapi.AllocationResult) {
-	for _, claim := range claims {
-		planned := s.Allocations[claim.UID]
-		if planned == nil {
-			return nil
-		}
-		plan = append(plan, *planned)
-	}
-	return plan
-}
-
-// Exchanged swaps the places of two pods that are alike (planning.Gang.AnyOrder), and returns their new assignments.
-func Exchanged(a, b *Assignment) (*Assignment, *Assignment) { return a.with(b), b.with(a) }
-
-// with returns an assignment for the same pod with the other assignment's place. It has no After: assignments are exchanged when one of
-// the pods is about to take its assignment.
-func (s *Assignment) with(other *Assignment) *Assignment {
-	assignment := *s
-	assignment.Node, assignment.After, assignment.Allocations = other.Node, nil, make(map[types.UID]*resourceapi.AllocationResult, len(s.Claims))
-	for i, claim := range s.Claims {
-		assignment.Allocations[claim.UID] = other.Allocations[other.Claims[i].UID]
-	}
-	return &assignment
-}
 
 // A phase is the progress of a pod.
 type phase int8
@@ -73,12 +33,12 @@ type carried struct {
 	name string
 	// need is the number of assignments that must be taken for the gang to run.
 	need        int
-	assignments map[types.UID]*Assignment
+	assignments map[types.UID]*planning.Assignment
 	at          map[types.UID]phase
 	// count is the number of assignments in each phase.
 	count [phases]int
 	// before holds, by pod, the assignments whose After contains the pod.
-	before map[types.UID][]*Assignment
+	before map[types.UID][]*planning.Assignment
 	// tries is the number of attempts that began with an assignment, by pod.
 	tries map[types.UID]int
 	// settled is closed once it is decided whether the pods are bound. opened is set if they are.
@@ -87,15 +47,15 @@ type carried struct {
 }
 
 // Begin stores the plan of a gang; at least need of its assignments must be taken. The gang must have no other plan.
-func (r *Progress) Begin(gang string, need int, assignments []*Assignment) {
+func (r *Progress) Begin(gang string, need int, assignments []*planning.Assignment) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.gangs == nil {
 		r.gangs, r.pods = make(map[string]*carried), make(map[types.UID]*carried)
 	}
 	c := &carried{
-		name: gang, need: need, assignments: make(map[types.UID]*Assignment), at: make(map[types.UID]phase),
-		before: make(map[types.UID][]*Assignment), tries: make(map[types.UID]int), settled: make(chan struct{}),
+		name: gang, need: need, assignments: make(map[types.UID]*planning.Assignment), at: make(map[types.UID]phase),
+		before: make(map[types.UID][]*planning.Assignment), tries: make(map[types.UID]int), settled: make(chan struct{}),
 	}
 	for _, assignment := range assignments {
 		c.assignments[assignment.Pod.UID], c.at[assignment.Pod.UID] = assignment, planned
@@ -109,7 +69,7 @@ func (r *Progress) Begin(gang string, need int, assignments []*Assignment) {
 }
 
 // Of returns the assignment of a pod, nil if it has none.
-func (r *Progress) Of(pod types.UID) *Assignment {
+func (r *Progress) Of(pod types.UID) *planning.Assignment {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if c := r.pods[pod]; c != nil {
@@ -162,7 +122,7 @@ func (r *Progress) Awaits(pod types.UID) (pods []*v1.Pod) {
 }
 
 // Try counts an attempt that begins with an assignment, and returns the number of attempts; 0 if the assignment has ended.
-func (r *Progress) Try(assignment *Assignment) int {
+func (r *Progress) Try(assignment *planning.Assignment) int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -174,7 +134,7 @@ func (r *Progress) Try(assignment *Assignment) int {
 }
 
 // Untry undoes Try for an attempt that was abandoned.
-func (r *Progress) Untry(assignment *Assignment) {
+func (r *Progress) Untry(assignment *planning.Assignment) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if c := r.of(assignment); c != nil {
@@ -184,7 +144,7 @@ func (r *Progress) Untry(assignment *Assignment) {
 
 // Reserve marks a pod as reserved. If all pods of its gang are reserved, it returns true and the other pods; otherwise
 // it returns the pods that waited for this one to be reserved. It returns an error if the assignment has ended.
-func (r *Progress) Reserve(assignment *Assignment) (all bool, pods []*v1.Pod, err error) {
+func (r *Progress) Reserve(assignment *planning.Assignment) (all bool, pods []*v1.Pod, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -204,7 +164,7 @@ func (r *Progress) Reserve(assignment *Assignment) (all bool, pods []*v1.Pod, er
 }
 
 // except returns the pods of all assignments but the given one, which may be nil.
-func (c *carried) except(assignment *Assignment) (pods []*v1.Pod) {
+func (c *carried) except(assignment *planning.Assignment) (pods []*v1.Pod) {
 	for _, other := range c.assignments {
 		if other != assignment {
 			pods = append(pods, other.Pod)
@@ -215,7 +175,7 @@ func (c *carried) except(assignment *Assignment) (pods []*v1.Pod) {
 
 // of returns the gang of an assignment, nil if the assignment has ended: the pod may have another assignment by now. The caller must hold
 // the mutex.
-func (r *Progress) of(assignment *Assignment) *carried {
+func (r *Progress) of(assignment *planning.Assignment) *carried {
 	if c := r.pods[assignment.Pod.UID]; c != nil && c.assignments[assignment.Pod.UID] == assignment {
 		return c
 	}
@@ -223,7 +183,7 @@ func (r *Progress) of(assignment *Assignment) *carried {
 }
 
 // reach moves a pod to a later phase.
-func (c *carried) reach(assignment *Assignment, to phase) {
+func (c *carried) reach(assignment *planning.Assignment, to phase) {
 	if at := c.at[assignment.Pod.UID]; at < to {
 		c.at[assignment.Pod.UID] = to
 		c.count[at]--
@@ -231,7 +191,7 @@ func (c *carried) reach(assignment *Assignment, to phase) {
 	}
 }
 
-func errEnded(assignment *Assignment) error {
+func errEnded(assignment *planning.Assignment) error {
 	return fmt.Errorf("group %s: the plan for the group was given up because another of its pods could not be scheduled; all of them are planned again", assignment.Gang)
 }
 
@@ -247,7 +207,7 @@ func (c *carried) all(to phase) bool {
 
 // Commit marks a pod as committed: all its claims are written. When the channel is closed, the pod may be bound, unless
 // Verdict returns an error then. Commit returns an error if the assignment has ended.
-func (r *Progress) Commit(assignment *Assignment) (<-chan struct{}, error) {
+func (r *Progress) Commit(assignment *planning.Assignment) (<-chan struct{}, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -267,7 +227,7 @@ func (c *carried) openIfComplete() {
 }
 
 // Verdict returns why a pod must not be bound after all, nil if it may be bound.
-func (r *Progress) Verdict(assignment *Assignment) error {
+func (r *Progress) Verdict(assignment *planning.Assignment) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -281,7 +241,7 @@ func (r *Progress) Verdict(assignment *Assignment) error {
 }
 
 // IsPlanned reports whether a pod still has this assignment and is not reserved yet.
-func (r *Progress) IsPlanned(assignment *Assignment) bool {
+func (r *Progress) IsPlanned(assignment *planning.Assignment) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -289,7 +249,7 @@ func (r *Progress) IsPlanned(assignment *Assignment) bool {
 }
 
 // Bound ends the assignment of a bound pod. It returns false if the assignment had ended before.
-func (r *Progress) Bound(assignment *Assignment) bool {
+func (r *Progress) Bound(assignment *planning.Assignment) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
@@ -304,14 +264,14 @@ func (r *Progress) Bound(assignment *Assignment) bool {
 // Leave ends the assignment of a pod whose attempt has failed, or that is gone. The gang's other assignments end as well, unless
 // its pods are about to be bound, or enough of them are left. Leave returns the ended assignments, that of the pod first. If
 // all pods that are left are reserved, it returns these too: the caller must tell them to go on.
-func (r *Progress) Leave(assignment *Assignment) (ended []*Assignment, reserved []*v1.Pod) {
+func (r *Progress) Leave(assignment *planning.Assignment) (ended []*planning.Assignment, reserved []*v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.of(assignment)
 	if c == nil {
 		return nil, nil
 	}
-	ended = []*Assignment{r.remove(c, assignment.Pod.UID)}
+	ended = []*planning.Assignment{r.remove(c, assignment.Pod.UID)}
 	if c.opened || len(c.assignments) >= c.need {
 		return ended, c.goOn()
 	}
@@ -329,7 +289,7 @@ func (c *carried) goOn() []*v1.Pod {
 }
 
 // Abandon ends and returns all assignments of a gang, unless its pods are about to be bound.
-func (r *Progress) Abandon(gang string) []*Assignment {
+func (r *Progress) Abandon(gang string) []*planning.Assignment {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	c := r.gangs[gang]
@@ -340,7 +300,7 @@ func (r *Progress) Abandon(gang string) []*Assignment {
 }
 
 // giveUp ends all assignments of a gang that is not settled, and appends them to ended. The caller must hold the mutex.
-func (r *Progress) giveUp(c *carried, ended []*Assignment) []*Assignment {
+func (r *Progress) giveUp(c *carried, ended []*planning.Assignment) []*planning.Assignment {
 	for uid := range c.assignments {
 		ended = append(ended, r.remove(c, uid))
 	}
@@ -349,7 +309,7 @@ func (r *Progress) giveUp(c *carried, ended []*Assignment) []*Assignment {
 }
 
 // remove ends an assignment. The caller must hold the mutex.
-func (r *Progress) remove(c *carried, pod types.UID) *Assignment {
+func (r *Progress) remove(c *carried, pod types.UID) *planning.Assignment {
 	assignment := c.assignments[pod]
 	c.count[c.at[pod]]--
 	delete(c.assignments, pod)

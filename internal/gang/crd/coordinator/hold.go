@@ -6,12 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // hold puts all planned claims of a gang in flight, or none if any of their devices is taken by now. It keeps the other
 // resources for the pods by nominating them, in memory.
-func (c *Coordinator) hold(group *Group, assignments []*Assignment) error {
+func (c *Coordinator) hold(group *Group, assignments []*planning.Assignment) error {
 	for i, assignment := range assignments {
 		for _, claim := range assignment.Claims {
 			if err := c.Ledger.AddInFlight(ledger.RefTo(claim), group.UID, assignment.Allocations[claim.UID]); err != nil {
@@ -31,7 +32,7 @@ func (c *Coordinator) hold(group *Group, assignments []*Assignment) error {
 
 // release ends the in-flight claims of some assignments in the name of their group. Claims of pods that are being bound stay in
 // flight in the pods' own names.
-func (c *Coordinator) release(group types.UID, assignments []*Assignment) {
+func (c *Coordinator) release(group types.UID, assignments []*planning.Assignment) {
 	var freed ledger.Freed
 	for _, assignment := range assignments {
 		for _, claim := range assignment.Claims {
@@ -58,12 +59,12 @@ func (c *Coordinator) HandOver(cs fwk.CycleState, claim types.UID) {
 }
 
 // end releases the devices that are held for an assignment.
-func (c *Coordinator) end(assignment *Assignment) {
+func (c *Coordinator) end(assignment *planning.Assignment) {
 	c.mutex.Lock()
 	group, held := c.held[assignment]
 	delete(c.held, assignment)
 	c.mutex.Unlock()
 	if held {
-		c.release(group, []*Assignment{assignment})
+		c.release(group, []*planning.Assignment{assignment})
 	}
 }

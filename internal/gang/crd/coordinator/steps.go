@@ -9,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
@@ -43,7 +44,7 @@ func (c *Coordinator) allow(pods []*v1.Pod, plugin string) {
 }
 
 // timeoutOf returns how long a pod waits for the others of its gang.
-func (c *Coordinator) timeoutOf(assignment *Assignment) time.Duration {
+func (c *Coordinator) timeoutOf(assignment *planning.Assignment) time.Duration {
 	if group, err := c.lookup(assignment.Pod, crd.NameOf(assignment.Pod)); err == nil {
 		return c.timeout(group)
 	}
@@ -111,7 +112,7 @@ func (c *Coordinator) Failed(cs fwk.CycleState) {
 
 // Unfit does the same as Failed for an attempt that found no suitable node, whether it began with the pod's assignment or was
 // rejected before that. It returns the assignment that has ended, nil if there was none or if other pods must be reserved first.
-func (c *Coordinator) Unfit(cs fwk.CycleState, pod *v1.Pod) *Assignment {
+func (c *Coordinator) Unfit(cs fwk.CycleState, pod *v1.Pod) *planning.Assignment {
 	assignment := AssignmentIn(cs)
 	if now := c.progress.Of(pod.UID); now != nil && len(c.progress.Awaits(pod.UID)) == 0 {
 		assignment = now
@@ -123,7 +124,7 @@ func (c *Coordinator) Unfit(cs fwk.CycleState, pod *v1.Pod) *Assignment {
 }
 
 // fail does the same as Failed for an assignment, which may have ended before.
-func (c *Coordinator) fail(failed *Assignment) {
+func (c *Coordinator) fail(failed *planning.Assignment) {
 	ended, reserved := c.progress.Leave(failed)
 	if len(ended) == 0 {
 		return
@@ -134,7 +135,7 @@ func (c *Coordinator) fail(failed *Assignment) {
 
 // giveUp ends everything that is kept for the ended assignments of a gang and the attempts that began with them, and schedules
 // another plan.
-func (c *Coordinator) giveUp(ended []*Assignment, why string) {
+func (c *Coordinator) giveUp(ended []*planning.Assignment, why string) {
 	gang := ended[0].Gang
 	for _, assignment := range ended {
 		c.end(assignment)
@@ -155,8 +156,8 @@ const pluginName = "Quartermaster"
 const rejectAgain = 100 * time.Millisecond
 
 // reject rejects the pods of ended assignments in Permit, and repeats that until none of these attempts waits.
-func (c *Coordinator) reject(ended []*Assignment, why string) {
-	var left []*Assignment
+func (c *Coordinator) reject(ended []*planning.Assignment, why string) {
+	var left []*planning.Assignment
 	for _, assignment := range ended {
 		if !c.mayWait(assignment) {
 			continue
@@ -174,7 +175,7 @@ func (c *Coordinator) reject(ended []*Assignment, why string) {
 }
 
 // mayWait reports whether the attempt that began with an assignment may wait in Permit, now or in a moment.
-func (c *Coordinator) mayWait(assignment *Assignment) bool {
+func (c *Coordinator) mayWait(assignment *planning.Assignment) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	u := c.underway[assignment.Pod.UID]
@@ -193,4 +194,4 @@ func (c *Coordinator) settled(gang string, bound bool) {
 }
 
 // Assignment returns the assignment of a pod, nil if it has none.
-func (c *Coordinator) Assignment(pod types.UID) *Assignment { return c.progress.Of(pod) }
+func (c *Coordinator) Assignment(pod types.UID) *planning.Assignment { return c.progress.Of(pod) }

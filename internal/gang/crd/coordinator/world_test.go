@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -248,7 +249,7 @@ func (w *world) plan(_ context.Context, group *Group, members *Members, need int
 	plan := &Plan{}
 	for _, pod := range members.Waiting[:min(len(members.Waiting), room)] {
 		claim, allocation := w.claimOf(pod)
-		assignment := &Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{claim}, Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: allocation}}
+		assignment := &planning.Assignment{Gang: group.Name, Pod: pod, Node: "node", Claims: []*resourceapi.ResourceClaim{claim}, Allocations: map[types.UID]*resourceapi.AllocationResult{claim.UID: allocation}}
 		if first := pod.Annotations["after"]; first != "" {
 			assignment.After = []types.UID{types.UID(first)}
 		}
