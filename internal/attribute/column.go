@@ -23,7 +23,7 @@ type Column struct {
 	Published, Strange bitset.Set
 }
 
-// Columns holds the column of an attribute with and without support for lists. It is a recall.Finding.
+// Columns holds the column of an attribute with and without support for lists. It is a memo.Finding.
 type Columns struct {
 	plain, lists *Column
 }
@@ -54,13 +54,13 @@ func ColumnOf(m *memo.Memory, known *memo.Reference[*Columns], pool *inventory.N
 	return both.plain
 }
 
-// Alike implements recall.Finding. Columns without values are alike, because most devices lack an attribute
+// Alike implements memo.Finding. Columns without values are alike, because most devices lack an attribute
 // that a user invents.
 func (c *Columns) Alike(other *Columns) bool {
 	return c == other || c.nothing() && other.nothing() && len(c.plain.Of) == len(other.plain.Of)
 }
 
-// Hash implements recall.Finding.
+// Hash implements memo.Finding.
 func (c *Columns) Hash() uint64 {
 	if c.nothing() {
 		return uint64(len(c.plain.Of))
@@ -71,7 +71,7 @@ func (c *Columns) Hash() uint64 {
 // nothing reports whether no device has the attribute.
 func (c *Columns) nothing() bool { return c.plain.Published.Empty() }
 
-// Size implements recall.Finding.
+// Size implements memo.Finding.
 func (c *Columns) Size() int {
 	size := int(unsafe.Sizeof(*c)) + c.plain.size()
 	if c.lists != c.plain {

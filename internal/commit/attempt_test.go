@@ -81,7 +81,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			State:    state,
 			Writer:   write.New(w.client),
 			Known:    claims,
-			Contest:  &foreign.Contest{Contenders: foreign.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
+			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
 			Takeover: New(0, time.Now, func(map[string]*v1.Pod) {}),
 			Signals:  w,
 			AwaitDevices: func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {

@@ -36,7 +36,7 @@ func (r *run) start(ctx context.Context) protocol.Event {
 	if len(known) == 0 {
 		return protocol.Event{Kind: protocol.Started}
 	}
-	r.lost = slices.DeleteFunc(r.losing(r.Contest.Settles()), func(lost lostClaim) bool { return !slices.Contains(known, lost.Claim) })
+	r.lost = slices.DeleteFunc(r.losing(r.Foreign.Settles()), func(lost lostClaim) bool { return !slices.Contains(known, lost.Claim) })
 	event := r.verdict(protocol.Started)
 	event.AtOnce = r.allLost(func(lost lostClaim) bool { return lost.toOurs() || r.Known.InUse(lost.Object) })
 	return event
@@ -69,7 +69,7 @@ func (r *run) check(ctx context.Context) (protocol.Event, error) {
 	if err := r.judge(ctx); err != nil {
 		return then(protocol.Failure, err)
 	}
-	r.lost = r.losing(r.Contest.Settles())
+	r.lost = r.losing(r.Foreign.Settles())
 	event := r.verdict(protocol.Checked)
 	event.AtOnce = r.allLost(lostClaim.toOurs)
 	return event, nil

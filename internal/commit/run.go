@@ -141,7 +141,7 @@ func (r *run) awaitDevices(ctx context.Context) (protocol.Event, error) {
 	case !outcome.Waited:
 		return protocol.Event{Kind: protocol.GotReady}, nil
 	}
-	r.lost = r.losing(r.Contest.Settles())
+	r.lost = r.losing(r.Foreign.Settles())
 	return r.lastLook(protocol.GotReady)
 }
 

@@ -24,8 +24,8 @@ type Runner struct {
 	Writer *write.Writer
 	// Known holds the latest known states of claims, and knows whether pods use them.
 	Known *podclaims.Claims
-	// Contest determines how long claims settle.
-	Contest *foreign.Contest
+	// Foreign determines how long claims settle.
+	Foreign *foreign.Watch
 	// Takeover tracks the reservations of other processes.
 	Takeover *Pause
 	// Groups holds the claims that are reserved for PodGroups; nil if there can be none.

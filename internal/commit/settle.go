@@ -18,7 +18,7 @@ import (
 // plan: the watch may be behind the informer from which the plan was made.
 func (r *run) settlePlan(ctx context.Context) error {
 	var conflict *allocationlog.Conflict
-	waited, err := r.Contest.Begin(r.pod, r.allocations()...).BeforeWrite(ctx, func() bool {
+	waited, err := r.Foreign.Begin(r.pod, r.allocations()...).BeforeWrite(ctx, func() bool {
 		r.place.Leave()
 		conflict = r.planLost()
 		return conflict != nil
@@ -37,8 +37,8 @@ func (r *run) settlePlan(ctx context.Context) error {
 // have decided before they could know of the claims. Such a write takes the settle time at most, or as
 // long as these schedulers are busy. A claim that has lost by then stays lost.
 func (r *run) settle(ctx context.Context) (protocol.Event, error) {
-	if r.Contest.Settles() {
-		settling := r.Contest.Begin(r.pod, r.allocations()...)
+	if r.Foreign.Settles() {
+		settling := r.Foreign.Begin(r.pod, r.allocations()...)
 		for _, lost := range r.lost {
 			settling.Yield(lost.to.Other.Namespace)
 		}

@@ -93,7 +93,7 @@ func (n *Needs) Divide(claims []*resourceapi.ResourceClaim) (ours []*resourceapi
 
 // Made returns the claims that earlier attempts made for the extended resources, the one to continue with first.
 func (n *Needs) Made() ([]*resourceapi.ResourceClaim, error) {
-	return extended.LeftOver(n.Pod, n.of.Stored, n.of.Claims.Claim)
+	return extended.Made(n.Pod, n.of.Stored, n.of.Claims.Claim)
 }
 
 // ToMake returns the claim that a scheduler will make for the extended resources, with the UID of the pod and without a name; nil if there

@@ -22,7 +22,7 @@ import (
 // New is cheap, for callers that ask about a few nodes of a snapshot and then take the next snapshot. It
 // reads slices and state only when a node is asked about; they must not change while the allocator is in use.
 // Findings about a slice are kept as long as the slice (verdicts of expressions: within the bound of
-// recall.Shared), and reused if the same object is passed again with the same celCache and features. In
+// memo.Shared), and reused if the same object is passed again with the same celCache and features. In
 // between, the caller may set fields of the slice, of its devices and counter sets. It must not write into
 // the objects that these refer to (attributes, capacities, taints, node selectors), only replace them.
 //

@@ -97,12 +97,12 @@ func deriveAttribute(ctx context.Context, program *cel.CompilationResult, device
 	return attribute, err
 }
 
-// Alike implements recall.Finding.
+// Alike implements memo.Finding.
 func (d *derivation) Alike(other *derivation) bool {
 	return slices.Equal(d.errors, other.errors) && equality.Semantic.DeepEqual(d.attributes, other.attributes)
 }
 
-// Hash implements recall.Finding.
+// Hash implements memo.Finding.
 func (d *derivation) Hash() uint64 {
 	var hash maphash.Hash
 	hash.SetSeed(seed)
@@ -144,7 +144,7 @@ func textsOf(attribute *resourceapi.DeviceAttribute) []*string {
 	return list
 }
 
-// Size implements recall.Finding. It excludes the errors, which the sheet counts.
+// Size implements memo.Finding. It excludes the errors, which the sheet counts.
 func (d *derivation) Size() int {
 	const word = int(unsafe.Sizeof(uintptr(0)))
 	size := int(unsafe.Sizeof(*d)) + word*cap(d.attributes) + 2*word*cap(d.errors)

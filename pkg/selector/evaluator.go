@@ -45,7 +45,7 @@ func NewEvaluator(compiled Compiler, others ...Language) *Evaluator {
 	return e
 }
 
-// RememberIn replaces the evaluator's memory, recall.Shared. The evaluator must not be in use yet.
+// RememberIn replaces the evaluator's memory, memo.Shared. The evaluator must not be in use yet.
 func (e *Evaluator) RememberIn(memory *memo.Memory) { e.memory = memory }
 
 // RememberLooks makes the evaluator evaluate expressions only once for devices that look the same. The

@@ -96,12 +96,12 @@ func (e *Evaluator) run(ctx context.Context, p *program, device *cel.Device) (bo
 	return e.matches(ctx, p.v1, *device)
 }
 
-// Alike implements recall.Finding. Different programs are never alike, because evaluators may support
+// Alike implements memo.Finding. Different programs are never alike, because evaluators may support
 // different languages.
 func (p *program) Alike(other *program) bool { return p == other }
 
-// Hash implements recall.Finding.
+// Hash implements memo.Finding.
 func (p *program) Hash() uint64 { return maphash.Comparable(seed, p) }
 
-// Size implements recall.Finding.
+// Size implements memo.Finding.
 func (p *program) Size() int { return p.size }

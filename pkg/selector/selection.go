@@ -54,7 +54,7 @@ func (s *Selection) fail(device, devices int, f failure) {
 // failureOf returns the failure of a failed device.
 func (s *Selection) failureOf(device int) failure { return s.failures[s.failure[device]] }
 
-// Alike implements recall.Finding.
+// Alike implements memo.Finding.
 func (s *Selection) Alike(other *Selection) bool {
 	return slices.Equal(s.Matches, other.Matches) && slices.Equal(s.Failed, other.Failed) &&
 		slices.Equal(s.failures, other.failures) && slices.Equal(s.failure, other.failure)
@@ -62,7 +62,7 @@ func (s *Selection) Alike(other *Selection) bool {
 
 var seed = maphash.MakeSeed()
 
-// Hash implements recall.Finding.
+// Hash implements memo.Finding.
 func (s *Selection) Hash() uint64 {
 	buffer := make([]byte, 0, 256)
 	for _, set := range []bitset.Set{s.Matches, s.Failed} {
@@ -76,7 +76,7 @@ func (s *Selection) Hash() uint64 {
 	return maphash.Bytes(seed, buffer)
 }
 
-// Size implements recall.Finding. It excludes the errors, which the sheet counts.
+// Size implements memo.Finding. It excludes the errors, which the sheet counts.
 func (s *Selection) Size() int {
 	return int(unsafe.Sizeof(*s)) + 8*(cap(s.Matches)+cap(s.Failed)) +
 		int(unsafe.Sizeof(failure{}))*cap(s.failures) + 2*cap(s.failure)

@@ -101,20 +101,20 @@ func forEachProductFile(t *testing.T, folder string, look func(path string, file
 // knowingSchedulerPlugins lists the files outside internal/gang/crd that know PodGroups of scheduler-plugins, and what for. On the day that the
 // PodGroups of Kubernetes are on everywhere, the folder goes, and these files lose what they have from it.
 var knowingSchedulerPlugins = map[string]string{
-	"pkg/plugins/gangplacement/gangs.go":          "since when a gang waits",
-	"pkg/plugins/gangplacement/queuesort.go":      "pods of a gang are next to each other in the queue",
-	"pkg/plugins/quartermaster/wire.go":           "makes the coordinator",
-	"pkg/plugins/quartermaster/shared.go":         "has the coordinator",
-	"pkg/plugins/quartermaster/gangs.go":          "plans gangs",
-	"pkg/plugins/quartermaster/gangpreemption.go": "evicts pods for gangs",
-	"pkg/plugins/quartermaster/reserve.go":        "a pod with a place in a plan",
-	"pkg/plugins/quartermaster/prebind.go":        "a pod with a place in a plan",
-	"pkg/plugins/quartermaster/nominate.go":       "keeps nominations while the gang has a plan",
-	"pkg/plugins/quartermaster/release.go":        "stirs the gang of a preemptor",
-	"pkg/plugins/quartermaster/turns.go":          "does not hold pods of gangs",
-	"internal/preemption/forgroup.go":             "evicts gangs whole",
-	"internal/preemption/forgang.go":              "evicts gangs whole",
-	"internal/preemption/nominations.go":          "nominations of a gang end together",
+	"pkg/plugins/gangplacement/gangs.go":        "since when a gang waits",
+	"pkg/plugins/gangplacement/queuesort.go":    "pods of a gang are next to each other in the queue",
+	"pkg/plugins/quartermaster/wire.go":         "makes the coordinator",
+	"pkg/plugins/quartermaster/shared.go":       "has the coordinator",
+	"pkg/plugins/quartermaster/gang.go":         "plans gangs",
+	"pkg/plugins/quartermaster/preempt_gang.go": "evicts pods for gangs",
+	"pkg/plugins/quartermaster/reserve.go":      "a pod with a place in a plan",
+	"pkg/plugins/quartermaster/prebind.go":      "a pod with a place in a plan",
+	"pkg/plugins/quartermaster/preempt_pod.go":  "keeps nominations while the gang has a plan",
+	"pkg/plugins/quartermaster/release.go":      "stirs the gang of a preemptor",
+	"pkg/plugins/quartermaster/turns.go":        "does not hold pods of gangs",
+	"internal/preemption/forgroup.go":           "evicts gangs whole",
+	"internal/preemption/forgang.go":            "evicts gangs whole",
+	"internal/preemption/nominations.go":        "nominations of a gang end together",
 }
 
 // TestGangsOfSchedulerPluginsCanBeDeleted: planning, search and PodGroups of Kubernetes do without internal/gang/crd.

@@ -52,7 +52,7 @@ func NewClaim(pod *v1.Pod) *resourceapi.ResourceClaim {
 // byPod is the index of claims for extended resources by the UID of the pod.
 const byPod = "quartermasterExtendedClaimsByPod"
 
-// IndexClaims makes the informer index claims for LeftOver.
+// IndexClaims makes the informer index claims for Made.
 func IndexClaims(claims cache.SharedIndexInformer) error {
 	err := claims.AddIndexers(cache.Indexers{byPod: func(obj any) ([]string, error) {
 		if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
@@ -68,11 +68,11 @@ func IndexClaims(claims cache.SharedIndexInformer) error {
 	return nil
 }
 
-// LeftOver returns the claims that earlier attempts have left for a pod, including those of another
+// Made returns the claims that earlier attempts have left for a pod, including those of another
 // process or of the in-tree plugin: usually none or one. The claim to continue with comes first:
 // one that is not being deleted, and allocated if possible. It looks up claims in the informer's
 // store; latest returns the latest known state of a claim, nil if it does not exist.
-func LeftOver(pod *v1.Pod, claims cache.Indexer, latest func(namespace, name string) *resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, error) {
+func Made(pod *v1.Pod, claims cache.Indexer, latest func(namespace, name string) *resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, error) {
 	if claims.GetIndexers()[byPod] == nil {
 		return nil, nil // IndexClaims was not called: the feature is off.
 	}

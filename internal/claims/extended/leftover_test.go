@@ -18,7 +18,7 @@ func TestNothingLeftWithoutTheFeature(t *testing.T) {
 	pod := builder.Pod("p")
 	claims := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	require.NoError(t, claims.Add(NewClaim(pod)))
-	left, err := LeftOver(pod, claims, func(string, string) *resourceapi.ResourceClaim { return nil })
+	left, err := Made(pod, claims, func(string, string) *resourceapi.ResourceClaim { return nil })
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

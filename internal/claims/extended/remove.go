@@ -65,7 +65,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 
 // RemoveObsolete does the same as RemoveMade for the claims that the pod cannot use on any node.
 func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
-	made, err := LeftOver(pod, r.Stored, r.Claims.Claim)
+	made, err := Made(pod, r.Stored, r.Claims.Claim)
 	if err != nil {
 		return false, err
 	}
@@ -106,7 +106,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	} else if name != "" {
 		released = append(released, name)
 	}
-	made, err := LeftOver(pod, r.Stored, r.Claims.Claim)
+	made, err := Made(pod, r.Stored, r.Claims.Claim)
 	if err != nil {
 		return released, err
 	}

@@ -36,7 +36,7 @@ func Recording(ctx context.Context) (context.Context, *GuardWarning) {
 
 var installed atomic.Bool
 
-// Install makes all clients of this process without their own warning handler record marks, and log other warnings as
+// Install makes all clients of this process without their own warning handler record guard warnings, and log other warnings as
 // usual. Call it once, before any client exists.
 func Install() {
 	rest.SetDefaultWarningHandlerWithContext(Handler{})

@@ -80,7 +80,7 @@ func WithPermission(mayWrite func() error) Option {
 }
 
 // WithStored sets a function that is called when an allocation was stored. Its argument says
-// whether the API server has asked a guard about it, see package marks.
+// whether the API server has asked a guard about it, see GuardWarning.
 func WithStored(stored func(asked bool)) Option {
 	return func(w *Writer) { w.allocated = stored }
 }

@@ -52,10 +52,10 @@ func (f feed) UpdateResourceVersion(resourceVersion string) {
 }
 
 // Transformer makes the reflector drop unneeded fields of claims while it collects a list.
-func (f feed) Transformer() cache.TransformFunc { return slim }
+func (f feed) Transformer() cache.TransformFunc { return trimmed }
 
-// slim drops fields that the package does not need. The object belongs to the reflector.
-func slim(obj any) (any, error) {
+// trimmed drops fields that the package does not need. The object belongs to the reflector.
+func trimmed(obj any) (any, error) {
 	claim, err := asClaim(obj)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ type announced struct {
 }
 
 // announcedIn returns the claims that are announced in a namespace, by their key.
-func (v *view) announcedIn(c *Contest, namespace string) map[string]contested {
+func (v *view) announcedIn(c *Watch, namespace string) map[string]contested {
 	v.announced.mutex.Lock()
 	defer v.announced.mutex.Unlock()
 	byKey, known := v.announced.in[namespace]
@@ -25,7 +25,7 @@ func (v *view) announcedIn(c *Contest, namespace string) map[string]contested {
 	}
 	byKey = make(map[string]contested)
 	for _, a := range c.Order.Announced(namespace) {
-		c.contest(byKey, c.Cluster.Claim(a.Namespace, a.Name), competition{active: a.Since})
+		c.watch(byKey, c.Cluster.Claim(a.Namespace, a.Name), competition{active: a.Since})
 	}
 	v.announced.in[namespace] = byKey
 	return byKey

@@ -18,11 +18,11 @@ import (
 type crowd struct {
 	namespace string
 	// before holds the pods of an earlier view, which count as well; nil if there are none. since is
-	// the version of the contenders up to which they are.
+	// the version of the competitors up to which they are.
 	before *crowd
 	since  uint64
 	// some are pods that came since, and more is set if there are further ones.
-	some []Contender
+	some []Competitor
 	more bool
 	// taken is the time when the pods were looked at, and cost is the cost of the view.
 	taken time.Time
@@ -42,28 +42,28 @@ type contested struct {
 }
 
 // newCrowd returns the pods of a namespace for a view that is being made.
-func (c *Contest) newCrowd(namespace string, before *crowd, since uint64, v *view) *crowd {
+func (c *Watch) newCrowd(namespace string, before *crowd, since uint64, v *view) *crowd {
 	added := &crowd{namespace: namespace, before: before, since: since, taken: v.added, cost: v.cost}
 	added.some, added.more = c.contendersIn(namespace, since, maxContested)
 	return added
 }
 
-// contendersIn lists the contenders whose schedulers do not take part in the protocol.
-func (c *Contest) contendersIn(namespace string, since uint64, limit int) (list []Contender, more bool) {
-	list, more = c.Contenders.List(namespace, since, limit)
-	return slices.DeleteFunc(list, func(contender Contender) bool { return contender.TakesPart }), more
+// contendersIn lists the competitors whose schedulers do not take part in the protocol.
+func (c *Watch) contendersIn(namespace string, since uint64, limit int) (list []Competitor, more bool) {
+	list, more = c.Competitors.List(namespace, since, limit)
+	return slices.DeleteFunc(list, func(competitor Competitor) bool { return competitor.TakesPart }), more
 }
 
 // isActive reports whether a scheduler is about to allocate devices to any of the pods.
 func (w *crowd) isActive() bool {
-	return w != nil && (w.before.isActive() || slices.ContainsFunc(w.some, func(contender Contender) bool {
-		what := competitionOf(contender, w.taken)
+	return w != nil && (w.before.isActive() || slices.ContainsFunc(w.some, func(competitor Competitor) bool {
+		what := competitionOf(competitor, w.taken)
 		return !what.active.IsZero() || !what.decided.IsZero()
 	}))
 }
 
 // contested returns the competition from the pods, as seen from their own namespace.
-func (w *crowd) contested(c *Contest) map[string]contested {
+func (w *crowd) contested(c *Watch) map[string]contested {
 	if w == nil {
 		return nil
 	}
@@ -78,17 +78,17 @@ func (w *crowd) contested(c *Contest) map[string]contested {
 		if w.more {
 			pods, _ = c.contendersIn(w.namespace, w.since, 0)
 		}
-		for _, contender := range pods {
-			for _, claim := range c.claimsOf(contender) {
-				c.contest(w.byKey, claim, competitionOf(contender, w.taken))
+		for _, competitor := range pods {
+			for _, claim := range c.claimsOf(competitor) {
+				c.watch(w.byKey, claim, competitionOf(competitor, w.taken))
 			}
 		}
 	})
 	return w.byKey
 }
 
-// contest adds a claim to the competition. A nil claim could use any device.
-func (c *Contest) contest(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
+// watch adds a claim to the competition. A nil claim could use any device.
+func (c *Watch) watch(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
 	key := c.keys.of(claim)
 	entry, found := byKey[key]
 	if !found && len(byKey) >= maxContested {
@@ -107,7 +107,7 @@ func (c *Contest) contest(byKey map[string]contested, claim *resourceapi.Resourc
 
 // classes returns the competition from the pods by device class, as seen from other namespaces. Pods that are
 // not looked at are under "", because there are too many pods or classes, and so are claims without requests.
-func (w *crowd) classes(c *Contest) map[string]competition {
+func (w *crowd) classes(c *Watch) map[string]competition {
 	if w == nil {
 		return nil
 	}
@@ -118,13 +118,13 @@ func (w *crowd) classes(c *Contest) map[string]competition {
 		if w.byClass == nil {
 			w.byClass = make(map[string]competition)
 		}
-		for _, contender := range w.some {
-			what := competitionOf(contender, w.taken)
+		for _, competitor := range w.some {
+			what := competitionOf(competitor, w.taken)
 			if w.more || len(w.byClass) >= maxContested {
 				w.want("", what)
 				continue
 			}
-			for _, claim := range c.claimsOf(contender) {
+			for _, claim := range c.claimsOf(competitor) {
 				w.wantAll(claim, what)
 			}
 		}
@@ -161,19 +161,19 @@ func anyOf(class string) *resourceapi.ResourceClaim {
 
 // claimsOf returns the claims of a pod that need devices, or got them a moment ago if the pod is bound.
 // A pod whose claims do not exist yet has none: no scheduler tries it before.
-func (c *Contest) claimsOf(contender Contender) []*resourceapi.ResourceClaim {
-	claims, err := c.Cluster.Of(contender.Pod)
+func (c *Watch) claimsOf(competitor Competitor) []*resourceapi.ResourceClaim {
+	claims, err := c.Cluster.Of(competitor.Pod)
 	if err != nil {
 		return nil
 	}
 	var open []*resourceapi.ResourceClaim
 	for _, claim := range claims {
 		// The informer may be ahead of the watch. The watch counts: it shows which scheduler allocated.
-		if _, allocated := c.Order.AllocatedBy(claim.UID); contender.Bound || !allocated {
+		if _, allocated := c.Order.AllocatedBy(claim.UID); competitor.Bound || !allocated {
 			open = append(open, claim)
 		}
 	}
-	if claim := c.Cluster.ClaimToMake(contender.Pod); claim != nil {
+	if claim := c.Cluster.ClaimToMake(competitor.Pod); claim != nil {
 		open = append(open, claim) // The scheduler creates it once it has decided.
 	}
 	return open

@@ -33,11 +33,11 @@ const (
 
 // A Settling is one wait for writes of non-participating schedulers. A pod waits for those in its own
 // namespace without a limit but MaxSettleTimes. It waits for those in other namespaces only for the
-// time that it can spare (contenders.Registry.Spare): users who may write there must not delay it.
+// time that it can spare (competitors.Registry.Spare): users who may write there must not delay it.
 type Settling struct {
-	contest *Contest
-	pod     *v1.Pod
-	begin   time.Time
+	watch *Watch
+	pod   *v1.Pod
+	begin time.Time
 	// pools are the pools in which the pod's claims have new devices, as for CouldUse.
 	pools map[inventory.PoolID][]string
 	// contested is set if a conflict with a claim of the same namespace was possible at the beginning,
@@ -47,8 +47,8 @@ type Settling struct {
 
 // Begin starts to settle for the present or planned allocations of a pod's claims: it determines whether
 // they can be in conflict with what other schedulers are about to allocate. It ignores nil allocations.
-func (c *Contest) Begin(pod *v1.Pod, allocations ...*resourceapi.AllocationResult) *Settling {
-	s := &Settling{contest: c, pod: pod, begin: time.Now(), pools: newDevices(allocations)}
+func (c *Watch) Begin(pod *v1.Pod, allocations ...*resourceapi.AllocationResult) *Settling {
+	s := &Settling{watch: c, pod: pod, begin: time.Now(), pools: newDevices(allocations)}
 	if len(s.pools) == 0 || !c.Settles() {
 		return s
 	}
@@ -79,7 +79,7 @@ func newDevices(allocations []*resourceapi.AllocationResult) map[inventory.PoolI
 }
 
 // Settles reports whether claims settle at all.
-func (c *Contest) Settles() bool { return c.SettleTime() > 0 }
+func (c *Watch) Settles() bool { return c.SettleTime() > 0 }
 
 // Yield records that the pod must yield to a claim of a namespace.
 func (s *Settling) Yield(to string) {
@@ -97,9 +97,9 @@ func (s *Settling) Contested() bool { return s.contested || s.elsewhere }
 // namespace or elsewhere, although no pods may have been seen: the watch of pods may be late, or they
 // allocate claims that no pod waits for.
 func (s *Settling) unseen() (there, elsewhere bool) {
-	lately := func(at time.Time) bool { return time.Since(at) <= unseenTimes*s.contest.SettleTime() }
+	lately := func(at time.Time) bool { return time.Since(at) <= unseenTimes*s.watch.SettleTime() }
 	for pool := range s.pools {
-		own, others := s.contest.Order.ForeignIn(pool, s.pod.Namespace)
+		own, others := s.watch.Order.ForeignIn(pool, s.pod.Namespace)
 		there, elsewhere = there || lately(own), elsewhere || lately(others)
 	}
 	return there, elsewhere
@@ -110,7 +110,7 @@ func (s *Settling) unseen() (there, elsewhere bool) {
 // allocated it. If they are at work, they are active until they have been silent for as long as it may
 // take them. If nothing of them was seen yet, they are active for the settle time.
 func (s *Settling) active() bool {
-	c, waited := s.contest, time.Since(s.begin)
+	c, waited := s.watch, time.Since(s.begin)
 	if !c.Settles() || len(s.pools) == 0 || waited >= c.maxSettling() {
 		return false
 	}
@@ -119,7 +119,7 @@ func (s *Settling) active() bool {
 	case s.begun(others.decided):
 		return true
 	case s.begun(others.active):
-		silent := min(waited, time.Since(c.Order.LastForeign(s.pod.Namespace)), time.Since(c.Contenders.Heard(s.pod.Namespace)))
+		silent := min(waited, time.Since(c.Order.LastForeign(s.pod.Namespace)), time.Since(c.Competitors.Heard(s.pod.Namespace)))
 		return silent < c.settlingTime(s.pod.Namespace)
 	default:
 		return s.begun(others.young) && waited < c.SettleTime()
@@ -132,13 +132,13 @@ func (s *Settling) begun(since time.Time) bool { return !since.IsZero() && !sinc
 // activeElsewhere reports whether other schedulers are at work on claims of other namespaces that were
 // known when the wait began, or are known to have decided about them.
 func (s *Settling) activeElsewhere() bool {
-	_, others := s.contest.competitionElsewhere(s.pod.Namespace, s.pools, pollAge)
+	_, others := s.watch.competitionElsewhere(s.pod.Namespace, s.pools, pollAge)
 	return s.begun(others.decided) || s.begun(others.active)
 }
 
 // spare returns how long the pod can wait for other namespaces. Less than a step counts as 0.
 func (s *Settling) spare() time.Duration {
-	if spare := s.contest.Contenders.Spare(s.pod.UID); spare >= s.contest.step() {
+	if spare := s.watch.Competitors.Spare(s.pod.UID); spare >= s.watch.step() {
 		return spare
 	}
 	return 0
@@ -162,14 +162,14 @@ func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Du
 // before they could know of the writes. It calls look from time to time.
 func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, error) {
 	own := func() bool {
-		return s.contested && (time.Since(s.begin) < s.contest.SettleTime() || s.active())
+		return s.contested && (time.Since(s.begin) < s.watch.SettleTime() || s.active())
 	}
 	left := s.spare()
 	elsewhere := func(waited time.Duration) time.Duration {
 		if !s.elsewhere {
 			return 0
 		}
-		return min(left, s.contest.SettleTime()) - waited
+		return min(left, s.watch.SettleTime()) - waited
 	}
 	return s.wait(ctx, own, elsewhere, func() bool { look(); return false })
 }
@@ -179,7 +179,7 @@ func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, 
 func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(time.Duration) time.Duration, enough func() bool) (time.Duration, error) {
 	waited := func() time.Duration { return time.Since(s.begin) }
 	for waits := false; ; waits = true {
-		before, step, forOthers := waited(), s.contest.step(), false
+		before, step, forOthers := waited(), s.watch.step(), false
 		if !own() {
 			left := elsewhere(before)
 			switch {
@@ -198,7 +198,7 @@ func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(tim
 			return waited(), fmt.Errorf("waiting for the allocations of other schedulers to become visible: %w", context.Cause(ctx))
 		}
 		if forOthers {
-			s.contest.Contenders.Spend(s.pod.UID, waited()-before)
+			s.watch.Competitors.Spend(s.pod.UID, waited()-before)
 		}
 		if enough() {
 			return waited(), nil
@@ -207,22 +207,22 @@ func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(tim
 }
 
 // step returns the time between two looks.
-func (c *Contest) step() time.Duration { return c.SettleTime() / SettleSteps }
+func (c *Watch) step() time.Duration { return c.SettleTime() / SettleSteps }
 
 // settlingTime returns how long claims of a namespace must settle. The settle time is enough if other
 // schedulers write soon after they decide. If they are late with their writes, writes that cannot be
 // seen yet are late as well.
-func (c *Contest) settlingTime(namespace string) time.Duration {
+func (c *Watch) settlingTime(namespace string) time.Duration {
 	return min(c.SettleTime()+delayFactor*c.Order.ForeignDelay(namespace), c.maxSettling())
 }
 
 // maxSettling limits settling before claims are written, and again after that.
-func (c *Contest) maxSettling() time.Duration {
+func (c *Watch) maxSettling() time.Duration {
 	return MaxSettleTimes * c.SettleTime()
 }
 
 // StillSettling returns how long conflicts that have just arisen may continue to be settled.
-func (c *Contest) StillSettling() time.Duration {
+func (c *Watch) StillSettling() time.Duration {
 	switch {
 	case !c.Settles():
 		return 0

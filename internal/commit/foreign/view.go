@@ -9,7 +9,7 @@ import (
 const (
 	// pollAge is the maximum age of a view for pods that wait; a pod that has just begun needs a new
 	// view. If a full look takes longer than cheapView, its view is used for viewShare times as long,
-	// at most for a settle time, and only newer contenders are looked at.
+	// at most for a settle time, and only newer competitors are looked at.
 	pollAge   = 10 * time.Millisecond
 	cheapView = time.Millisecond
 	viewShare = 10
@@ -20,14 +20,14 @@ const (
 	maxContested = 100
 )
 
-// view is the contest at some moment. It does not change any more.
+// view is the watch at some moment. It does not change any more.
 type view struct {
-	// taken is the time when everything was looked at. added is the time when newer contenders were
+	// taken is the time when everything was looked at. added is the time when newer competitors were
 	// added, at taken or later.
 	taken, added time.Time
 	// cost is the time in nanoseconds that it took to look at everything that was asked for so far.
 	cost *atomic.Int64
-	// version is the version of the contenders in the view.
+	// version is the version of the competitors in the view.
 	version uint64
 	// crowds holds the pods of other schedulers, by namespace.
 	crowds    map[string]*crowd
@@ -36,12 +36,12 @@ type view struct {
 
 // Look looks at everything that has changed, as Begin does. It thereby learns from pods whether their
 // schedulers take part.
-func (c *Contest) Look() { c.view(0) }
+func (c *Watch) Look() { c.view(0) }
 
-// view returns a view that is at most maxAge old. It may contain contenders that are gone for up to a
-// settle time, but it lacks none (except because of changed classes): a missing contender can make two
+// view returns a view that is at most maxAge old. It may contain competitors that are gone for up to a
+// settle time, but it lacks none (except because of changed classes): a missing competitor can make two
 // claims get the same device, while one that is gone only makes a pod wait for nothing.
-func (c *Contest) view(maxAge time.Duration) *view {
+func (c *Watch) view(maxAge time.Duration) *view {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	switch {
@@ -53,7 +53,7 @@ func (c *Contest) view(maxAge time.Duration) *view {
 	return c.latest
 }
 
-// lasts returns how long a view can be used if newer contenders are added.
+// lasts returns how long a view can be used if newer competitors are added.
 func (v *view) lasts(longest time.Duration) time.Duration {
 	cost := time.Duration(v.cost.Load())
 	if cost <= cheapView {
@@ -63,7 +63,7 @@ func (v *view) lasts(longest time.Duration) time.Duration {
 }
 
 // look looks at everything. The caller must hold the mutex.
-func (c *Contest) look() *view {
+func (c *Watch) look() *view {
 	c.keys.rotate()
 	v := &view{taken: time.Now(), cost: &atomic.Int64{}, crowds: make(map[string]*crowd)}
 	c.fill(v)
@@ -75,27 +75,27 @@ func (c *Contest) look() *view {
 	return v
 }
 
-// lookAgain adds newer contenders to a view. The caller must hold the mutex.
-func (c *Contest) lookAgain(at *view) *view {
+// lookAgain adds newer competitors to a view. The caller must hold the mutex.
+func (c *Watch) lookAgain(at *view) *view {
 	v := *at
 	v.crowds = maps.Clone(at.crowds)
 	c.fill(&v)
 	return &v
 }
 
-// fill adds the contenders that are not in a view yet.
-func (c *Contest) fill(v *view) {
+// fill adds the competitors that are not in a view yet.
+func (c *Watch) fill(v *view) {
 	v.added, v.announced = time.Now(), &announced{in: make(map[string]map[string]contested)}
 	since, changed := v.version, false
-	namespaces, version := c.Contenders.Namespaces(since)
+	namespaces, version := c.Competitors.Namespaces(since)
 	for _, namespace := range namespaces {
-		some, _ := c.Contenders.List(namespace, since, maxContested)
-		for _, contender := range some {
-			changed = c.learn(contender.Pod) || changed
+		some, _ := c.Competitors.List(namespace, since, maxContested)
+		for _, competitor := range some {
+			changed = c.learn(competitor.Pod) || changed
 		}
 	}
 	if changed {
-		namespaces, version = c.Contenders.Namespaces(since)
+		namespaces, version = c.Competitors.Namespaces(since)
 	}
 	for _, namespace := range namespaces {
 		v.crowds[namespace] = c.newCrowd(namespace, v.crowds[namespace], since, v)

@@ -32,9 +32,9 @@ type cycleClaims struct {
 	// extended is nil unless a device class stands for resources that the pod requests. If extended is set, the task
 	// depends on the node, and is nil before Reserve.
 	extended *extended.Demand
-	// leftOver is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
+	// made is the claim for the extended resources that an earlier attempt has left, or that is in flight for the
 	// pod's gang; nil if there is none. It is also in claims.
-	leftOver *podClaim
+	made *podClaim
 	// legacy holds the claims that controllers of their drivers allocate; nil if there are none. They are not in
 	// claims.
 	legacy *classicdra.Attempt

@@ -54,7 +54,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	s.priorities.Changed(e.Before, e.After)
 	preemption.PodChanged(s.Ledger, e.Before, e.After)
 	s.Freed(s.nominations.Changed(e.Before, e.After))
-	s.contenders.PodChanged(e)
+	s.competitors.PodChanged(e)
 	s.gangs.PodChanged(e)
 	ends := e.Before != nil && (e.After == nil || e.After.DeletionTimestamp != nil)
 	if ends {
@@ -77,7 +77,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 func (s *shared) claimChanged(e informer.Event[resourceapi.ResourceClaim]) {
 	claim := e.Latest()
 	s.RefreshClaim(claim.Namespace + "/" + claim.Name)
-	s.contenders.ClaimChanged(e, s.claims.Users)
+	s.competitors.ClaimChanged(e, s.claims.Users)
 	for _, pl := range s.served() {
 		pl.devices.Changed.Tell(claim.UID)
 		pl.events.ClaimChanged(pl.stopping, e)

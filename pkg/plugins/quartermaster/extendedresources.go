@@ -70,7 +70,7 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 	if expected {
 		found.Origin = commit.ToMake // Its allocation is in flight.
 	}
-	c.leftOver = found
+	c.made = found
 	c.claims = append(c.claims, found)
 	return nil
 }
@@ -102,7 +102,7 @@ func (c *cycleClaims) chooseExtended(nodeName string) error {
 		return err
 	}
 	c.task = variant.Task
-	if variant.Claim != nil && c.leftOver == nil {
+	if variant.Claim != nil && c.made == nil {
 		c.claims = append(c.claims, &podClaim{Claim: commit.Claim{Object: variant.Claim, Origin: commit.ToMake}})
 	}
 	return nil
@@ -115,7 +115,7 @@ func (c *cycleClaims) leaveExtended() {
 	}
 	c.task = nil
 	c.claims = slices.DeleteFunc(c.claims, func(claim *podClaim) bool {
-		return claim.Origin != commit.Given && claim != c.leftOver
+		return claim.Origin != commit.Given && claim != c.made
 	})
 }
 
@@ -135,16 +135,16 @@ func (pl *Quartermaster) recordExtended(ctx context.Context, c *cycle, pod *v1.P
 	return nil
 }
 
-// removeLeftOver deletes the claims that earlier attempts left, if the pod fits no node with them: other devices, or
+// removeMade deletes the claims that earlier attempts left, if the pod fits no node with them: other devices, or
 // the node's own resources, may suffice. It returns whether there was any such claim. While Filter is undecided about a
 // node, a usable claim stays.
-func (pl *Quartermaster) removeLeftOver(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
+func (pl *Quartermaster) removeMade(ctx context.Context, c *cycle, pod *v1.Pod) (bool, error) {
 	if c.extended == nil {
 		return false, nil
 	}
 	claims := c.extended.Obsolete()
-	if c.leftOver != nil && c.leftOver.Origin == commit.Made && !c.undecided.Load() {
-		claims = append([]*resourceapi.ResourceClaim{c.leftOver.Object}, claims...)
+	if c.made != nil && c.made.Origin == commit.Made && !c.undecided.Load() {
+		claims = append([]*resourceapi.ResourceClaim{c.made.Object}, claims...)
 	}
-	return pl.leftovers.RemoveMade(ctx, pod, claims)
+	return pl.remover.RemoveMade(ctx, pod, claims)
 }

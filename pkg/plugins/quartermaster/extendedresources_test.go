@@ -197,7 +197,7 @@ func TestNarrowForExtendedResources(t *testing.T) {
 		}
 	}
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.pl.narrowing.IsFirst = func() bool { return true }
+		f.pl.chooser.IsFirst = func() bool { return true }
 		names := func(pod *v1.Pod) []string {
 			a := f.mustBegin(pod)
 			c, err := cycleOf(a.state)

@@ -46,10 +46,10 @@ type cycleNodes struct {
 	question *nodecache.Question
 	// accepts reports whether a node can be the best for the pod.
 	accepts func(node string) bool
-	// narrowedTo are the nodes that PreFilter returned; nil if it returned none. narrowedToBest is set if other nodes
+	// narrowedTo are the nodes that PreFilter returned; nil if it returned none. onlyBest is set if other nodes
 	// have devices too, which cost more.
-	narrowedTo     sets.Set[string]
-	narrowedToBest bool
+	narrowedTo sets.Set[string]
+	onlyBest   bool
 	// scored is set if Score must know which devices a node has for the task.
 	scored bool
 	// found holds the first solution on nodes to be scored, by node: one result for each claim without an allocation,
@@ -128,7 +128,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 // if that is known; otherwise all nodes with devices, if these are few. A group may be limited to some nodes: for its
 // pods, narrow returns nil.
 func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, total int) *fwk.PreFilterResult {
-	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.narrowing.IsFirst() || c.legacy != nil || nodes.OthersName(pod) {
+	if c.place.SomeNodes || c.pod.LooksEverywhere() || !pl.chooser.IsFirst() || c.legacy != nil || nodes.OthersName(pod) {
 		return nil
 	}
 	names := nodes.OnlyNode(eligibility.NodeSelectors(c.claims)...)
@@ -137,7 +137,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsTied() {
 			known, names = pl.readyNodes(ctx, c)
 		}
-		if c.narrowedToBest = len(names) > 0; c.narrowedToBest && !pl.keepsOnAll(c, names) {
+		if c.onlyBest = len(names) > 0; c.onlyBest && !pl.keepsOnAll(c, names) {
 			c.known = known
 		}
 	}

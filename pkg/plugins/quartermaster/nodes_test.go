@@ -133,7 +133,7 @@ func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
 		require.Equal(t, []string{"n0"}, named)
 		c, err := cycleOf(state)
 		require.NoError(t, err)
-		f.pl.narrowing = narrowing.New(p.framework, Name) // The fixture's plugin is in no profile.
+		f.pl.chooser = narrowing.New(p.framework, Name) // The fixture's plugin is in no profile.
 		require.NotNil(t, f.pl.narrow(f.ctx, c, pod, 8))
 		c.place.SomeNodes = true
 		require.Nil(t, f.pl.narrow(f.ctx, c, pod, 8))

@@ -75,7 +75,7 @@ func TestWhoTakesPart(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				if test.then != nil {
 					f.settle()
-					f.pl.contest.Look()
+					f.pl.foreign.Look()
 					test.then(f)
 				}
 				f.create(newPod("theirs", of("other"), uses("conflicting"), rejectedThere))

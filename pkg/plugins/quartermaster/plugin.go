@@ -23,7 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
@@ -43,24 +43,24 @@ type Quartermaster struct {
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	state         *shared
 	takeover      *commit.Pause
-	narrowing     *narrowing.Narrowing
+	chooser       *nodes.Chooser
 	learner       *demand.Observer
 	scoring       *extended.Scoring
 	objectives    *config.Objectives
-	gate          *queue.Reporter
+	reporter      *queue.Reporter
 	waiting       *queue.Pods
 	waker         *queue.Waker
 	events        *queue.Events
-	contest       *foreign.Contest
+	foreign       *foreign.Watch
 	commits       *commit.Runner
 	// holders finds the pods that hold devices, and preemption evicts them.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
-	planner    *preemption.Planner
+	nominated  *preemption.NominatedDevices
 	// nominees is nil without PodGroups of the API (gate GenericWorkload).
-	nominees  *preemption.GroupNominees
-	release   *preemption.Release
-	leftovers *extended.Remover
+	nominees *preemption.GroupNominees
+	release  *preemption.Release
+	remover  *extended.Remover
 	// devices lets pods wait for binding conditions. It is used only if bindingConditions is set, which takes both
 	// feature gates.
 	devices           *binding.Waiter

@@ -46,12 +46,12 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		pl.learner.Rejected(pl.searchContext(ctx, c), pod, c.takes, task, c.narrowedTo)
 	}
 	switch {
-	case c.narrowedToBest:
+	case c.onlyBest:
 		// Only an attempt on all nodes shows whether other nodes fit. Plugins that reject these must be among the
 		// plugins that rejected the pod, or their events would not wake it.
 		pl.lookEverywhere(ctx, c, pod)
 		return nil, kube.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
-	case c.narrowedTo != nil && pl.narrowing.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
+	case c.narrowedTo != nil && pl.chooser.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
 		pl.lookEverywhere(ctx, c, pod)
 		return nil, kube.New(fwk.Success, "devices became free meanwhile; looking again")
 	}
@@ -61,7 +61,7 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
 	}
-	removed, err := pl.removeLeftOver(ctx, c, pod)
+	removed, err := pl.removeMade(ctx, c, pod)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -136,7 +136,7 @@ func (pl *Quartermaster) removeUnasked(ctx context.Context, pod *v1.Pod) *fwk.St
 	if err != nil {
 		return failed(err)
 	}
-	removed, err := pl.leftovers.RemoveMade(ctx, pod, made)
+	removed, err := pl.remover.RemoveMade(ctx, pod, made)
 	switch {
 	case err != nil:
 		return failed(err)

@@ -18,7 +18,7 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	pl.waiting.Lacks(pod, err != nil)
 	if err != nil {
 		pl.state.turns.Forget(pod.UID)
-		pl.gate.Add(pod)
+		pl.reporter.Add(pod)
 		// A pod whose claim is gone cannot use the kept devices. The queue is locked here.
 		if freed := pl.state.nominations.Drop(pod.UID); freed != nil {
 			go pl.state.Freed(freed)

@@ -33,7 +33,7 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 	c, status := pl.beginAttempt(ctx, cs, pod, nodes)
 	if c != nil {
 		result, status = pl.preFilter(ctx, cs, c, pod, nodes)
-		if status.IsRejected() && !status.IsSkip() || result != nil && !c.narrowedToBest {
+		if status.IsRejected() && !status.IsSkip() || result != nil && !c.onlyBest {
 			pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
 		}
 	}
@@ -75,8 +75,8 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	pl.learner.Seed(ctx)
 
 	// 4. Keep devices for nominated pods. The pod must respect what is kept for others.
-	pl.planner.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
-	c.usage, c.kept = pl.planner.UsageFor(pod)
+	pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
+	c.usage, c.kept = pl.nominated.UsageFor(pod)
 
 	// 5. Wait until an earlier attempt is undone.
 	if pl.commits.IsReleasing(pod.UID) {

@@ -100,7 +100,7 @@ func TestWhereToSettle(t *testing.T) {
 		"a pod without claims":                     {pods: []*v1.Pod{newPod("theirs", of("other"))}},
 		"a pod of ours":                            {pods: []*v1.Pod{newPod("theirs", of("default"), uses("conflicting"))}},
 		"a pod bound long ago, updated": {pods: []*v1.Pod{boundTo(newPod("theirs", of("other"), uses("conflicting")), "n1")}, since: time.Hour, change: func(f *fixture) {
-			f.pl.contest.Look() // It is forgotten.
+			f.pl.foreign.Look() // It is forgotten.
 			labelled := f.pod("theirs").DeepCopy()
 			labelled.Labels = map[string]string{"a": "b"}
 			f.replace(labelled)

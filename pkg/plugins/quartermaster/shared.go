@@ -39,8 +39,8 @@ type shared struct {
 	// needs finds out what pods need. It does not know of controllers of drivers: each profile asks them for itself.
 	needs eligibility.Finder
 
-	// contenders are the pods of other schedulers that need devices.
-	contenders *foreign.Registry
+	// competitors are the pods of other schedulers that need devices.
+	competitors *foreign.Registry
 
 	// guard tracks whether a guard is in place.
 	guard *presence.Presence
@@ -125,7 +125,7 @@ func (s *shared) runnerOf(schedulerName string) *commit.Runner {
 // settling returns the longest time for which claims of any profile may still be settling.
 func (s *shared) settling() (longest time.Duration) {
 	for _, pl := range s.served() {
-		longest = max(longest, pl.contest.StillSettling())
+		longest = max(longest, pl.foreign.StillSettling())
 	}
 	return longest
 }

@@ -28,7 +28,7 @@ func (pl *Quartermaster) prepareTask(c *cycle, pod *v1.Pod) *fwk.Status {
 	task := c.usualTask()
 	c.pod.Wants(claims, task)
 	if c.extended != nil {
-		c.pod.WantsExtended(c.extended.Full().Claim, c.leftOver != nil || len(c.extended.Obsolete()) > 0)
+		c.pod.WantsExtended(c.extended.Full().Claim, c.made != nil || len(c.extended.Obsolete()) > 0)
 	}
 	if task != nil {
 		if err := task.Err(); err != nil {
@@ -54,7 +54,7 @@ func (pl *Quartermaster) wantsShared(c *cycle) {
 			shared = shared || podClaim.Shared != nil
 		}
 	}
-	if c.extended != nil && c.leftOver == nil && c.extended.Full().Claim != nil {
+	if c.extended != nil && c.made == nil && c.extended.Full().Claim != nil {
 		missing = append(missing, c.extended.Full().Claim)
 	}
 	if shared {

@@ -41,7 +41,7 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	if err == nil {
 		return nil
 	}
-	pl.gate.AddHeld(pod)
+	pl.reporter.AddHeld(pod)
 	return unschedulableFor(err)
 }
 

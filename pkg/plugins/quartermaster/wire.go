@@ -94,7 +94,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		Leads:    func() bool { return s.Leads() == nil },
 		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
 	})
-	s.contenders = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
+	s.competitors = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
 	if err := s.wireGangs(handle, features); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	pl = &Quartermaster{
 		handle: handle, args: args, features: features, state: state, stopping: ctx,
 		claims: state.claims, nodes: core.Nodes().Lister(), groups: state.groups, failures: state.failures,
-		narrowing: nodes.New(handle, Name), objectives: config.NewObjectives(args), attemptBudget: attemptBudget,
+		chooser: nodes.New(handle, Name), objectives: config.NewObjectives(args), attemptBudget: attemptBudget,
 		scoring:           &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
 		consumerLimit:     api.ConsumerLimit(client),
 		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
@@ -155,7 +155,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
 		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
 	}
-	pl.gate = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
+	pl.reporter = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
 
 	// The search. Claims of older servers come first, because they change what it understands.
 	if pl.legacy, err = classicdra.For(ctx, client, classicdra.Scheduler{
@@ -170,9 +170,9 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}
 
 	// The commit: it settles beside other schedulers, waits after a failover, and waits for devices.
-	pl.contest = &foreign.Contest{
-		Contenders: state.contenders, Order: state.Order, SettleTime: pl.settleTime,
-		Cluster: contestedCluster{pl.claims, pl.events, pl.solver, &pl.needs},
+	pl.foreign = &foreign.Watch{
+		Competitors: state.competitors, Order: state.Order, SettleTime: pl.settleTime,
+		Cluster: foreignCluster{pl.claims, pl.events, pl.solver, &pl.needs},
 	}
 	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
 		handle.Activate(klog.FromContext(ctx), pods)
@@ -184,12 +184,12 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		pl.devices.Timeout = args.BindingTimeout.Duration
 	}
 	pl.commits = &commit.Runner{
-		State: state.State, Writer: pl.writer, Known: pl.claims, Contest: pl.contest, Takeover: pl.takeover,
+		State: state.State, Writer: pl.writer, Known: pl.claims, Foreign: pl.foreign, Takeover: pl.takeover,
 		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
 		Maker:   extended.Maker{Writer: pl.writer},
 		Signals: pl.scoring, AwaitDevices: pl.awaitDevices, TryAgain: pl.tryAgain, Stopping: ctx,
 	}
-	pl.leftovers = &extended.Remover{
+	pl.remover = &extended.Remover{
 		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Observe: pl.commits.Observe,
 		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
@@ -205,7 +205,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}
 	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Ours: state.schedules}
 	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, ofGroups.Usage, pl.planAgain)
-	pl.planner = &preemption.Planner{
+	pl.nominated = &preemption.NominatedDevices{
 		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
 		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
 	}
@@ -237,7 +237,7 @@ func (pl *Quartermaster) newSolver(supported structured.Features) *allocator.Sol
 // serve adds the plugin of a profile to those that share the state, before the informers run.
 func (s *shared) serve(pl *Quartermaster) {
 	profile := pl.handle.ProfileName()
-	s.contenders.Own(profile)
+	s.competitors.Own(profile)
 	s.gangs.Serve(profile, pl.handle, coordinator.Times{
 		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
 	})
@@ -250,7 +250,7 @@ func (s *shared) serve(pl *Quartermaster) {
 // run starts the background work of a profile, and that of the shared state with the first profile. It ends with the context.
 func (pl *Quartermaster) run(ctx context.Context) {
 	s := pl.state
-	go pl.gate.Run(ctx)
+	go pl.reporter.Run(ctx)
 	go pl.release.Run(ctx)
 	if pl.nominees != nil {
 		go pl.nominees.Run(ctx)

@@ -25,9 +25,9 @@ type Plan struct {
 	Again bool
 }
 
-// A Planner plans a gang: at least need of the waiting pods must get an assignment. The error says why the gang cannot be
+// A PlanFunc plans a gang: at least need of the waiting pods must get an assignment. The error says why the gang cannot be
 // scheduled for the moment.
-type Planner func(ctx context.Context, group *Group, members *Members, need int) (*Plan, error)
+type PlanFunc func(ctx context.Context, group *Group, members *Members, need int) (*Plan, error)
 
 // longestMemory is the time after which an attempt plans a gang again although no known event may have helped the gang.
 const longestMemory = 10 * time.Second
@@ -44,7 +44,7 @@ const mostTries = 3
 // Begin starts an attempt to schedule a pod, and stores the pod's assignment in the cycle state. It returns no assignment if the pod
 // can go to any node that fits, regardless of others: the pod is in no gang, or enough pods of its gang have nodes. The
 // error says why the pod must wait.
-func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*planning.Assignment, error) {
+func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan PlanFunc) (*planning.Assignment, error) {
 	key := crd.KeyOf(pod)
 	if key == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (c *Coordinator) Begin(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 }
 
 // plan plans the gang of a pod without an assignment, unless a plan is known to be useless for the moment.
-func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan Planner) (*planning.Assignment, error) {
+func (c *Coordinator) plan(ctx context.Context, key string, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, plan PlanFunc) (*planning.Assignment, error) {
 	if c.misses(key) {
 		return nil, errCarried(key)
 	}

@@ -12,7 +12,7 @@
 //	turns.go     limits the time spent on planning in vain
 //	hints.go     events that may help a gang according to the profile's other plugins
 //
-// The callers provide the Planner.
+// The callers provide the PlanFunc.
 //
 // # Progress
 //

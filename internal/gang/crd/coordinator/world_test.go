@@ -236,7 +236,7 @@ func (w *world) attempts(name string) int {
 	return w.tried[name]
 }
 
-// plan is a Planner: each pod gets a device while there are any, and at least need pods must get one.
+// plan is a PlanFunc: each pod gets a device while there are any, and at least need pods must get one.
 func (w *world) plan(_ context.Context, group *Group, members *Members, need int) (*Plan, error) {
 	w.planning()
 	w.mutex.Lock()

@@ -19,7 +19,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if pl.awaitReleaseForGroup(state, info) {
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
-	if waiting := pl.planner.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
+	if waiting := pl.nominated.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
 		return waiting, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
 	run, err := preemption.NewGroupDryRun(pl.handle, pl.holders)
@@ -66,7 +66,7 @@ func (pl *Quartermaster) nominateGroup(ctx context.Context, run *preemption.Grou
 			continue
 		}
 		if status := pl.reserveInDryRun(ctx, c, dryRun, nominating.NominatedNodeName); status.IsSuccess() {
-			pl.planner.Keep(ctx, pod, nominating.NominatedNodeName, run.Planned(pod.UID), run.Victims(pod.UID))
+			pl.nominated.Keep(ctx, pod, nominating.NominatedNodeName, run.Planned(pod.UID), run.Victims(pod.UID))
 			c.leaveExtended()
 		}
 	}

@@ -35,7 +35,7 @@ func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *
 }
 
 // planGang returns the planner for gangs on the nodes of an attempt.
-func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.Planner {
+func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.PlanFunc {
 	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
 		pl.state.Rooms.Follow(nodes) // The node cache finds no other nodes; the gang may be the first that is tried.
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
@@ -186,7 +186,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	if crd.KeyOf(pod) == "" {
 		return nil
 	}
-	removed, err := pl.leftovers.RemoveObsolete(ctx, pod)
+	removed, err := pl.remover.RemoveObsolete(ctx, pod)
 	switch {
 	case err != nil:
 		return failed(err)
@@ -205,7 +205,7 @@ func (pl *Quartermaster) releaseForGang(ctx context.Context, cs fwk.CycleState, 
 		members = waiting() // Each other pod releases only its own claims: there may be many pods.
 	}
 	for _, member := range members {
-		more, err := pl.leftovers.Release(ctx, member, waiting)
+		more, err := pl.remover.Release(ctx, member, waiting)
 		if released = append(released, more...); err != nil {
 			return released, err
 		}

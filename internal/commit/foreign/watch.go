@@ -12,11 +12,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// A Contest tracks, for one profile of the scheduler, what non-participating schedulers may be about to
+// A Watch tracks, for one profile of the scheduler, what non-participating schedulers may be about to
 // allocate. It is safe for concurrent use.
-type Contest struct {
-	// Contenders are the pods of other schedulers, see Follow.
-	Contenders *Registry
+type Watch struct {
+	// Competitors are the pods of other schedulers, see Follow.
+	Competitors *Registry
 	// Order knows which scheduler has allocated a claim, and which claims are announced.
 	Order *allocationlog.Log
 	// Cluster provides everything else.
@@ -70,7 +70,7 @@ func (c *competition) add(other competition) {
 const Youth = 10 * time.Second
 
 // competitionOf returns what a pod's scheduler is about to do.
-func competitionOf(pod Contender, now time.Time) competition {
+func competitionOf(pod Competitor, now time.Time) competition {
 	waits := now.Sub(pod.Since)
 	switch {
 	case pod.Bound || pod.Rejected || now.Sub(pod.Heard) > Memory:
@@ -88,7 +88,7 @@ func competitionOf(pod Contender, now time.Time) competition {
 
 // competitionIn returns the competition from claims of other schedulers in the namespace that could use
 // devices of the given pools, see CouldUse. some is set if any of their claims could, now or a moment ago.
-func (c *Contest) competitionIn(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
+func (c *Watch) competitionIn(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
 	v := c.view(maxAge)
 	for _, byKey := range []map[string]contested{v.crowds[namespace].contested(c), v.announcedIn(c, namespace)} {
 		for _, contested := range byKey {
@@ -103,7 +103,7 @@ func (c *Contest) competitionIn(namespace string, pools map[inventory.PoolID][]s
 
 // competitionElsewhere does the same for all other namespaces, but considers only the device classes:
 // the rest of what claims there ask for may take long to evaluate.
-func (c *Contest) competitionElsewhere(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
+func (c *Watch) competitionElsewhere(namespace string, pools map[inventory.PoolID][]string, maxAge time.Duration) (some bool, all competition) {
 	could := make(map[string]bool)
 	for in, crowd := range c.view(maxAge).crowds {
 		if in == namespace {
@@ -125,13 +125,13 @@ func (c *Contest) competitionElsewhere(namespace string, pools map[inventory.Poo
 }
 
 // couldUse reports whether a claim could use any device of the pools. It returns true if that is unknown.
-func (c *Contest) couldUse(claim *resourceapi.ResourceClaim, pools map[inventory.PoolID][]string) bool {
+func (c *Watch) couldUse(claim *resourceapi.ResourceClaim, pools map[inventory.PoolID][]string) bool {
 	task := c.Cluster.Prepare(claim)
 	return task.Err() != nil || c.Cluster.CouldUse(task, pools)
 }
 
 // active reports whether other schedulers are about to allocate anything.
-func (c *Contest) active() bool {
+func (c *Watch) active() bool {
 	for namespace, crowd := range c.view(pollAge).crowds {
 		if crowd.isActive() || len(c.Order.Announced(namespace)) > 0 {
 			return true

@@ -13,8 +13,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
-// Narrowing narrows the nodes for one plugin in a profile. It is safe for concurrent use.
-type Narrowing struct {
+// Chooser narrows the nodes for one plugin in a profile. It is safe for concurrent use.
+type Chooser struct {
 	// IsFirst reports whether the plugin's PostFilter runs before those of all other plugins.
 	// Otherwise the plugin must not name nodes.
 	IsFirst func() bool
@@ -23,9 +23,9 @@ type Narrowing struct {
 	plugin string
 }
 
-// New returns a Narrowing for the plugin of that name.
-func New(handle fwk.Handle, plugin string) *Narrowing {
-	return &Narrowing{
+// New returns a Chooser for the plugin of that name.
+func New(handle fwk.Handle, plugin string) *Chooser {
+	return &Chooser{
 		IsFirst: sync.OnceValue(func() bool {
 			enabled := kube.PostFilterPlugins(handle)
 			return len(enabled) > 0 && enabled[0] == plugin
@@ -93,7 +93,7 @@ type statusWriter interface {
 
 // JudgeOthers makes all plugins judge the nodes that were not named. It reports whether one of them
 // fits after all, because something changed since PreFilter.
-func (n *Narrowing) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, named sets.Set[string], statuses fwk.NodeToStatusReader) bool {
+func (n *Chooser) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, named sets.Set[string], statuses fwk.NodeToStatusReader) bool {
 	writer, ok := statuses.(statusWriter)
 	nodes, err := n.handle.SnapshotSharedLister().NodeInfos().List()
 	if !ok || err != nil {

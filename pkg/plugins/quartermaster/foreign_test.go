@@ -10,8 +10,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 )
 
-// TestContendersSinceADearView: on a busy machine a look at all contenders can take long, so its result is used for
-// some time. New contenders must count nevertheless.
+// TestContendersSinceADearView: on a busy machine a look at all competitors can take long, so its result is used for
+// some time. New competitors must count nevertheless.
 func TestContendersSinceADearView(t *testing.T) {
 	t.Parallel()
 	const settleTime = time.Second
@@ -58,7 +58,7 @@ func TestContendersSinceADearView(t *testing.T) {
 			after: func(f *fixture) { f.changeClaim("conflicting", announce) },
 			want:  2 * foreign.MaxSettleTimes * settleTime,
 		},
-		"one goes": { // PreBind waits for it until all contenders are looked at again.
+		"one goes": { // PreBind waits for it until all competitors are looked at again.
 			before: func(f *fixture) { f.create(conflicting()) },
 			after:  func(f *fixture) { f.remove(f.pod("theirs")) },
 			want:   settleTime,
@@ -72,9 +72,9 @@ func TestContendersSinceADearView(t *testing.T) {
 					test.before(f)
 				}
 				f.settle()
-				f.pl.contest.Cost = func(time.Time) time.Duration { return time.Second }
-				f.pl.contest.Look()
-				f.pl.contest.Cost = nil
+				f.pl.foreign.Cost = func(time.Time) time.Duration { return time.Second }
+				f.pl.foreign.Look()
+				f.pl.foreign.Cost = nil
 				if test.after != nil {
 					test.after(f)
 				}

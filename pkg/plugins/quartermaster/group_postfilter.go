@@ -97,7 +97,7 @@ func (pl *Quartermaster) freeForMembers(ctx context.Context, group *groupCycle, 
 			break
 		}
 		if !found {
-			if found, err = pl.removeLeftOver(ctx, c, pod); err != nil {
+			if found, err = pl.removeMade(ctx, c, pod); err != nil {
 				return freed, stuck, err
 			}
 			if found {

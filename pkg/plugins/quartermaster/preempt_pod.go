@@ -64,7 +64,7 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 	}
 	site := pl.valuedView(c, info.Node())
 	site.Usage = pl.standing(c).Without(preemption.ByUID(victims))
-	return pl.planner.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
+	return pl.nominated.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
 }
 
 // unlessUsable ends the nomination of a pod that any PreFilter plugin rejected, if no eviction makes its node usable:

@@ -18,8 +18,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// A Planner plans allocations for nominated pods, and keeps the devices for them. It is safe for concurrent use.
-type Planner struct {
+// A NominatedDevices plans allocations for nominated pods, and keeps the devices for them. It is safe for concurrent use.
+type NominatedDevices struct {
 	*Nominations
 	Holders   *Holders
 	Claims    *podclaims.Claims
@@ -49,7 +49,7 @@ func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.Resou
 
 // Keep stores a plan for a pod that is nominated for a node, in place of its previous plan. The plan takes the
 // victims as gone. Keep reports whether the plan is kept.
-func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
+func (p *NominatedDevices) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
 	if plan == nil {
 		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
 		return false
@@ -77,7 +77,7 @@ func (p *Planner) Keep(ctx context.Context, pod *v1.Pod, node string, plan []led
 
 // PlanNominated makes plans for nominated pods that have none and whose priority is higher than that of the pod to
 // be tried next: pods of other schedulers, and all after a restart.
-func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
+func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
 		if p.isInFlight(pod.UID) {
 			continue
@@ -106,7 +106,7 @@ func (p *Planner) PlanNominated(ctx context.Context, before *v1.Pod) {
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
 // pods of lower priority. kept reports whether devices of a pool are kept; it is nil if none are.
-func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.PoolID) bool) {
+func (p *NominatedDevices) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.PoolID) bool) {
 	var against []ledger.Use
 	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
 		if p.isInFlight(nomination.Pod) {
@@ -129,12 +129,12 @@ func (p *Planner) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.
 }
 
 // isInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.
-func (p *Planner) isInFlight(pod types.UID) bool {
+func (p *NominatedDevices) isInFlight(pod types.UID) bool {
 	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 
 // GroupWaits returns the nominations of a group's pods if victims of any of them are still leaving, else nil.
-func (p *Planner) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
+func (p *NominatedDevices) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
 	waits := false
 	infos := make(map[types.NamespacedName]*fwk.NominatingInfo)
 	for _, pod := range members {

@@ -42,14 +42,14 @@ func newWorld() *world {
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// names lists the contenders with the fields that are set.
+// names lists the competitors with the fields that are set.
 func (w *world) names() []string {
-	contenders, _ := w.all(0)
-	return describe(contenders)
+	competitors, _ := w.all(0)
+	return describe(competitors)
 }
 
-// all lists the contenders of all namespaces.
-func (w *world) all(since uint64) (list []Contender, version uint64) {
+// all lists the competitors of all namespaces.
+func (w *world) all(since uint64) (list []Competitor, version uint64) {
 	names, version := w.Namespaces(since)
 	for _, name := range names {
 		in, _ := w.List(name, since, 0)
@@ -58,10 +58,10 @@ func (w *world) all(since uint64) (list []Contender, version uint64) {
 	return list, version
 }
 
-// describe names contenders with the fields that are set.
-func describe(contenders []Contender) []string {
+// describe names competitors with the fields that are set.
+func describe(competitors []Competitor) []string {
 	names := []string{}
-	for _, c := range contenders {
+	for _, c := range competitors {
 		if c.TakesPart {
 			continue
 		}
@@ -232,7 +232,7 @@ func TestLearn(t *testing.T) {
 	require.Empty(t, w.names(), "it was exchanged once more")
 }
 
-func first(list []Contender, _ uint64) []Contender { return list }
+func first(list []Competitor, _ uint64) []Competitor { return list }
 
 // TestOldPods: pods that were bound before the start show which scheduler had their schedulerName then.
 // They do not contend, although they are updated.
@@ -306,7 +306,7 @@ func TestListSince(t *testing.T) {
 	w := newWorld()
 	version := uint64(0)
 	changed := func() []string {
-		var list []Contender
+		var list []Competitor
 		list, version = w.all(version)
 		return describe(list)
 	}

@@ -21,8 +21,8 @@ func (pl *Quartermaster) settleTime() time.Duration {
 	return pl.args.SettleTime.Duration
 }
 
-// contestedCluster implements foreign.Cluster.
-type contestedCluster struct {
+// foreignCluster implements foreign.Cluster.
+type foreignCluster struct {
 	*podclaims.Claims
 	*queue.Events
 	solver *allocator.Solver
@@ -30,11 +30,11 @@ type contestedCluster struct {
 }
 
 // ClaimToMake implements foreign.Cluster.
-func (c contestedCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
+func (c foreignCluster) ClaimToMake(pod *v1.Pod) *resourceapi.ResourceClaim {
 	return c.needs.Of(pod).ToMake()
 }
 
 // Prepare implements foreign.Cluster.
-func (c contestedCluster) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {
+func (c foreignCluster) Prepare(claim *resourceapi.ResourceClaim) *allocator.Task {
 	return c.solver.Prepare([]*resourceapi.ResourceClaim{claim})
 }

@@ -26,18 +26,18 @@ const settleTime = time.Second
 // foreignWorld is a Cluster in which each pod has one claim, of the same name, for devices of one driver,
 // which the claim's annotation names.
 type foreignWorld struct {
-	*Contest
+	*Watch
 	claims  map[string]*resourceapi.ResourceClaim
 	drivers map[*allocator.Task]string
 }
 
 func newForeignWorld(t testing.TB) *foreignWorld {
 	w := &foreignWorld{claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
-	w.Contest = &Contest{
-		Contenders: New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
-		Order:      allocationlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
-		Cluster:    w,
-		SettleTime: func() time.Duration { return settleTime },
+	w.Watch = &Watch{
+		Competitors: New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
+		Order:       allocationlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
+		Cluster:     w,
+		SettleTime:  func() time.Duration { return settleTime },
 	}
 	require.Empty(t, w.view(0).crowds)
 	return w
@@ -89,7 +89,7 @@ func (w *foreignWorld) wait(name string, edits ...func(*v1.Pod)) {
 	for _, edit := range edits {
 		edit(pod)
 	}
-	w.Contenders.Add(pod, false)
+	w.Competitors.Add(pod, false)
 }
 
 func reject(pod *v1.Pod) {
@@ -103,8 +103,8 @@ func elsewhere(pod *v1.Pod) { pod.Namespace = "elsewhere" }
 // begin begins to settle for a pod that has waited for the given time.
 func (w *foreignWorld) begin(waited time.Duration, allocations ...*resourceapi.AllocationResult) *Settling {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}, Spec: v1.PodSpec{SchedulerName: "ours"}}
-	w.Contenders.Own("ours")
-	w.Contenders.Add(pod, false)
+	w.Competitors.Own("ours")
+	w.Competitors.Add(pod, false)
 	time.Sleep(waited)
 	return w.Begin(pod, allocations...)
 }
@@ -136,7 +136,7 @@ func TestForHowLongToSettle(t *testing.T) {
 			before: MaxSettleTimes * settleTime, after: MaxSettleTimes * settleTime, contested: true},
 		"a nominated pod whose scheduler takes part": {change: func(w *foreignWorld) {
 			w.contend("theirs", "gpu", nominate)
-			w.Contenders.Learn("other", true)
+			w.Competitors.Learn("other", true)
 		}},
 		"off": {change: func(w *foreignWorld) {
 			w.contend("theirs", "gpu", nominate)
@@ -225,7 +225,7 @@ func TestElsewhere(t *testing.T) {
 		}},
 		"a scheduler that takes part": {waited: time.Hour, change: func(w *foreignWorld) {
 			w.contend("theirs", "gpu", elsewhere, nominate)
-			w.Contenders.Learn("other", true)
+			w.Competitors.Learn("other", true)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,15 +288,15 @@ func TestManyContestedClaims(t *testing.T) {
 		for i := range maxContested {
 			w.contend(fmt.Sprint("theirs-", i), fmt.Sprint("nic-", i))
 		}
-		require.Len(t, w.view(0).crowds["ns"].contested(w.Contest), maxContested)
+		require.Len(t, w.view(0).crowds["ns"].contested(w.Watch), maxContested)
 		require.False(t, w.begin(0, allocation()).Contested())
 		w.contend("one more", "nic")
-		require.Len(t, w.view(0).crowds["ns"].contested(w.Contest), maxContested+1)
+		require.Len(t, w.view(0).crowds["ns"].contested(w.Watch), maxContested+1)
 		require.True(t, w.begin(0, allocation()).Contested())
 	})
 }
 
-// TestDearView: a view that took long to make is used for some time, together with newer contenders.
+// TestDearView: a view that took long to make is used for some time, together with newer competitors.
 func TestDearView(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestDearView(t *testing.T) {
 		w.contend("second", "gpu")
 		require.Equal(t, taken, w.view(0).taken, "there is no need to look at everything")
 		require.True(t, w.begin(0, allocation()).Contested(), "but nobody is missed")
-		require.Len(t, w.latest.crowds["ns"].contested(w.Contest), 2)
+		require.Len(t, w.latest.crowds["ns"].contested(w.Watch), 2)
 		time.Sleep(viewShare * cheapView)
 		require.NotEqual(t, taken, w.view(0).taken)
 	})

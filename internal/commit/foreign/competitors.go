@@ -21,8 +21,8 @@ const (
 	distrust = 10 * time.Minute
 )
 
-// A Contender is a pod of another scheduler.
-type Contender struct {
+// A Competitor is a pod of another scheduler.
+type Competitor struct {
 	Pod *v1.Pod
 	// Since is the time when the pod was first seen to wait.
 	Since time.Time
@@ -65,7 +65,7 @@ type Registry struct {
 	schedulers map[string]*scheduler
 	// heard holds the time when another scheduler last changed a waiting pod, by namespace.
 	heard map[string]time.Time
-	// version counts events that may have added or changed a contender. learned is the version when a
+	// version counts events that may have added or changed a competitor. learned is the version when a
 	// scheduler, and thus all its pods, last changed.
 	version, learned uint64
 }
@@ -115,7 +115,7 @@ func (r *Registry) Own(name string) {
 }
 
 // Learn records whether a scheduler was seen to take part in the protocol. A scheduler
-// that was seen not to is distrusted for some time. Learn reports whether this changes the contenders.
+// that was seen not to is distrusted for some time. Learn reports whether this changes the competitors.
 func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -135,7 +135,7 @@ func (r *Registry) Learn(name string, takesPart bool) (changed bool) {
 	return s.ours != before
 }
 
-// Namespaces returns the namespaces whose contenders may be new or changed since the given version of
+// Namespaces returns the namespaces whose competitors may be new or changed since the given version of
 // the list, in no order, and the present version. Version 0 is before all changes.
 func (r *Registry) Namespaces(since uint64) (names []string, version uint64) {
 	r.mutex.Lock()
@@ -149,10 +149,10 @@ func (r *Registry) Namespaces(since uint64) (names []string, version uint64) {
 	return names, r.version
 }
 
-// List returns the contenders of a namespace that are new or changed since the given version of the list,
+// List returns the competitors of a namespace that are new or changed since the given version of the list,
 // in no order. A pod that no scheduler has noticed counts only for a while: there may be no scheduler of
 // that name. List looks at no more than limit pods, unless limit is 0; more is set if there are others.
-func (r *Registry) List(name string, since uint64, limit int) (list []Contender, more bool) {
+func (r *Registry) List(name string, since uint64, limit int) (list []Competitor, more bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	in, now, looked := r.in[name], r.clock.Now(), 0
@@ -164,7 +164,7 @@ func (r *Registry) List(name string, since uint64, limit int) (list []Contender,
 			return list, true
 		}
 		if s := r.scheduler(e.pod.Spec.SchedulerName); max(e.version, s.version) > since && r.counts(e, s, now) {
-			list = append(list, Contender{
+			list = append(list, Competitor{
 				Pod: e.pod, Since: e.since, Heard: e.heard, Bound: !e.bound.IsZero(), SchedulerSeen: s.seen, TakesPart: s.ours,
 				Rejected: nominee(e.pod) == "" && rejected(e.pod), Decided: nominee(e.pod) != "" && !rejected(e.pod),
 			})

@@ -82,7 +82,7 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 	for _, assignment := range plan.assignments {
 		pods, nodes[assignment.Pod.UID] = append(pods, assignment.Pod), assignment.Node
 		if uses := usesOf(assignment); len(uses) > 0 {
-			pl.planner.Keep(ctx, assignment.Pod, assignment.Node, uses, victims)
+			pl.nominated.Keep(ctx, assignment.Pod, assignment.Node, uses, victims)
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
