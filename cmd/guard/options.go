@@ -5,18 +5,18 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	guardoptions "github.com/quartermaster-dra/quartermaster/internal/guard/server"
+	"github.com/quartermaster-dra/quartermaster/internal/guard/server"
 )
 
 // options holds the flags.
 type options struct {
 	kubeconfig string
-	guard      *guardoptions.Options
+	guard      *server.Options
 	logs       *logs.Options
 }
 
 func newOptions() *options {
-	return &options{guard: guardoptions.New(guardoptions.PodNamespace(), ""), logs: logs.NewOptions()}
+	return &options{guard: server.New(server.PodNamespace(), ""), logs: logs.NewOptions()}
 }
 
 // flags returns the flags by section.

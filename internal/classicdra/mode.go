@@ -9,7 +9,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
@@ -42,7 +42,7 @@ type Mode struct {
 // For returns the mode for the server behind a client set, nil if the server has v1 of everything. Its goroutines end
 // with the context.
 func For(ctx context.Context, client kubernetes.Interface, scheduler Scheduler) (*Mode, error) {
-	api, resolver := apiversions.ClassicOf(client), apiversions.ResolverOf(client)
+	api, resolver := api.ClassicOf(client), api.ResolverOf(client)
 	if api == nil && resolver == nil {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
-	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/limiter"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
@@ -44,7 +44,7 @@ type State struct {
 	// Memory caches the results of users' requests.
 	Memory *Memory
 	// Lease says whether this process leads.
-	Lease *leadership.Lease
+	Lease *lease.Lease
 	// Writes tracks the pods whose claims are being written.
 	Writes limiter.Limiter
 	// Claims is the informer's store of claims.
@@ -71,7 +71,7 @@ type State struct {
 // New returns a State of the objects in the factory's informers. The owner must pass it their events: NodeChanged,
 // PodChanged, and the Refresh functions. Without withRules it ignores DeviceTaintRules, which an API server without them
 // cannot serve. The client is for the watch of State.Order; the lease is the scheduler's.
-func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *leadership.Lease) (*State, error) {
+func New(factory informers.SharedInformerFactory, client kubernetes.Interface, supported structured.Features, withRules bool, lease *lease.Lease) (*State, error) {
 	s := &State{
 		Inventory: inventory.NewStore(allocator.InventoryOptions(supported)),
 		Ledger:    ledger.New(),

@@ -18,7 +18,7 @@ import (
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/klog/v2"
 
-	claimwriter "github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -117,7 +117,7 @@ func (f *Fencer) shrink(ctx context.Context, claim *resourceapi.ResourceClaim) (
 
 // write sets a new value among the claim's annotations or labels.
 func (f *Fencer) write(ctx context.Context, claim *resourceapi.ResourceClaim, among string) (*resourceapi.ResourceClaim, error) {
-	return f.patch(ctx, claim, among, map[string]string{claimwriter.FenceAnnotation: string(uuid.NewUUID())})
+	return f.patch(ctx, claim, among, map[string]string{write.FenceAnnotation: string(uuid.NewUUID())})
 }
 
 // patch changes one field of the claim's metadata, if the claim still has the same version. It writes nothing else,

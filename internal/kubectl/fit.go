@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	objectfile "github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
@@ -103,7 +103,7 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 	if len(f.files) == 0 {
 		return errors.New("say which pods are meant: give their file with -f, or - for standard input")
 	}
-	asked := &objectfile.File{}
+	asked := &files.File{}
 	for _, name := range f.files {
 		more, err := o.readManifest(name)
 		if err != nil {
@@ -167,7 +167,7 @@ func (o *options) world(ctx context.Context, f *fitting) (*whatif.Snapshot, erro
 		if err != nil {
 			return nil, err
 		}
-		bought, err := objectfile.Copies(more.Objects, f.copies, func(node string) bool { return s.Node(node) != nil })
+		bought, err := files.Copies(more.Objects, f.copies, func(node string) bool { return s.Node(node) != nil })
 		if err != nil {
 			return nil, fmt.Errorf("--with %s: %w", f.with, err)
 		}

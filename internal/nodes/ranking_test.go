@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -18,7 +18,7 @@ func merits(nodes ...string) (scores fwk.NodeScoreList) {
 	return scores
 }
 
-func names(nodes []nodescore.Node) (result []string) {
+func names(nodes []nodes.Node) (result []string) {
 	for _, node := range nodes {
 		result = append(result, node.Name)
 	}
@@ -30,7 +30,7 @@ func names(nodes []nodescore.Node) (result []string) {
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	scores := merits("unknown", "dear", "cheap")
-	ranking := nodescore.Ranking{Values: map[string]allocator.Value{"dear": {Cost: 3}, "cheap": {Cost: 1}}}
+	ranking := nodes.Ranking{Values: map[string]allocator.Value{"dear": {Cost: 3}, "cheap": {Cost: 1}}}
 	require.Equal(t, []string{"cheap", "dear", "unknown"}, names(ranking.Score(scores)))
 	got := map[string]int64{}
 	for _, score := range scores {
@@ -50,7 +50,7 @@ func TestRankingByReadiness(t *testing.T) {
 	}
 	scores := merits("failed", "unknown", "late", "two late", "ready")
 	order := []string{"ready", "late", "two late", "unknown", "failed"}
-	require.Equal(t, order, names(nodescore.Ranking{Values: values, Scattered: true, Seed: "x"}.Score(scores)))
+	require.Equal(t, order, names(nodes.Ranking{Values: values, Scattered: true, Seed: "x"}.Score(scores)))
 	got := map[string]int64{}
 	for _, score := range scores {
 		got[score.Name] = score.Score
@@ -66,10 +66,10 @@ func TestRankingScattered(t *testing.T) {
 	values := map[string]allocator.Value{"a": {Cost: 1}, "b": {Cost: 1.01}, "c": {Cost: 1.02}, "d": {Cost: 2}}
 	firsts := map[string]bool{}
 	for _, seed := range []string{"one", "two", "three", "four", "five", "six"} {
-		order := names(nodescore.Ranking{Values: values, Scattered: true, Seed: seed}.Score(merits("a", "b", "c", "d")))
+		order := names(nodes.Ranking{Values: values, Scattered: true, Seed: seed}.Score(merits("a", "b", "c", "d")))
 		require.Equal(t, "d", order[3])
 		firsts[order[0]] = true
-		require.Equal(t, []string{"a", "b", "c", "d"}, names(nodescore.Ranking{Values: values, Seed: seed}.Score(merits("a", "b", "c", "d"))))
+		require.Equal(t, []string{"a", "b", "c", "d"}, names(nodes.Ranking{Values: values, Seed: seed}.Score(merits("a", "b", "c", "d"))))
 	}
 	require.Greater(t, len(firsts), 1)
 }

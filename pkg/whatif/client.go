@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
-	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // Source reads objects from an API server, as far as its permissions allow.
@@ -40,7 +40,7 @@ func Connect(ctx context.Context, config *rest.Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	return &Source{client: apiversions.Connect(ctx, client, untyped)}, nil
+	return &Source{client: api.Connect(ctx, client, untyped)}, nil
 }
 
 // FromClient returns a source for a server that serves resource.k8s.io/v1.
@@ -89,7 +89,7 @@ const resolvePatience = 10 * time.Second
 // resolve replaces claims that refer to parameters (v1alpha2) by claims that contain their
 // requests.
 func (s *Source) resolve(ctx context.Context, o *Objects) {
-	resolver := apiversions.ResolverOf(s.client)
+	resolver := api.ResolverOf(s.client)
 	if resolver == nil {
 		return
 	}

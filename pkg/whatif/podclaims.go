@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	extendedresource "github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -31,7 +31,7 @@ type question struct {
 	task *allocator.Task
 	// extended is set if the pod asks for devices by extended resources: the task then depends on
 	// the node.
-	extended *extendedresource.Demand
+	extended *extended.Demand
 	// asked holds the resources that the pod takes of a node, apart from devices and from resources
 	// that devices back. requests includes the latter, for nodes that offer them by device plugin.
 	asked, requests room
@@ -57,12 +57,12 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 // ask determines what a pod needs.
 func (s *Snapshot) ask(pod *v1.Pod) *question {
 	q := &question{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), keys: make(map[*allocator.Task]findings)}
-	resources := extendedresource.Of(pod, (*classes)(s))
+	resources := extended.Of(pod, (*classes)(s))
 	if q.problem = s.unreadClasses(resources); q.problem != nil {
 		return q
 	}
 	backedBy := make(map[v1.ResourceName]bool)
-	for _, resource := range extendedresource.Backed(resources) {
+	for _, resource := range extended.Backed(resources) {
 		backedBy[resource.Name] = true
 	}
 	q.asked, q.requests = takenBy(pod, backedBy), takenBy(pod, nil)
@@ -73,7 +73,7 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 		}
 	}
 	if len(backedBy) > 0 {
-		q.extended = extendedresource.NewDemand(pod, resources, s.leftOver(pod))
+		q.extended = extended.NewDemand(pod, resources, s.leftOver(pod))
 		if claim := q.extended.Found(); claim != nil {
 			if q.problem = s.addExisting(q, claim); q.problem != nil {
 				return q
@@ -187,7 +187,7 @@ func (s *Snapshot) unusedClaimName(namespace, name string) string {
 // leftOver returns the claim that an earlier attempt made for a pod's extended resources, if it
 // exists: under the name that the scheduler gives it, or the name in the pod's status.
 func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
-	names := []string{extendedresource.NewClaim(pod).Name}
+	names := []string{extended.NewClaim(pod).Name}
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		names = append(names, status.ResourceClaimName)
 	}

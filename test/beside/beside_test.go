@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
-	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // stockHasRun is true once a non-participating scheduler has run.
@@ -75,10 +75,10 @@ func (b *board) startStock() {
 func (b *board) startOtherStock(name string) {
 	b.T.Helper()
 	b.profiles = append(b.profiles, name)
-	b.stopAtEnd(b.startUnchanged(name, "profiles: [{schedulerName: "+name+"}]\n", schedulerproc.Options{LeaderElection: new(bool)}))
+	b.stopAtEnd(b.startUnchanged(name, "profiles: [{schedulerName: "+name+"}]\n", scheduler.Options{LeaderElection: new(bool)}))
 }
 
-func (b *board) stopAtEnd(process *schedulerproc.Process) {
+func (b *board) stopAtEnd(process *scheduler.Process) {
 	b.T.Cleanup(func() {
 		require.NoError(b.T, process.Err(), "the stock scheduler ended although nobody asked it to")
 		require.NoError(b.T, process.Stop())

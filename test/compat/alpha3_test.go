@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -25,7 +25,7 @@ import (
 // onlyV1alpha3 skips tests of what other versions do not have.
 func onlyV1alpha3(t *testing.T) {
 	t.Helper()
-	if tested.claims != apiversions.V1alpha3 {
+	if tested.claims != api.V1alpha3 {
 		t.Skipf("this is about v1alpha3, and here claims are used in %s", tested.claims)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
-	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // schedulerVerbosity is klog's -v of the schedulers under test: enough to follow
@@ -23,7 +23,7 @@ const schedulerVerbosity = "-v=3"
 type Scheduler struct {
 	// Profile is the schedulerName of its pods.
 	Profile string
-	*schedulerproc.Process
+	*scheduler.Process
 	cluster *Cluster
 }
 
@@ -62,7 +62,7 @@ type SchedulerOptions struct {
 
 // StartProcess starts a binary in bin. Unless the options say otherwise, it has
 // the identity of the manifests.
-func (c *Cluster) StartProcess(ctx context.Context, binary string, options schedulerproc.Options) (*schedulerproc.Process, error) {
+func (c *Cluster) StartProcess(ctx context.Context, binary string, options scheduler.Options) (*scheduler.Process, error) {
 	var err error
 	if options.Binary, err = controlplane.FindBinary(binary); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (c *Cluster) StartProcess(ctx context.Context, binary string, options sched
 	options.ExtraArgs = append(options.ExtraArgs, schedulerVerbosity,
 		// In a pod, these two are found by themselves.
 		"--authentication-kubeconfig="+options.Kubeconfig, "--authorization-kubeconfig="+options.Kubeconfig)
-	return schedulerproc.Start(ctx, options)
+	return scheduler.Start(ctx, options)
 }
 
 // StartScheduler starts a scheduler and returns when it is ready. ctx bounds only
@@ -89,7 +89,7 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	if o.Name == "" {
 		o.Name = o.Profile
 	}
-	process, err := c.StartProcess(ctx, cmp.Or(o.Binary, "scheduler"), schedulerproc.Options{
+	process, err := c.StartProcess(ctx, cmp.Or(o.Binary, "scheduler"), scheduler.Options{
 		Config:         config,
 		Kubeconfig:     o.Kubeconfig,
 		LeaderElection: &o.LeaderElection,

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // create creates an object; a namespaced one in the namespace. Where the server does not
 // have it in v1, the typed client converts it, which Objects cannot.
 func (c *Cluster) create(ctx context.Context, namespace string, object runtime.Object) error {
-	if apiversions.Of(c.Client) == nil {
+	if api.Of(c.Client) == nil {
 		return c.Objects.Create(ctx, namespace, object)
 	}
 	object = unsaved(namespace, object)
@@ -63,7 +63,7 @@ func unsaved(namespace string, object runtime.Object) runtime.Object {
 
 // delete is the reverse of create.
 func (c *Cluster) delete(ctx context.Context, namespace string, object runtime.Object) error {
-	if apiversions.Of(c.Client) == nil {
+	if api.Of(c.Client) == nil {
 		return c.Objects.Delete(ctx, namespace, object)
 	}
 	api, options := c.Client.ResourceV1(), metav1.DeleteOptions{}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
-	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // ClusterOptions configures a cluster. Dir is required, everything else has defaults.
@@ -46,7 +46,7 @@ type Cluster struct {
 	controlPlane *controlplane.ControlPlane
 
 	mu        sync.Mutex
-	scheduler *schedulerproc.Process
+	scheduler *scheduler.Process
 
 	// ended is closed when a component ends unexpectedly; endErr, set before, says which.
 	ended   chan struct{}
@@ -120,7 +120,7 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	process, err := schedulerproc.Start(ctx, schedulerproc.Options{
+	process, err := scheduler.Start(ctx, scheduler.Options{
 		Binary:       binary,
 		Kubeconfig:   kubeconfig,
 		Config:       config,
@@ -139,7 +139,7 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 }
 
 // Scheduler returns the scheduler's process; nil before StartScheduler.
-func (c *Cluster) Scheduler() *schedulerproc.Process {
+func (c *Cluster) Scheduler() *scheduler.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scheduler

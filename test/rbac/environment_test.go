@@ -19,7 +19,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
-	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 type environment struct {
 	client    kubernetes.Interface
 	front     *front
-	scheduler *schedulerproc.Process
+	scheduler *scheduler.Process
 }
 
 func startEnvironment(t *testing.T) *environment {
@@ -65,7 +65,7 @@ func startEnvironment(t *testing.T) *environment {
 	require.NoError(t, clientcmd.WriteToFile(*through(t, own, e.front), kubeconfig))
 	binary, err := controlplane.FindBinary("scheduler")
 	require.NoError(t, err)
-	e.scheduler, err = schedulerproc.Start(ctx, schedulerproc.Options{
+	e.scheduler, err = scheduler.Start(ctx, scheduler.Options{
 		Binary: binary, Kubeconfig: kubeconfig, Config: patientConfig(t), LogFile: filepath.Join(logs, "scheduler.log"),
 		// In a pod, these two are found by themselves.
 		ExtraArgs: []string{"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "-v=3",

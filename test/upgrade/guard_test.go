@@ -14,7 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
-	schedulerproc "github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 const (
@@ -97,8 +97,8 @@ func (s *space) seesGuard(r release, scheduler *harness.Scheduler) {
 // guards are one of each release.
 type guards struct {
 	t         *testing.T
-	processes []*schedulerproc.Process
-	releases  map[*schedulerproc.Process]release
+	processes []*scheduler.Process
+	releases  map[*scheduler.Process]release
 }
 
 func (g *guards) start(r release) {
@@ -106,7 +106,7 @@ func (g *guards) start(r release) {
 	process, err := cluster.StartGuardOf(g.t.Context(), r.binary("guard"), "guard-"+string(r), slices.Clone(harness.ShortGuardLease)...)
 	require.NoError(g.t, err)
 	if g.releases == nil {
-		g.releases = make(map[*schedulerproc.Process]release)
+		g.releases = make(map[*scheduler.Process]release)
 	}
 	g.processes, g.releases[process] = append(g.processes, process), r
 }
@@ -121,7 +121,7 @@ func (g *guards) remove() {
 }
 
 // decider waits until one of the guards, but for one, decides and is asked.
-func (g *guards) decider(without *schedulerproc.Process) (found *schedulerproc.Process, err error) {
+func (g *guards) decider(without *scheduler.Process) (found *scheduler.Process, err error) {
 	err = harness.Poll(g.t.Context(), harness.Patience, func(ctx context.Context) error {
 		var errs []error
 		for _, process := range g.processes {
@@ -141,7 +141,7 @@ func (g *guards) decider(without *schedulerproc.Process) (found *schedulerproc.P
 }
 
 // replace ends or pauses the guard that decides until the other one does, and has it go on.
-func (g *guards) replace(decider *schedulerproc.Process, way string) error {
+func (g *guards) replace(decider *scheduler.Process, way string) error {
 	back := sync.OnceValue(func() error { return decider.Restart(g.t.Context()) })
 	end := decider.Stop
 	switch way {

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	claimwriter "github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -50,22 +50,22 @@ func TestAsk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := builder.Pod("p")
-			claim := reserved(claimwriter.OfPod(pod))
+			claim := reserved(write.OfPod(pod))
 			client := fake.NewClientset(claim)
 			if test.stored != nil {
 				require.NoError(t, client.Tracker().Add(test.stored))
 			}
 			client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return test.away != nil, nil, test.away })
-			w := claimwriter.New(client)
-			unbound, err := w.Ask(t.Context(), claim, claimwriter.OfPod(pod))
+			w := write.New(client)
+			unbound, err := w.Ask(t.Context(), claim, write.OfPod(pod))
 			switch {
 			case test.away != nil:
 				require.ErrorIs(t, err, test.away)
-				require.NotErrorIs(t, err, claimwriter.ErrBound)
+				require.NotErrorIs(t, err, write.ErrBound)
 				require.ErrorContains(t, err, "find out whether pod default/p has been bound")
 			case test.isBound:
-				require.ErrorIs(t, err, claimwriter.ErrBound)
-				require.NoError(t, claimwriter.UnlessBound(err))
+				require.ErrorIs(t, err, write.ErrBound)
+				require.NoError(t, write.UnlessBound(err))
 			default:
 				require.NoError(t, err)
 				require.Equal(t, pod.UID, unbound.Consumer())
@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 				func() error { _, err := w.Remove(t.Context(), claim, unbound); return err },
 				func() error { _, err := w.Deallocate(t.Context(), claim, unbound); return err },
 				func() error {
-					_, _, err := w.ReleaseAbandoned(t.Context(), claim, []claimwriter.Unbound{unbound})
+					_, _, err := w.ReleaseAbandoned(t.Context(), claim, []write.Unbound{unbound})
 					return err
 				},
 			} {
@@ -127,9 +127,9 @@ func TestAskAboutGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claim := reserved(podGroup("gang"))
-			w := claimwriter.New(fake.NewClientset(claim, builder.Pod("p", member("gang", "c", "")), test.other))
+			w := write.New(fake.NewClientset(claim, builder.Pod("p", member("gang", "c", "")), test.other))
 			unbound, err := w.Ask(t.Context(), claim, podGroup("gang"))
-			require.Equal(t, test.bound, errors.Is(err, claimwriter.ErrBound))
+			require.Equal(t, test.bound, errors.Is(err, write.ErrBound))
 			if test.bound {
 				return
 			}
@@ -143,42 +143,42 @@ func TestAskAboutGroup(t *testing.T) {
 	client := fake.NewClientset()
 	away := errors.New("away")
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, away })
-	_, err := claimwriter.New(client).Ask(t.Context(), reserved(podGroup("gang")), podGroup("gang"))
+	_, err := write.New(client).Ask(t.Context(), reserved(podGroup("gang")), podGroup("gang"))
 	require.ErrorIs(t, err, away)
 	require.ErrorContains(t, err, "pods of PodGroup default/gang")
-	_, err = claimwriter.New(client).Ask(t.Context(), reserved(podGroup("gang")), resourceapi.ResourceClaimConsumerReference{APIGroup: "apps", Resource: "deployments", UID: "x"})
+	_, err = write.New(client).Ask(t.Context(), reserved(podGroup("gang")), resourceapi.ResourceClaimConsumerReference{APIGroup: "apps", Resource: "deployments", UID: "x"})
 	require.ErrorContains(t, err, "neither a pod nor a PodGroup")
 }
 
 // TestBoundSinceAsked: the claim has changed since the server was asked, and the pod is bound by now.
 func TestBoundSinceAsked(t *testing.T) {
 	t.Parallel()
-	for name, take := range map[string]func(*claimwriter.Writer, *resourceapi.ResourceClaim, claimwriter.Unbound) error{
-		"Unreserve": func(w *claimwriter.Writer, claim *resourceapi.ResourceClaim, unbound claimwriter.Unbound) error {
+	for name, take := range map[string]func(*write.Writer, *resourceapi.ResourceClaim, write.Unbound) error{
+		"Unreserve": func(w *write.Writer, claim *resourceapi.ResourceClaim, unbound write.Unbound) error {
 			_, err := w.Unreserve(t.Context(), claim, unbound)
 			return err
 		},
-		"Release": func(w *claimwriter.Writer, claim *resourceapi.ResourceClaim, unbound claimwriter.Unbound) error {
+		"Release": func(w *write.Writer, claim *resourceapi.ResourceClaim, unbound write.Unbound) error {
 			_, err := w.Release(t.Context(), claim, unbound)
 			return err
 		},
-		"Deallocate": func(w *claimwriter.Writer, claim *resourceapi.ResourceClaim, unbound claimwriter.Unbound) error {
+		"Deallocate": func(w *write.Writer, claim *resourceapi.ResourceClaim, unbound write.Unbound) error {
 			_, err := w.Deallocate(t.Context(), claim, unbound)
 			return err
 		},
-		"Remove": func(w *claimwriter.Writer, claim *resourceapi.ResourceClaim, unbound claimwriter.Unbound) error {
+		"Remove": func(w *write.Writer, claim *resourceapi.ResourceClaim, unbound write.Unbound) error {
 			_, err := w.Remove(t.Context(), claim, unbound)
 			return err
 		},
-		"ReleaseAbandoned": func(w *claimwriter.Writer, claim *resourceapi.ResourceClaim, unbound claimwriter.Unbound) error {
-			_, _, err := w.ReleaseAbandoned(t.Context(), claim, []claimwriter.Unbound{unbound})
+		"ReleaseAbandoned": func(w *write.Writer, claim *resourceapi.ResourceClaim, unbound write.Unbound) error {
+			_, _, err := w.ReleaseAbandoned(t.Context(), claim, []write.Unbound{unbound})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := builder.Pod("p")
-			claim := reserved(claimwriter.OfPod(pod))
+			claim := reserved(write.OfPod(pod))
 			client := fake.NewClientset(claim, pod)
 			writes := 0
 			client.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -190,10 +190,10 @@ func TestBoundSinceAsked(t *testing.T) {
 				require.NoError(t, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), bound, pod.Namespace))
 				return true, nil, apierrors.NewConflict(resourceapi.Resource("resourceclaims"), claim.Name, errors.New("changed"))
 			})
-			w := claimwriter.New(client)
-			unbound, err := w.Ask(t.Context(), claim, claimwriter.OfPod(pod))
+			w := write.New(client)
+			unbound, err := w.Ask(t.Context(), claim, write.OfPod(pod))
 			require.NoError(t, err)
-			require.ErrorIs(t, take(w, claim, unbound), claimwriter.ErrBound)
+			require.ErrorIs(t, take(w, claim, unbound), write.ErrBound)
 			require.Equal(t, 1, writes)
 		})
 	}
@@ -217,9 +217,9 @@ func TestEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, ended := claimwriter.Ended(test.pod)
+			_, ended := write.Ended(test.pod)
 			require.Equal(t, test.ended, ended)
-			_, deleted := claimwriter.Deleted(test.pod)
+			_, deleted := write.Deleted(test.pod)
 			require.Equal(t, test.deleted, deleted)
 		})
 	}

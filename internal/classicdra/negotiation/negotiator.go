@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
@@ -43,7 +43,7 @@ type Negotiator struct {
 type wish struct {
 	pod *v1.Pod
 	// spec is the desired spec of the pod's context; nil if the context is not needed any more.
-	spec *apiversions.PodSchedulingContextSpec
+	spec *api.PodSchedulingContextSpec
 	// free is a claim to free once the context has that spec; nil if there is none.
 	free *Claim
 }
@@ -53,7 +53,7 @@ const workers = 4
 
 // NewNegotiator returns a negotiator, and an error if it cannot watch the informer. changed is called with all
 // changes of contexts, see Progress: before is nil for new contexts, after for deleted ones. It must not block.
-func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed func(before, after *apiversions.PodSchedulingContext)) (*Negotiator, error) {
+func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed func(before, after *api.PodSchedulingContext)) (*Negotiator, error) {
 	n := &Negotiator{
 		api:    api,
 		writer: writer,
@@ -91,17 +91,17 @@ func (n *Negotiator) CheckSync() error {
 }
 
 // Context returns the latest known context of a pod, nil if there is none. Read-only.
-func (n *Negotiator) Context(pod *v1.Pod) *apiversions.PodSchedulingContext { return n.store.get(pod) }
+func (n *Negotiator) Context(pod *v1.Pod) *api.PodSchedulingContext { return n.store.get(pod) }
 
 // Ask requests a change of the pod's context, unless it already has the spec.
-func (n *Negotiator) Ask(pod *v1.Pod, spec apiversions.PodSchedulingContextSpec) {
+func (n *Negotiator) Ask(pod *v1.Pod, spec api.PodSchedulingContextSpec) {
 	n.want(&wish{pod: pod, spec: &spec})
 }
 
 // Free asks the claim's driver to deallocate it. First it deselects the node, because drivers might allocate the
 // claim again for that node.
 func (n *Negotiator) Free(pod *v1.Pod, claim *Claim) {
-	w := &wish{pod: pod, free: claim, spec: &apiversions.PodSchedulingContextSpec{}}
+	w := &wish{pod: pod, free: claim, spec: &api.PodSchedulingContextSpec{}}
 	if known := n.Context(pod); known != nil {
 		*w.spec = known.DeepCopy().Spec
 		w.spec.SelectedNode = ""
@@ -190,17 +190,17 @@ func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	return n.writer.RequestDeallocation(ctx, w.free, unbound, func() bool { return n.wanted(keyOf(w.pod)) == w })
 }
 
-func sameSpec(a, b *apiversions.PodSchedulingContextSpec) bool {
+func sameSpec(a, b *api.PodSchedulingContextSpec) bool {
 	return a.SelectedNode == b.SelectedNode && slices.Equal(a.PotentialNodes, b.PotentialNodes)
 }
 
 // publish writes the desired spec. Only the scheduler writes the spec, so a conflict means that only the status has
 // changed.
-func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *apiversions.PodSchedulingContext, spec *apiversions.PodSchedulingContextSpec) error {
+func (n *Negotiator) publish(ctx context.Context, pod *v1.Pod, known *api.PodSchedulingContext, spec *api.PodSchedulingContextSpec) error {
 	client := n.api.Contexts(pod.Namespace)
 	var err error
 	for range maxWriteConflicts {
-		var written *apiversions.PodSchedulingContext
+		var written *api.PodSchedulingContext
 		if known == nil {
 			written, err = client.Create(ctx, newContext(pod, spec), metav1.CreateOptions{FieldManager: write.FieldManager})
 		} else {
@@ -228,7 +228,7 @@ const maxWriteConflicts = 5
 
 // read gets a pod's context from the server, nil if there is none. It deletes the context of an earlier pod of the
 // same name.
-func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSchedulingContext, error) {
+func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*api.PodSchedulingContext, error) {
 	client := n.api.Contexts(pod.Namespace)
 	found, err := client.Get(ctx, pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -249,10 +249,10 @@ func (n *Negotiator) read(ctx context.Context, pod *v1.Pod) (*apiversions.PodSch
 
 // newContext returns a context that is owned by the pod. It does not block the pod's deletion (blockOwnerDeletion):
 // with the admission plugin OwnerReferencesPermissionEnforcement, that needs the right to update finalizers of pods.
-func newContext(pod *v1.Pod, spec *apiversions.PodSchedulingContextSpec) *apiversions.PodSchedulingContext {
+func newContext(pod *v1.Pod, spec *api.PodSchedulingContextSpec) *api.PodSchedulingContext {
 	owner := metav1.NewControllerRef(pod, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	owner.BlockOwnerDeletion = nil
-	return &apiversions.PodSchedulingContext{
+	return &api.PodSchedulingContext{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, OwnerReferences: []metav1.OwnerReference{*owner}},
 		Spec:       *spec,
 	}

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
-	claimwriter "github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestExpected compares with all that was announced being looked at, after each event.
 func TestExpected(t *testing.T) {
 	t.Parallel()
-	managers := []string{"a", "b", "c", claimwriter.FieldManager}
+	managers := []string{"a", "b", "c", write.FieldManager}
 	for seed := range int64(60) {
 		random := rand.New(rand.NewSource(seed))
 		all, now := newBacklogs(), start

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	trial "github.com/quartermaster-dra/quartermaster/internal/gang/devices"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 )
 
 // Limits of messages: the number of listed items of a kind, and the characters of a plugin's reason.
@@ -19,7 +19,7 @@ const (
 // requests returns the number of devices by device class that a pod still needs. Of alternatives the first one counts.
 // A request for all devices counts as one. Of extended resources it counts the devices needed on nodes where no device
 // plugin offers the resources.
-func requests(pod *trial.Pod) map[string]int64 {
+func requests(pod *devices.Pod) map[string]int64 {
 	counts := make(map[string]int64)
 	open := pod.Open
 	if pod.Made != nil {

@@ -25,7 +25,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	trial "github.com/quartermaster-dra/quartermaster/internal/gang/devices"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -151,7 +151,7 @@ func (w *world) planner() *Planner {
 		return &View{Site: site, Valued: site, Tied: w.tied}, nil
 	}
 	p.Describe = func(pod *v1.Pod) (Member, error) {
-		m := Member{Pod: trial.Pod{Pod: pod}}
+		m := Member{Pod: devices.Pod{Pod: pod}}
 		if gpus := w.gpus(pod); gpus > 0 {
 			claim := builder.Claim(pod.Name, builder.Request("gpu", "gpu").Count(gpus)).Obj()
 			claim.UID = "claim-" + pod.UID
@@ -163,7 +163,7 @@ func (w *world) planner() *Planner {
 }
 
 // bind runs the pods of a plan.
-func (w *world) bind(plan *trial.Plan) {
+func (w *world) bind(plan *devices.Plan) {
 	for _, assignment := range plan.Assignments {
 		pod := assignment.Pod.DeepCopy()
 		pod.Spec.NodeName = assignment.Node

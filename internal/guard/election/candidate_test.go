@@ -15,7 +15,7 @@ import (
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
 
-	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // TestOnlyCandidatesGetTheLease: a guard in a scheduler stands for election only while that leads, and
@@ -35,7 +35,7 @@ func TestOnlyCandidatesGetTheLease(t *testing.T) {
 			return ptr.Deref(lease.Spec.HolderIdentity, "")
 		}
 		var leads atomic.Bool
-		lease := &leadership.Lease{}
+		lease := &lease.Lease{}
 		standing := &Election{
 			Leases: client.CoordinationV1(), Identity: "us", Mode: "Enforce", Lease: lease,
 			Candidate: func() error {

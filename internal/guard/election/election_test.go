@@ -17,7 +17,7 @@ import (
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
 
-	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // leaseServer has one Lease, and refuses writes that do not rest on its newest version.
@@ -126,7 +126,7 @@ type candidate struct {
 
 func newCandidate(s *leaseServer, identity string) *candidate {
 	c := &candidate{Election: &Election{
-		Leases: s, Identity: identity, Mode: "Enforce", Lease: &leadership.Lease{},
+		Leases: s, Identity: identity, Mode: "Enforce", Lease: &lease.Lease{},
 		Config: componentbaseconfig.LeaderElectionConfiguration{
 			ResourceNamespace: "guards", ResourceName: LeaseName,
 			LeaseDuration: metav1.Duration{Duration: time.Minute},

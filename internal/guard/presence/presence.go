@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	leadership "github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/election"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/registration"
@@ -73,7 +73,7 @@ func (p *Presence) inPlace() error {
 	switch {
 	case p.missing != nil:
 		return p.missing
-	case leadership.Elapsed(p.seen, p.clock.Now()) >= p.lasts:
+	case lease.Elapsed(p.seen, p.clock.Now()) >= p.lasts:
 		return fmt.Errorf("the Lease of the guard was not renewed for %s", p.lasts)
 	case p.doubted:
 		return errors.New("an allocation was stored without asking a guard")

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // TestEndlessCapacity: a driver publishes a device with an astronomical capacity next to an ordinary one. The
@@ -24,6 +24,6 @@ func TestEndlessCapacity(t *testing.T) {
 	_, err := transform(newContents().slice)(slice)
 	require.NoError(t, err)
 	for i := range want {
-		require.True(t, amount.DeepEqual(want[i].Capacity, slice.Spec.Devices[i].Capacity))
+		require.True(t, quantity.DeepEqual(want[i].Capacity, slice.Spec.Devices[i].Capacity))
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-func factsOf(o whatif.Objects) *devicefacts.Facts {
-	return devicefacts.Of(whatif.New(o, whatif.Options{}))
+func factsOf(o whatif.Objects) *facts.Facts {
+	return facts.Of(whatif.New(o, whatif.Options{}))
 }
 
 // reserved has a claim reserved for consumers of the core API by name.
@@ -49,18 +49,18 @@ func TestStates(t *testing.T) {
 			b.Claim("a").Allocated("n", "held", "part"), share(b.Claim("b").Allocated("n", "shared"), "1"), b.Claim("c").Allocated("torn", "held"),
 		},
 	}
-	states := make(map[string]devicefacts.State)
+	states := make(map[string]facts.State)
 	for _, device := range factsOf(o).Devices() {
 		states[device.Pool+"/"+device.DeviceID.Device] = device.State
-		require.Equal(t, device.State == devicefacts.Unavailable, device.Why != "", device.DeviceID)
+		require.Equal(t, device.State == facts.Unavailable, device.Why != "", device.DeviceID)
 	}
-	require.Equal(t, map[string]devicefacts.State{
-		"n/free": devicefacts.Free, "n/noted": devicefacts.Free, "n/tainted": devicefacts.Tainted, "n/held": devicefacts.Allocated, "n/shared": devicefacts.Shared,
-		"n/part": devicefacts.Allocated, "n/half": devicefacts.Unavailable,
-		"torn/tainted": devicefacts.Tainted, "torn/lost": devicefacts.Unavailable, "torn/held": devicefacts.Allocated,
+	require.Equal(t, map[string]facts.State{
+		"n/free": facts.Free, "n/noted": facts.Free, "n/tainted": facts.Tainted, "n/held": facts.Allocated, "n/shared": facts.Shared,
+		"n/part": facts.Allocated, "n/half": facts.Unavailable,
+		"torn/tainted": facts.Tainted, "torn/lost": facts.Unavailable, "torn/held": facts.Allocated,
 	}, states)
 	overview := factsOf(o).Overview("")
-	require.Equal(t, devicefacts.Counts{Devices: 10, Free: 2, Allocated: 3, Shared: 1, Tainted: 2, Unavailable: 2}, overview.Drivers[0].Counts)
+	require.Equal(t, facts.Counts{Devices: 10, Free: 2, Allocated: 3, Shared: 1, Tainted: 2, Unavailable: 2}, overview.Drivers[0].Counts)
 	require.Len(t, overview.Summaries, 1)
 	require.Len(t, overview.Summaries[0].Units, 9, "both partitions are one")
 	require.Empty(t, factsOf(o).Problems().Unpublished, "a pool that is not complete has its devices all the same")
@@ -120,7 +120,7 @@ func TestUnused(t *testing.T) {
 	require.Equal(t, []string{"by-nobody"}, unused(o))
 }
 
-func podNames(f *devicefacts.Facts, claim string) (names []string) {
+func podNames(f *facts.Facts, claim string) (names []string) {
 	for _, pod := range f.PodsOf(f.Claim(b.Namespace, claim)) {
 		names = append(names, pod.Name)
 	}

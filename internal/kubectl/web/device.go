@@ -11,7 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -111,7 +111,7 @@ func capacities(device *inventory.Device, shares []ledger.Share) []Named {
 		if left := published; len(shares) > 0 {
 			for i := range shares {
 				if consumed, ok := shares[i].Consumed[name]; ok {
-					left = amount.Difference(left, consumed)
+					left = quantity.Difference(left, consumed)
 				}
 			}
 			named.Left = left.String()

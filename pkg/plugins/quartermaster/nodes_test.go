@@ -17,7 +17,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	narrowing "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -133,7 +133,7 @@ func TestNoNodeIsNamedWithinAPlacement(t *testing.T) {
 		require.Equal(t, []string{"n0"}, named)
 		c, err := cycleOf(state)
 		require.NoError(t, err)
-		f.pl.chooser = narrowing.New(p.framework, Name) // The fixture's plugin is in no profile.
+		f.pl.chooser = nodes.New(p.framework, Name) // The fixture's plugin is in no profile.
 		require.NotNil(t, f.pl.narrow(f.ctx, c, pod, 8))
 		c.place.SomeNodes = true
 		require.Nil(t, f.pl.narrow(f.ctx, c, pod, 8))

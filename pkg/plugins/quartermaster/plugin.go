@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	nodeallocatable "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
@@ -80,7 +80,7 @@ type Quartermaster struct {
 	// needs finds out what pods need.
 	needs eligibility.Finder
 	// claims looks up the claims of pods.
-	claims *nodeallocatable.Claims
+	claims *claims.Claims
 	nodes  corelisters.NodeLister
 }
 
@@ -119,7 +119,7 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	state.Memory.Bound(quantity.Value(*args.CacheSize))
-	nodeallocatable.Warn(klog.FromContext(ctx), features, Name)
+	claims.Warn(klog.FromContext(ctx), features, Name)
 	pl, err := wire(ctx, args, features, handle, state)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)

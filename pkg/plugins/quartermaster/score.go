@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 )
 
 // PreScore stores the feasible nodes for the controllers of drivers to judge, and the cost of devices there. It skips
@@ -53,7 +53,7 @@ func (c *cycle) merit(node string) (merit int64) {
 			}
 			allocation, plan = &plan[0], plan[1:]
 		}
-		merit += nodescore.Alternatives(podClaim.Object, allocation)
+		merit += nodes.Alternatives(podClaim.Object, allocation)
 	}
 	return merit
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
-	nodescore "github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -129,6 +129,6 @@ func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answe
 
 // scoreValues computes the final scores from those for first alternatives and the cost of the devices.
 func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
-	ranking := nodescore.Ranking{Values: c.values, Scattered: pl.foreign.Competitors.ParticipantHeard(busyWithin), Seed: pl.handle.ProfileName()}
+	ranking := nodes.Ranking{Values: c.values, Scattered: pl.foreign.Competitors.ParticipantHeard(busyWithin), Seed: pl.handle.ProfileName()}
 	c.ranking = ranking.Score(scores)
 }
