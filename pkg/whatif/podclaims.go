@@ -12,7 +12,6 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
-	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -192,7 +191,7 @@ func (s *Snapshot) leftOver(pod *v1.Pod) []*resourceapi.ResourceClaim {
 		names = append(names, status.ResourceClaimName)
 	}
 	for _, name := range names {
-		if claim := s.claims.get(pod.Namespace + "/" + name); claim != nil && podclaims.MadeFor(claim) == pod.UID {
+		if claim := s.claims.get(pod.Namespace + "/" + name); claim != nil && claims.MadeFor(claim) == pod.UID {
 			return []*resourceapi.ResourceClaim{claim}
 		}
 	}
