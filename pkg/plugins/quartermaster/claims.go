@@ -65,6 +65,23 @@ func (c *cycleClaims) usualTask() *allocator.Task {
 	return c.task
 }
 
+// findClaims is PreFilter's step to look up the claims of a pod. The status is Skip if the pod needs no devices.
+func findClaims(cs fwk.CycleState, c *cycle) ([]*resourceapi.ResourceClaim, *fwk.Status) {
+	claims, err := c.needs.Claims()
+	if err == nil && !c.needs.Backed() {
+		err = c.needs.Recorded()
+	}
+	switch {
+	case err != nil:
+		c.pod.Causes.Note(reasons.ClaimMissing)
+		return nil, unschedulable("%v", err)
+	case len(claims) == 0 && !c.needs.Backed():
+		noteUnbacked(cs, c.needs.Resources)
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	return claims, nil
+}
+
 // checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
 // leaves the others to the controllers of their drivers.
 func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (status *fwk.Status) {

@@ -52,20 +52,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	}
 
 	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices, or ever did.
-	claims, err := c.needs.Claims()
-	if err != nil {
-		c.pod.Causes.Note(reasons.ClaimMissing)
-		return nil, unschedulable("%v", err)
-	}
-	if !c.needs.Backed() {
-		if err := c.needs.Recorded(); err != nil {
-			c.pod.Causes.Note(reasons.ClaimMissing)
-			return nil, unschedulable("%v", err)
-		}
-		if len(claims) == 0 {
-			noteUnbacked(cs, c.needs.Resources)
-			return nil, fwk.NewStatus(fwk.Skip)
-		}
+	claims, status := findClaims(cs, c)
+	if status != nil {
+		return nil, status
 	}
 
 	// 3. Bring the state of the cluster up to date.
