@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -16,6 +18,17 @@ func (s *script) refused(after time.Duration, name, device string, is func(error
 		if err := w.runForeign(name, device); !is(err) {
 			w.fail("claim %s was to be refused %s, and the answer is: %v", name, device, err)
 		}
+	})
+}
+
+// refuse has the API server refuse to allocate and to reserve claims for a while.
+func (s *script) refuse(after, lasts time.Duration) *script {
+	return s.add(after, fmt.Sprintf("no claim may be allocated or reserved for %s", lasts), func(w *World) {
+		w.guard.refuses.Store(true)
+		w.group.Go(func() {
+			_ = pause(w.ctx, lasts)
+			w.guard.refuses.Store(false)
+		})
 	})
 }
 
@@ -39,9 +52,14 @@ func TestGuardedHistories(t *testing.T) {
 		"nothing is allocated while no guard answers": new(script).node(2).
 			add(10*time.Second, "the guard does not answer for 30 s", func(w *World) { w.guard.goAway(30 * time.Second) }).
 			refused(time.Second, "a", "dev-0", unanswered).pod(0, "b", 2, "1", 0).runs(time.Minute, "b"),
+		// Seed 583644886: kube-scheduler tries a PodGroup without any pause whose pods it has nodes for.
+		"the claims of a PodGroup of Kubernetes are refused":    new(script).node(2).podGroup(10*time.Second, "gang", 2, 0).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
+		"the claims of a gang of scheduler-plugins are refused": new(script).node(2).gang(10*time.Second, "gang", 2, 0).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
+		"the claim of a pod is refused":                         new(script).node(2).pod(10*time.Second, "a", 1, "1", 0).refuse(0, time.Minute).runs(2*time.Minute, "a"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, themes: map[string]bool{guarded: true}, steps: history.steps}
+			maps.Copy(h.themes, history.themes)
 			w := Live(t, h, nil)
 			if *trace {
 				t.Logf("\n%s", w.Transcript())

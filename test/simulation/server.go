@@ -33,13 +33,15 @@ type Server struct {
 	asks func(*guard.Request) error
 	// slow is how much time passes at most between its answer and what is stored.
 	slow atomic.Int64
+	// tooMany is called when mostRequests were asked.
+	tooMany func()
 	// Trace is told each request, if it is not nil.
 	Trace func(*http.Request, error)
 }
 
 // NewServer returns one without objects.
 func NewServer() *Server {
-	return &Server{store: newStore(resources), Kinds: map[string]int{}}
+	return &Server{store: newStore(resources), Kinds: map[string]int{}, tooMany: func() {}}
 }
 
 // request is one that was understood.
@@ -76,17 +78,19 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	judged, denied := s.admit(c, r, body)
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
-	s.Requests++
+	if s.Requests++; s.Requests == mostRequests {
+		s.tooMany()
+	}
 	s.Kinds[kindOf(r)]++
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if response := s.discover(parts); response != nil {
 		return response
 	}
-	req, err := s.parse(r, parts)
+	req, err := s.parse(c, r, parts, body)
 	if err != nil {
 		return failure(err)
 	}
-	req.body, req.judged, req.clock = body, judged, c.clock
+	req.judged = judged
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
@@ -129,8 +133,10 @@ func (s *Server) discover(parts []string) *http.Response {
 	return nil
 }
 
-func (s *Server) parse(r *http.Request, parts []string) (*request, error) {
-	req := &request{query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent")}
+func (s *Server) parse(c *Connection, r *http.Request, parts []string, body []byte) (*request, error) {
+	req := &request{
+		query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent"), body: body, clock: c.clock,
+	}
 	var group, version string
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -346,6 +352,15 @@ func (s *Server) count() map[string]int {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
 	return maps.Clone(s.Kinds)
+}
+
+// most returns the kinds of requests of which there were most. The mutex is held.
+func (s *Server) most() (kinds []string) {
+	all := slices.SortedFunc(maps.Keys(s.Kinds), func(a, b string) int { return s.Kinds[b] - s.Kinds[a] })
+	for _, kind := range all[:min(5, len(all))] {
+		kinds = append(kinds, fmt.Sprintf("%d %s", s.Kinds[kind], strings.TrimSpace(kind)))
+	}
+	return kinds
 }
 
 // since returns how many requests were answered since then, without what replicas ask and renew at intervals, and of which kinds.
