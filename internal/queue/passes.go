@@ -61,8 +61,8 @@ func (p *Pod) fail(now time.Time) {
 // Fail records an attempt that failed although it had a node for the pod.
 func (w *Waker) Fail(p *Pod) { p.fail(w.now()) }
 
-// Paused returns for how long the pod must be kept out of the queue, 0 if it may be queued. That is what remains of its pause after
-// an attempt that failed although it had a node, once it was tried too often before its pause was over.
+// Paused returns for how long the pod must be kept out of the queue: the rest of its pause if its attempt failed although it had a
+// node and it was tried too often before its pauses were over, otherwise 0.
 func (w *Waker) Paused(p *Pod) time.Duration { return p.paused(w.now()) }
 
 func (p *Pod) paused(now time.Time) time.Duration {
