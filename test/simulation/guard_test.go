@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // refused has the foreign scheduler ask for a device that it must not get.
@@ -29,6 +31,41 @@ func (s *script) refuse(after, lasts time.Duration) *script {
 			_ = pause(w.ctx, lasts)
 			w.guard.refuses.Store(false)
 		})
+	})
+}
+
+// lose has all writes of a kind be lost for a while before the server has them.
+func (s *script) lose(after time.Duration, kind writeKind, lasts time.Duration) *script {
+	return s.add(after, fmt.Sprintf("each %s is lost for %s", kind.name, lasts), func(w *World) {
+		end, connection := time.Now().Add(lasts), w.replicas[0].connection
+		var again func()
+		again = func() {
+			connection.Await(&moment{kind, 1, func(_ subject, send func()) bool {
+				if time.Now().After(end) {
+					send()
+					return true
+				}
+				again()
+				return false
+			}})
+		}
+		again()
+	})
+}
+
+// sharing creates a PodGroup of Kubernetes with a claim for all of its pods.
+func (s *script) sharing(after time.Duration, name string, pods int32) *script {
+	s.themes = map[string]bool{podGroups: true}
+	return s.add(after, fmt.Sprintf("PodGroup %s of %d pods that share a claim", name, pods), func(w *World) {
+		claim := builder.Claim(name, builder.Request("r", "gpu").Count(2)).In(namespace).Obj()
+		ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
+		w.createPodGroup(name, pods, 0, name)
+		for i := range pods {
+			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
+			p.with(builder.InGroup(name), "of group %s", name)
+			p.with(builder.Using(builder.Uses(name)...), "claim %s", name)
+			p.create(w)
+		}
 	})
 }
 
@@ -55,6 +92,8 @@ func TestGuardedHistories(t *testing.T) {
 		// Seed 583644886: kube-scheduler tries a PodGroup without any pause whose pods it has nodes for.
 		"the claims of a PodGroup of Kubernetes are refused":    new(script).node(2).podGroup(10*time.Second, "gang", 2, 0).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
 		"the claims of a gang of scheduler-plugins are refused": new(script).node(2).gang(10*time.Second, "gang", 2, 0).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
+		"the bindings of a PodGroup of Kubernetes are lost":     new(script).node(2).podGroup(10*time.Second, "gang", 2, 0).lose(0, binding, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
+		"the claim of a PodGroup of Kubernetes is refused":      new(script).node(2).sharing(10*time.Second, "gang", 2).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
 		"the claim of a pod is refused":                         new(script).node(2).pod(10*time.Second, "a", 1, "1", 0).refuse(0, time.Minute).runs(2*time.Minute, "a"),
 	} {
 		t.Run(name, func(t *testing.T) {
