@@ -61,6 +61,19 @@ func (p *Pod) fail(now time.Time) {
 // Fail records an attempt that failed although it had a node for the pod.
 func (w *Waker) Fail(p *Pod) { p.fail(w.now()) }
 
+// Paused returns for how long the pod must be kept out of the queue: the rest of its pause if its attempt failed although it had a
+// node and it was tried too often before its pauses were over, otherwise 0.
+func (w *Waker) Paused(p *Pod) time.Duration { return p.paused(w.now()) }
+
+func (p *Pod) paused(now time.Time) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if rest := p.restLocked(now); p.errors > 0 && rest > 0 && !p.passes.take(p.tries, now) {
+		return rest
+	}
+	return 0
+}
+
 // returns holds the pauses before each activation of a pod. The scheduler puts the pod into its queue a moment after
 // Unreserve, and does not report when. An activation has no effect if it comes too early, or while the pod is being tried again.
 var returns = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond, 320 * time.Millisecond}

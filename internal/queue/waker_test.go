@@ -236,3 +236,36 @@ func TestErrorsCountByThemselves(t *testing.T) {
 		require.Equal(t, LongestPause, p.rest(time.Now()))
 	})
 }
+
+// TestPaused: a pod that always fails although it has a node may be queued at once some times, and then after its pause. One that is
+// rejected is left to the scheduling queue.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, _ := wakers()
+		tries := 0
+		var p *Pod
+		for start := time.Now(); time.Since(start) < time.Minute; tries++ {
+			p = pods.Begin(builder.Pod("p"))
+			waker.Fail(p)
+			p.Queue()
+			rest := waker.Paused(p)
+			require.Equal(t, rest, waker.Paused(p), "however often the queue asks")
+			require.True(t, tries >= passesInARow || rest == 0, "attempt %d", tries)
+			time.Sleep(rest)
+			require.Zero(t, waker.Paused(p))
+		}
+		require.Greater(t, tries, passesInARow)
+		require.LessOrEqual(t, tries, passesInARow+2*int(time.Minute/LongestPause))
+
+		p = pods.Begin(builder.Pod("p"))
+		waker.Fail(p)
+		require.Zero(t, waker.Paused(p), "once more every ten seconds")
+		p = pods.Begin(builder.Pod("p"))
+		waker.Fail(p)
+		require.Positive(t, waker.Paused(p))
+		p = pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		require.Zero(t, waker.Paused(p))
+	})
+}

@@ -33,6 +33,14 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+// TestGuardedClocks: what a process writes back is for the guard what it is for the server, whatever the clock of the process.
+func TestGuardedClocks(t *testing.T) {
+	history := new(script).add(0, "node-0", func(w *World) { w.createNode("node-0") }).fabric(1).clock(0, time.Hour).pod(10*time.Second, "first", 1, "1", 0).
+		add(10*time.Second, "the driver attaches", (*World).mend).runs(time.Minute, "first").joins(0, "joins", "first", 0).runs(time.Minute, "joins")
+	history.themes[guarded] = true
+	history.passes(t)
+}
+
 // TestClock: a process reads by its own clock and writes by it, and what it writes back is as it was, whatever the clock was meanwhile.
 func TestClock(t *testing.T) {
 	c := &clock{}

@@ -9,7 +9,7 @@
 // While a history goes on, no device may be held twice, no pod be bound without its claims, and no claim be taken from a pod
 // on a node. At the end, nothing may be left over, nobody may wait who would fit (package checker), and nobody who waits may
 // keep devices; every tenth history then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
-// the end, are failures as well.
+// the end, are failures as well. A history with far too many failures or requests is ended before its time.
 //
 // In some histories the API server asks a guard before it stores an allocation (guard.go). Then no device is held twice at
 // any moment, also not by the foreign scheduler, which allocates what it thinks is free.

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -37,6 +39,8 @@ type guardProcess struct {
 	connection *Connection
 	// away is set while it does not answer, late while its watches are late.
 	away, late atomic.Bool
+	// refuses is set while somebody else refuses all that it would allow: a user's admission policy, for example.
+	refuses atomic.Bool
 }
 
 // Guard has the API server ask a guard from now on.
@@ -95,6 +99,9 @@ func (g *guardProcess) decide(r *guard.Request) error {
 	if g.away.Load() {
 		return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: no endpoints available", write.Webhook))
 	}
+	if g.refuses.Load() {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}, r.Claim.Name, errors.New("an admission policy denied the request"))
+	}
 	switch answer := g.guard.Review(context.Background(), r); answer.Kind {
 	case guard.Allowed:
 		return nil
@@ -132,11 +139,10 @@ func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version str
 func (s *Server) wantedAllocation(c *Connection, r *http.Request, body []byte) *guard.Request {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
-	req, err := s.parse(r, strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
+	req, err := s.parse(c, r, strings.Split(strings.Trim(r.URL.Path, "/"), "/"), body)
 	if err != nil {
 		return nil
 	}
-	req.body, req.clock = body, c.clock
 	now, err := s.find(req)
 	if err != nil {
 		return nil

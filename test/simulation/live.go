@@ -40,7 +40,7 @@ func ownFrames(stack string) string {
 }
 
 // standstill is after how much real time, of which a history takes less than a second, somebody has to look at the goroutines.
-const standstill = 5 * time.Minute
+const standstill = 2 * time.Minute
 
 // Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
 func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
@@ -48,7 +48,8 @@ func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 	// kube-scheduler listens for this signal and does not stop that: the channel would keep the bubble with its world.
 	defer signal.Reset(syscall.SIGUSR2)
 	stuck := time.AfterFunc(standstill, func() {
-		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps")
+		debug.SetTraceback("all")
+		panic(h.command() + ": virtual time stands still: somebody waits for a mutex whose holder sleeps, or does something again and again that is neither a request nor an attempt")
 	})
 	defer stuck.Stop()
 	defer func() {

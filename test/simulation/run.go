@@ -50,7 +50,9 @@ func (h *History) Run(prepare func(*World)) *World {
 		w.Foreign()
 	}
 	for _, s := range h.steps {
-		_ = pause(w.ctx, s.after)
+		if pause(w.ctx, s.after) != nil {
+			return w
+		}
 		w.note("> %s", s.text)
 		s.do(w)
 	}
@@ -70,10 +72,14 @@ func (h *History) Run(prepare func(*World)) *World {
 
 // endure waits for the whole quiet, and checks that only little is asked of the server at its end.
 func (w *World) endure() {
-	_ = pause(w.ctx, patience-time.Minute)
+	if pause(w.ctx, patience-time.Minute) != nil {
+		return
+	}
 	before := w.server.count()
 	alone, of := w.attempts.now()
-	_ = pause(w.ctx, time.Minute)
+	if pause(w.ctx, time.Minute) != nil {
+		return
+	}
 	for _, s := range w.attempts.since(alone, of) {
 		w.fail("%s", s)
 	}
@@ -89,7 +95,9 @@ func (w *World) endure() {
 func (w *World) settle() {
 	var last []string
 	for range patience / look {
-		_ = pause(w.ctx, look)
+		if pause(w.ctx, look) != nil {
+			return
+		}
 		if w.isDisturbed() {
 			continue
 		}

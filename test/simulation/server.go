@@ -3,11 +3,8 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,13 +30,15 @@ type Server struct {
 	asks func(*guard.Request) error
 	// slow is how much time passes at most between its answer and what is stored.
 	slow atomic.Int64
+	// tooMany is called when mostRequests were asked.
+	tooMany func()
 	// Trace is told each request, if it is not nil.
 	Trace func(*http.Request, error)
 }
 
 // NewServer returns one without objects.
 func NewServer() *Server {
-	return &Server{store: newStore(resources), Kinds: map[string]int{}}
+	return &Server{store: newStore(resources), Kinds: map[string]int{}, tooMany: func() {}}
 }
 
 // request is one that was understood.
@@ -76,17 +75,19 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	judged, denied := s.admit(c, r, body)
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
-	s.Requests++
+	if s.Requests++; s.Requests == mostRequests {
+		s.tooMany()
+	}
 	s.Kinds[kindOf(r)]++
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if response := s.discover(parts); response != nil {
 		return response
 	}
-	req, err := s.parse(r, parts)
+	req, err := s.parse(c, r, parts, body)
 	if err != nil {
 		return failure(err)
 	}
-	req.body, req.judged, req.clock = body, judged, c.clock
+	req.judged = judged
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
@@ -129,8 +130,10 @@ func (s *Server) discover(parts []string) *http.Response {
 	return nil
 }
 
-func (s *Server) parse(r *http.Request, parts []string) (*request, error) {
-	req := &request{query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent")}
+func (s *Server) parse(c *Connection, r *http.Request, parts []string, body []byte) (*request, error) {
+	req := &request{
+		query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent"), body: body, clock: c.clock,
+	}
 	var group, version string
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -339,48 +342,4 @@ func failure(err error) *http.Response {
 	body := encode(status)
 	return &http.Response{StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), ProtoMajor: 1, ProtoMinor: 1}
-}
-
-// count returns how many requests of each kind were answered so far.
-func (s *Server) count() map[string]int {
-	s.store.mutex.Lock()
-	defer s.store.mutex.Unlock()
-	return maps.Clone(s.Kinds)
-}
-
-// since returns how many requests were answered since then, without what replicas ask and renew at intervals, and of which kinds.
-func (s *Server) since(before map[string]int) (n int, kinds []string) {
-	for kind, times := range s.count() {
-		times -= before[kind]
-		if times > 0 && !strings.Contains(kind, " leases ") && !strings.HasPrefix(kind, foreign) && !strings.Contains(kind, " events") && !strings.Contains(kind, "GET validatingwebhookconfigurations") && !strings.HasSuffix(kind, "GET resourceclaims ") {
-			n += times
-			kinds = append(kinds, fmt.Sprintf("%d %s", times, strings.TrimSpace(kind)))
-		}
-	}
-	slices.Sort(kinds)
-	return n, kinds
-}
-
-// kindOf names what a request is about: who, how, and of which resource.
-func kindOf(r *http.Request) string {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if parts[0] == "apis" {
-		parts = parts[1:]
-	}
-	parts = parts[min(2, len(parts)):]
-	if len(parts) >= 3 && parts[0] == "namespaces" {
-		parts = parts[2:]
-	}
-	text := r.Header.Get("User-Agent") + " " + r.Method + " "
-	for i, p := range parts {
-		if i != 1 {
-			text += p + " "
-		} else {
-			text += "x "
-		}
-	}
-	if r.URL.Query().Get("watch") != "" {
-		text += "watch"
-	}
-	return text
 }

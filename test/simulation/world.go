@@ -22,6 +22,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
+const (
+	// mostFailures and mostRequests are how many a history may have, which are far more than it usually has. One with more is ended:
+	// something is tried again and again, and the history would take minutes, so that nobody could make it smaller.
+	mostFailures = 50
+	mostRequests = 50_000
+)
+
 // World is a cluster: an API server in memory, controllers, nodes, and replicas of our scheduler.
 type World struct {
 	ctx    context.Context
@@ -56,6 +63,8 @@ type World struct {
 	mutex    sync.Mutex
 	told     []string
 	failures []string
+	// givenUp is set once the history is ended before its time. What fails from then on follows from that.
+	givenUp bool
 }
 
 // NewWorld returns a world in which everything runs but the schedulers.
@@ -63,6 +72,9 @@ func NewWorld(seed uint64) *World {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
 	w.attempts.fail = w.fail
+	w.server.tooMany = func() {
+		w.giveUp("the history is ended after %d requests, mostly: %s", mostRequests, strings.Join(w.server.most(), "; "))
+	}
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
@@ -141,15 +153,40 @@ func (w *World) End() {
 func (w *World) note(format string, args ...any) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.told = append(w.told, fmt.Sprintf("%9.3fs  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+	w.told = append(w.told, w.line(fmt.Sprintf(format, args...)))
+}
+
+// line is one of the transcript.
+func (w *World) line(text string) string {
+	return fmt.Sprintf("%9.3fs  ", time.Since(w.began).Seconds()) + text
 }
 
 // fail notes something that must not be.
 func (w *World) fail(format string, args ...any) {
-	w.note("!! "+format, args...)
+	if n := w.addFailure(fmt.Sprintf(format, args...)); n == mostFailures-1 {
+		w.giveUp("the history is ended after %d failures", mostFailures)
+	}
+}
+
+// addFailure returns how many failures there are, 0 if the history was given up.
+func (w *World) addFailure(text string) int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.failures = append(w.failures, fmt.Sprintf(format, args...))
+	if w.givenUp {
+		return 0
+	}
+	w.told = append(w.told, w.line("!! "+text))
+	w.failures = append(w.failures, text)
+	return len(w.failures)
+}
+
+// giveUp ends a history before its time, with a last failure.
+func (w *World) giveUp(format string, args ...any) {
+	w.addFailure(fmt.Sprintf(format, args...))
+	w.mutex.Lock()
+	w.givenUp = true
+	w.mutex.Unlock()
+	w.cancel()
 }
 
 // Transcript is what happened.

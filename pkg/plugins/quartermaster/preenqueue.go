@@ -2,10 +2,13 @@ package quartermaster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // PreEnqueue keeps a pod out of the queue while any of its claims is missing. For most pods with templates that is
@@ -33,5 +36,27 @@ func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Statu
 	if !status.IsSuccess() {
 		return status
 	}
+	if status = pl.awaitPause(pod); !status.IsSuccess() {
+		return status
+	}
 	return pl.awaitTurn(pod)
+}
+
+// errFailing is the reason why a pod waits that was tried too often in a row.
+var errFailing = errors.New("the last attempts failed after a node was found; waiting a moment before the next one")
+
+// awaitPause keeps a pod of a PodGroup out of the queue that fails again and again although it has a node. Kube-scheduler itself
+// has such pods wait in the back-off, but not those of PodGroups: as the group fitted, it tries them at once, without end.
+func (pl *Quartermaster) awaitPause(pod *v1.Pod) *fwk.Status {
+	entry := pl.waiting.Get(pod.UID)
+	if entry == nil || !pl.features.EnableGenericWorkload || dra.PodGroupName(pod) == "" {
+		return nil
+	}
+	rest := pl.waker.Paused(entry)
+	if rest == 0 {
+		return nil
+	}
+	entry.KeepOut()
+	pl.waker.WakeIn(entry, rest)
+	return unschedulableFor(errFailing)
 }

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -10,11 +11,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 func deleting(claim *resourceapi.ResourceClaim) {
 	now := metav1.Now()
 	claim.DeletionTimestamp, claim.Finalizers = &now, []string{resourceapi.Finalizer}
+}
+
+// TestFailingMembersPause: kube-scheduler queues a pod of a PodGroup at once after an error, and one without a PodGroup after its
+// back-off. A pod that fails for long is kept out, and activated after its pause.
+func TestFailingMembersPause(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*v1.Pod){"member": member, "alone": func(*v1.Pod) {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
+				f.pl.features.EnableGenericWorkload = true
+				pod := newPod("p", uses("c"), edit)
+				f.arrive(pod)
+				tries := 0
+				for ; tries < 30 && f.pl.PreEnqueue(f.ctx, pod).IsSuccess(); tries++ {
+					f.fail(fault{on: "update/status", claim: "c", err: forbidden()})
+					require.Equal(t, "PreBind", f.schedule(pod).phase)
+				}
+				if name == "alone" {
+					require.Equal(t, 30, tries)
+					return
+				}
+				require.InDelta(t, 10, tries, 1, "it is tried at once at first")
+				f.forget()
+				time.Sleep(queue.LongestPause)
+				f.settle()
+				require.Equal(t, []string{"default/p"}, f.names())
+				require.Empty(t, f.schedule(pod).phase)
+			})
+		})
+	}
 }
 
 // TestPreEnqueue also covers PreFilter, which finds the same: a claim can
