@@ -95,6 +95,8 @@ func TestGuardedHistories(t *testing.T) {
 		"the bindings of a PodGroup of Kubernetes are lost":     new(script).node(2).podGroup(10*time.Second, "gang", 2, 0).lose(0, binding, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
 		"the claim of a PodGroup of Kubernetes is refused":      new(script).node(2).sharing(10*time.Second, "gang", 2).refuse(0, time.Minute).runs(2*time.Minute, "gang-0").runs(0, "gang-1"),
 		"the claim of a pod is refused":                         new(script).node(2).pod(10*time.Second, "a", 1, "1", 0).refuse(0, time.Minute).runs(2*time.Minute, "a"),
+		"the clock is wrong by which a claim is reserved for another pod": new(script).about(clocks).node(2).clock(0, time.Hour).
+			pod(10*time.Second, "a", 1, "1", 0).joins(10*time.Second, "b", "a", 0).runs(time.Minute, "b"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &History{seed: long, replicas: 1, themes: map[string]bool{guarded: true}, steps: history.steps}
