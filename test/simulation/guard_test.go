@@ -69,6 +69,22 @@ func (s *script) sharing(after time.Duration, name string, pods int32) *script {
 	})
 }
 
+// TestUsersOfGroups: a pod that waits does not hold in vain what a PodGroup uses on a node, whose entry in status.reservedFor is not that of a pod.
+func TestUsersOfGroups(t *testing.T) {
+	reserves := func(w *World) {
+		claim, err := w.client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, "gang", metav1.GetOptions{})
+		w.must(err)
+		pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, "waits", metav1.GetOptions{})
+		w.must(err)
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, write.OfPod(pod))
+		_, err = w.client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{})
+		w.must(err)
+	}
+	new(script).node(2).sharing(10*time.Second, "gang", 2).runs(10*time.Second, "gang-0").
+		add(0, "nothing new fits on node-0", func(w *World) { w.cordon("node-0", true) }).joins(time.Second, "waits", "gang", 0).
+		add(time.Second, "a process that has ended has reserved the claim for the pod as well", reserves).passes(t)
+}
+
 // TestGuardedHistories lives through histories in which the API server asks a guard.
 func TestGuardedHistories(t *testing.T) {
 	unanswered := func(err error) bool { return apierrors.IsInternalError(err) }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -52,31 +51,18 @@ func (w *World) checkTaken(e event) {
 		return
 	}
 	same := e.kind != "DELETED" && isAllocated(e.now.fields) && devicesOf(e.was) == devicesOf(e.now)
-	has := map[string]bool{}
+	var has []*object
 	if same {
-		for _, consumer := range uidsOf(e.now) {
-			has[consumer] = true
-		}
+		has = w.usersOf(e.now)
 	}
-	for _, o := range w.server.store.collections["/v1/pods"].objects {
+	for _, o := range w.usersOf(e.was) {
 		phase := lookup(o.fields, []string{"status", "phase"})
-		if !slices.Contains(uidsOf(e.was), o.text("uid")) || has[o.text("uid")] || lookup(o.fields, []string{"spec", "nodeName"}) == "" ||
+		if slices.Contains(has, o) || lookup(o.fields, []string{"spec", "nodeName"}) == "" ||
 			o.text("deletionTimestamp") != "" || phase == string(v1.PodSucceeded) || phase == string(v1.PodFailed) {
 			continue
 		}
 		w.fail("claim %s is taken from pod %s, which is on a node", e.now.text("name"), o.text("name"))
 	}
-}
-
-// uidsOf are those for which a claim is reserved.
-func uidsOf(o *object) (uids []string) {
-	status, _ := o.fields["status"].(map[string]any)
-	consumers, _ := status["reservedFor"].([]any)
-	for _, consumer := range consumers {
-		uid, _ := consumer.(map[string]any)["uid"].(string)
-		uids = append(uids, uid)
-	}
-	return uids
 }
 
 func consumersOf(o *object) string {
@@ -216,13 +202,28 @@ func (w *World) checkHolders(pod *v1.Pod, claim *object) {
 
 // hasBound reports whether a pod for which the claim is reserved is on a node.
 func (w *World) hasBound(claim *object) bool {
-	for _, name := range strings.Fields(consumersOf(claim)) {
-		pod := w.server.store.collections["/v1/pods"].objects[types.NamespacedName{Namespace: claim.text("namespace"), Name: name}]
-		if pod != nil && lookup(pod.fields, []string{"spec", "nodeName"}) != "" {
-			return true
+	return slices.ContainsFunc(w.usersOf(claim), func(pod *object) bool { return lookup(pod.fields, []string{"spec", "nodeName"}) != "" })
+}
+
+// usersOf are the pods for which a claim is reserved, also as members of a PodGroup.
+func (w *World) usersOf(claim *object) (users []*object) {
+	consumers := claimOfObject(claim).Status.ReservedFor
+	for _, o := range w.server.store.collections["/v1/pods"].sorted() {
+		group := lookup(o.fields, []string{"spec", "schedulingGroup", "podGroupName"})
+		for _, consumer := range consumers {
+			if string(consumer.UID) == o.text("uid") || consumer.Resource == "podgroups" && consumer.Name == group && w.names(o, claim) {
+				users = append(users, o)
+				break
+			}
 		}
 	}
-	return false
+	return users
+}
+
+// names reports whether a pod has a claim.
+func (w *World) names(pod, claim *object) bool {
+	typed := pod.typed(Resource{Version: "v1", Kind: "Pod"}).(*v1.Pod)
+	return typed.Namespace == claim.text("namespace") && slices.Contains(claimsOf(typed), claim.text("name"))
 }
 
 // checkBinding: each claim of a pod is allocated and reserved for it when it is bound.

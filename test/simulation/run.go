@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -147,9 +146,8 @@ func (w *World) heldInVain() (all []string) {
 		if !isAllocated(claim.fields) || w.hasBound(claim) {
 			continue
 		}
-		uids := uidsOf(claim)
-		for _, pod := range w.server.store.collections["/v1/pods"].sorted() {
-			if slices.Contains(uids, pod.text("uid")) && pod.text("deletionTimestamp") == "" && lookup(pod.fields, []string{"spec", "schedulerName"}) != foreign {
+		for _, pod := range w.usersOf(claim) {
+			if pod.text("deletionTimestamp") == "" && lookup(pod.fields, []string{"spec", "schedulerName"}) != foreign {
 				all = append(all, fmt.Sprintf("HeldInVain: claim %s has devices for pod %s, which waits", claim.text("name"), pod.text("name")))
 			}
 		}
