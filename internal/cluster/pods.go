@@ -31,8 +31,8 @@ func (s *State) indexPods(pods cache.SharedIndexInformer) error {
 
 // PodChanged handles an event about a pod: the devices of deleted claims are free once their pods have ended.
 func (s *State) PodChanged(e informer.Event[v1.Pod]) {
-	if e.Before != nil && isRunning(e.Before) && (e.After == nil || !isRunning(e.After)) {
-		s.Freed(s.Ledger.PodEnded(e.Before.UID))
+	if e.After == nil || !isRunning(e.After) {
+		s.Freed(s.Ledger.PodEnded(e.Latest().UID))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -88,6 +89,21 @@ func TestPodsThatRunWithDeletedClaims(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPodThatHadEndedWhenItWasDeleted: what a deletion brings need not be what was known of the pod: it may have ended since then.
+func TestPodThatHadEndedWhenItWasDeleted(t *testing.T) {
+	t.Parallel()
+	amongPods(t, []runtime.Object{claimReserved("gpu-0", byItself), runs("p", "gang")}, func(t *testing.T, ctx context.Context, s *State, client kubernetes.Interface) {
+		require.NoError(t, client.ResourceV1().ResourceClaims("default").Delete(ctx, "c", metav1.DeleteOptions{}))
+		synctest.Wait()
+		pool := inventory.PoolID{Driver: builder.Driver, Name: "n1"}
+		require.True(t, s.Ledger.Pool(pool).Uses("gpu-0"))
+		ended := runs("p", "gang")
+		ended.Status.Phase = v1.PodSucceeded
+		s.PodChanged(informer.Event[v1.Pod]{Before: ended})
+		require.Zero(t, s.Ledger.Pool(pool).Len())
+	})
 }
 
 // TestMemberThatGoesOn: a pod that runs on and on keeps the device of the claim with which it runs, not those of all claims of that

@@ -41,6 +41,14 @@ func (o *object) json() []byte {
 	return o.raw
 }
 
+// at returns the object as it is said to have been when it was gone at a version.
+func (o *object) at(version int64) *object {
+	fields, metadata := maps.Clone(o.fields), maps.Clone(o.metadata())
+	metadata["resourceVersion"] = strconv.FormatInt(version, 10)
+	fields["metadata"] = metadata
+	return &object{fields: fields, before: o}
+}
+
 func (o *object) metadata() map[string]any {
 	m, _ := o.fields["metadata"].(map[string]any)
 	return m
@@ -117,11 +125,7 @@ func (s *store) put(c *collection, key types.NamespacedName, was *object, fields
 
 func (s *store) remove(c *collection, key types.NamespacedName, was *object) *object {
 	s.version++
-	fields := maps.Clone(was.fields)
-	metadata := maps.Clone(was.metadata())
-	metadata["resourceVersion"] = strconv.FormatInt(s.version, 10)
-	fields["metadata"] = metadata
-	last := &object{fields: fields, before: was}
+	last := was.at(s.version)
 	delete(c.objects, key)
 	c.order = nil
 	s.tell(c, event{s.version, "DELETED", was, last})

@@ -36,7 +36,7 @@ func newWatch(connection *Connection, c *collection, selects func(*object) bool,
 // offer queues an event. The store's mutex is held.
 func (w *watch) offer(e event) {
 	was, now := e.was != nil && w.selects(e.was), e.kind != "DELETED" && w.selects(e.now)
-	kind := ""
+	kind, brings := "", e.now
 	switch {
 	case now && was:
 		kind = "MODIFIED"
@@ -44,10 +44,13 @@ func (w *watch) offer(e event) {
 		kind = "ADDED"
 	case was:
 		kind = "DELETED"
+		if e.kind != "DELETED" { // The watch selects it no longer. It gets what it selected last, as from kube-apiserver.
+			brings = e.was.at(e.version)
+		}
 	default:
 		return
 	}
-	w.queue(eventLine(kind, e.now, w.c.resource, w.binary))
+	w.queue(eventLine(kind, brings, w.c.resource, w.binary))
 }
 
 // bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
