@@ -115,7 +115,7 @@ func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version str
 	if s.asks == nil || (r.Method != http.MethodPut && r.Method != http.MethodPatch) || !strings.Contains(r.URL.Path, "/resourceclaims/") || !strings.HasSuffix(r.URL.Path, "/status") {
 		return "", nil
 	}
-	wanted := s.wantedAllocation(r, body)
+	wanted := s.wantedAllocation(c, r, body)
 	if wanted == nil || !wanted.Allocates() {
 		return "", nil
 	}
@@ -129,14 +129,13 @@ func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version str
 }
 
 // wantedAllocation returns the question to the guard about a request, nil if the request fails anyway.
-func (s *Server) wantedAllocation(r *http.Request, body []byte) *guard.Request {
+func (s *Server) wantedAllocation(c *Connection, r *http.Request, body []byte) *guard.Request {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
-	req, err := s.parse(r, strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
+	req, err := s.parse(c, r, body, strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
 	if err != nil {
 		return nil
 	}
-	req.body = body
 	now, err := s.find(req)
 	if err != nil {
 		return nil

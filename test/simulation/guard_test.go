@@ -39,9 +39,11 @@ func TestGuardedHistories(t *testing.T) {
 		"nothing is allocated while no guard answers": new(script).node(2).
 			add(10*time.Second, "the guard does not answer for 30 s", func(w *World) { w.guard.goAway(30 * time.Second) }).
 			refused(time.Second, "a", "dev-0", unanswered).pod(0, "b", 2, "1", 0).runs(time.Minute, "b"),
+		"the clock is wrong by which a claim is reserved for another pod": new(script).about(clocks).node(2).clock(0, time.Hour).
+			pod(10*time.Second, "a", 1, "1", 0).joins(10*time.Second, "b", "a", 0).runs(time.Minute, "b"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &History{seed: long, replicas: 1, themes: map[string]bool{guarded: true}, steps: history.steps}
+			h := &History{seed: long, replicas: 1, themes: map[string]bool{guarded: true, clocks: history.themes[clocks]}, steps: history.steps}
 			w := Live(t, h, nil)
 			if *trace {
 				t.Logf("\n%s", w.Transcript())

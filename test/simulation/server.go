@@ -82,11 +82,11 @@ func (s *Server) serve(c *Connection, r *http.Request, body []byte) *http.Respon
 	if response := s.discover(parts); response != nil {
 		return response
 	}
-	req, err := s.parse(r, parts)
+	req, err := s.parse(c, r, body, parts)
 	if err != nil {
 		return failure(err)
 	}
-	req.body, req.judged, req.clock = body, judged, c.clock
+	req.judged = judged
 	if req.verb == "watch" {
 		return s.watch(c, r, req)
 	}
@@ -129,8 +129,8 @@ func (s *Server) discover(parts []string) *http.Response {
 	return nil
 }
 
-func (s *Server) parse(r *http.Request, parts []string) (*request, error) {
-	req := &request{query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent")}
+func (s *Server) parse(c *Connection, r *http.Request, body []byte, parts []string) (*request, error) {
+	req := &request{body: body, query: r.URL.Query(), contentType: r.Header.Get("Content-Type"), agent: r.Header.Get("User-Agent"), clock: c.clock}
 	var group, version string
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
