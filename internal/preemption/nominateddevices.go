@@ -50,6 +50,11 @@ func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.Resou
 // Keep stores a plan for a pod that is nominated for a node, in place of its previous plan. The plan takes the
 // victims as gone. Keep reports whether the plan is kept.
 func (p *NominatedDevices) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
+	return p.keep(ctx, pod, node, plan, victims, func(nomination *Nomination) (ledger.Freed, bool) { return p.Set(nomination), true })
+}
+
+// keep implements Keep. set stores the nomination, or returns false.
+func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod, set func(*Nomination) (ledger.Freed, bool)) bool {
 	if plan == nil {
 		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
 		return false
@@ -66,7 +71,12 @@ func (p *NominatedDevices) Keep(ctx context.Context, pod *v1.Pod, node string, p
 		nomination.Until = time.Now().Add(KeptForOthers)
 		time.AfterFunc(KeptForOthers, func() { p.Freed(p.Expire(nomination)) })
 	}
-	p.Freed(p.Set(nomination))
+	freed, ok := set(nomination)
+	if !ok {
+		p.Await(pod.UID)
+		return false
+	}
+	p.Freed(freed)
 	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
 		p.Freed(p.Drop(pod.UID)) // The pod ended before Set: no event will drop the nomination.
 		p.Await(pod.UID)
@@ -100,7 +110,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 		standing := NewStanding(p.Holders, usage, p.Holders.Priority(pod))
 		leaving := Leaving(standing.Elsewhere(site.Pools, ""))
 		site.Usage = standing.Without(ByUID(leaving))
-		p.Keep(ctx, pod, node.Name, Plan(ctx, task, claims, site), leaving)
+		p.keep(ctx, pod, node.Name, Plan(ctx, task, claims, site), leaving, p.SetNominated)
 	}
 }
 

@@ -66,6 +66,22 @@ func NewNominations() *Nominations {
 func (n *Nominations) Set(nomination *Nomination) ledger.Freed {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
+	return n.set(nomination)
+}
+
+// SetNominated is Set for a pod that Unplanned has returned. It returns false, and changes nothing, if the pod is not nominated for
+// that node any more: no event would end the nomination.
+func (n *Nominations) SetNominated(nomination *Nomination) (freed ledger.Freed, ok bool) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if nominee := n.nominees[nomination.Pod]; nominee == nil || nominee.pod.Status.NominatedNodeName != nomination.Node {
+		return nil, false
+	}
+	return n.set(nomination), true
+}
+
+// set implements Set. The caller must hold the mutex.
+func (n *Nominations) set(nomination *Nomination) ledger.Freed {
 	before := n.byPod[nomination.Pod]
 	n.byPod[nomination.Pod] = nomination
 	return planned(before)

@@ -50,6 +50,29 @@ func TestWhoLeavesKeptDevicesAlone(t *testing.T) {
 	require.Len(t, n.Against(named("low"), 0, now.Add(2*time.Minute)), 2, "nor for ever for another scheduler's pod")
 }
 
+// TestPlanForNominationThatEnds: a nomination may end while a plan is made for it.
+func TestPlanForNominationThatEnds(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]func(n *Nominations, nominated *v1.Pod){
+		"for none":         func(n *Nominations, nominated *v1.Pod) { n.Changed(nominated, named("p")) },
+		"for another node": func(n *Nominations, nominated *v1.Pod) { n.Changed(nominated, named("p", nominatedFor("n2"))) },
+		"gone":             func(n *Nominations, nominated *v1.Pod) { n.Changed(nominated, nil) },
+	} {
+		n, nominated := NewNominations(), named("p", nominatedFor("n1"))
+		n.Changed(nil, nominated)
+		require.Len(t, n.Unplanned("other", 0, func(*v1.Pod) int32 { return 10 }, time.Unix(1000, 0)), 1, name)
+		ends(n, nominated)
+		_, ok := n.SetNominated(nomination("p"))
+		require.False(t, ok, name)
+		require.Nil(t, n.Of("p"), name)
+	}
+	n := NewNominations()
+	n.Changed(nil, named("p", nominatedFor("n1")))
+	_, ok := n.SetNominated(nomination("p"))
+	require.True(t, ok)
+	require.NotNil(t, n.Of("p"))
+}
+
 func TestNominationsEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -10,6 +10,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -55,6 +57,20 @@ func TestNominationEndsWithPreFilter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNominationThatOnlyTheSchedulerKnows: nothing is kept for a gang that no eviction helps, also if the API server has not got the
+// nomination or has lost it.
+func TestNominationThatOnlyTheSchedulerKnows(t *testing.T) {
+	t.Parallel()
+	pod := high("p", uses("c"))
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj(), pod), func(t *testing.T, f *fixture) {
+		for _, verdict := range []coordinator.Verdict{{Said: "waiting"}, {Said: "no", Hopeless: true}} {
+			f.pl.state.nominations.Set(&preemption.Nomination{Pod: pod.UID, Node: "n1"})
+			require.Nil(t, f.pl.unlessKept(pod, verdict))
+			require.Equal(t, verdict.Hopeless, f.pl.state.nominations.Of(pod.UID) == nil)
+		}
+	})
 }
 
 // attemptPostFilter tries a pod up to PostFilter, as the scheduler does, and returns whether PreFilter rejected it.

@@ -67,10 +67,13 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 
 // unlessKept ends the nomination of a pod if the verdict is hopeless.
 func (pl *Quartermaster) unlessKept(pod *v1.Pod, verdict coordinator.Verdict) *fwk.PostFilterResult {
-	if !verdict.Hopeless || pod.Status.NominatedNodeName == "" {
+	if !verdict.Hopeless {
 		return nil
 	}
-	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
+	pl.state.Freed(pl.state.nominations.Drop(pod.UID)) // The API server may never have got the nomination.
+	if pod.Status.NominatedNodeName == "" {
+		return nil
+	}
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
