@@ -54,7 +54,7 @@ UNIT_TIMEOUT ?= 10m
 COVER_PACKAGES ?= ./...
 INTEGRATION_TIMEOUT ?= 20m
 # How long `make simulation` takes new seeds, and how many histories `make test` and `make test-all` live through, with seeds that follow
-# from the last commit that has changed code.
+# from the commit.
 SIMULATION ?= 10m
 HISTORIES ?= 250
 ALL_HISTORIES ?= 2500
@@ -73,7 +73,6 @@ FUZZ_TIME ?= 10m
 # repeated.
 K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod)
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-CODE_COMMIT = $(shell git log -1 --format=%H -- '*.go' 2>/dev/null)
 TREE_STATE := $(if $(shell git status --porcelain --untracked-files=no 2>/dev/null),dirty,clean)
 BUILD_DATE := $(shell TZ=UTC0 git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
 # The release: the tag of the commit, or what Go calls a commit without one. Binaries do not report it; their
@@ -127,7 +126,7 @@ GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
 
 .PHONY: test
 test: build bin/kube-scheduler bin/kubectl ## run the tests that tell most, of each package (minutes)
-	@SIMULATION=$(HISTORIES) SIMULATION_COMMIT=$(CODE_COMMIT) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@SIMULATION=$(HISTORIES) SIMULATION_COMMIT=$(COMMIT) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 # The older release whose control plane has the least to compile: 70 MB of Go that nothing else
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
@@ -139,7 +138,7 @@ test-all: test-race test-whole test-modules test-chart test-driver test-browser 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-whole
 test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
-	@ALLOCATOR_SCENARIOS=$(SCENARIOS) SIMULATION=$(ALL_HISTORIES) SIMULATION_COMMIT=$(CODE_COMMIT) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@ALLOCATOR_SCENARIOS=$(SCENARIOS) SIMULATION=$(ALL_HISTORIES) SIMULATION_COMMIT=$(COMMIT) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector
