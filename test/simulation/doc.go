@@ -22,7 +22,6 @@
 // that are ready at the same virtual time run in any order, so a failing seed fails mostly, not always. -again says how often.
 //
 //	go test ./test/simulation                               # always the same few
-//	make test, make test-all                                # those of the commit: a minute, ten minutes
 //	make simulation                                         # new seeds, for ten minutes
 //	go test ./test/simulation -seed 225 -histories 1 -v     # a seed that failed
 //	go test ./test/simulation -about guard,crashes -v       # histories that have these themes (themes.go)

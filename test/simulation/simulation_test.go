@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ var (
 	trace     = flag.Bool("trace", false, "tell each write, also of histories that do not fail")
 	seed      = flag.Uint64("seed", 1, "the first seed; 0 for a new one")
 	histories = flag.Int("histories", 15, "how many histories, unless a duration is given")
-	duration  = flag.Duration("duration", 0, "for how long histories are begun")
+	duration  = flag.Duration("duration", 0, "for how long histories are begun (default $"+durationVariable+")")
 	length    = flag.Int("steps", 200, "how many steps a history has")
 	about     = flag.String("about", "", "themes that all histories have whatever their seeds say, separated by commas")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
@@ -27,41 +26,29 @@ var (
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
-// Environment variables for a run of many packages, which has no flags for one of them: how many histories TestHistories lives through with
-// seeds that follow from a commit, and the commit. Each commit has histories of its own, and its tests have the same outcome everywhere.
-const (
-	numberVariable = "SIMULATION"
-	commitVariable = "SIMULATION_COMMIT"
-)
+// durationVariable is the environment variable that sets how long TestHistories takes new seeds: a run of many packages has no
+// flags for one of them.
+const durationVariable = "SIMULATION"
 
 // longStory is how many lines of a story are printed; a longer one is in a file.
 const longStory = 120
 
-// seedsOf returns the first seed and the number of histories: what the flags say, or the environment.
-func seedsOf(t *testing.T) (first uint64, number int) {
-	t.Helper()
-	first, number = *seed, *histories
-	if text := os.Getenv(numberVariable); text != "" && *duration == 0 {
-		n, err := strconv.Atoi(text)
+// TestHistories lives through random histories. Each has its seed: always the same few, or new ones each time with -seed 0
+// (make simulation) or with $SIMULATION. What fails is printed with the command that has it again.
+func TestHistories(t *testing.T) {
+	first := *seed
+	if text := os.Getenv(durationVariable); text != "" && *duration == 0 {
+		lasts, err := time.ParseDuration(text)
 		if err != nil {
-			t.Fatalf("$%s is %q; it has to be a number of histories: %v", numberVariable, text, err)
+			t.Fatalf("$%s is %q; it has to be a duration like 1m: %v", durationVariable, text, err)
 		}
-		commit, _, _ := strings.Cut(os.Getenv(commitVariable), ".")
-		first, _ = strconv.ParseUint(commit[:min(len(commit), 8)], 16, 64) // Without a commit, 0.
-		number = n
+		*duration, first = lasts, 0
 	}
 	if first == 0 {
 		first = uint64(rand.IntN(1_000_000_000))
 	}
-	return first, number
-}
-
-// TestHistories lives through random histories. Each has its seed: always the same few, new ones each time with -seed 0
-// (make simulation), or those of the commit (make test). What fails is printed with the command that has it again.
-func TestHistories(t *testing.T) {
-	first, number := seedsOf(t)
 	start, requests, lived := time.Now(), 0, 0
-	for lived == 0 || *duration == 0 && lived < number || time.Since(start) < *duration {
+	for lived == 0 || *duration == 0 && lived < *histories || time.Since(start) < *duration {
 		if *stop && t.Failed() {
 			break
 		}
