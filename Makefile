@@ -53,7 +53,7 @@ UNIT_TIMEOUT ?= 10m
 # What `make cover` tests.
 COVER_PACKAGES ?= ./...
 INTEGRATION_TIMEOUT ?= 20m
-# How long `make simulation` takes new seeds. The tests take the same few each time: of new ones, one in some hundreds still fails.
+# How long `make simulation` takes new seeds. The tests take the same few each time: of new ones, about one in 1500 still fails.
 SIMULATION ?= 10m
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
