@@ -1,6 +1,6 @@
 // The scheduler is kube-scheduler with the plugins Quartermaster and QuartermasterGangs compiled in. All flags, the
 // configuration file, metrics, health endpoints and leader election are kube-scheduler's own. Unlike kube-scheduler
-// it also works with API servers that serve only older versions of resource.k8s.io (package apiversions).
+// it also works with API servers that serve only older versions of resource.k8s.io (package api).
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 // Resolver finds the requests of claims that do not contain them, because class and parameters do (v1alpha2). See
-// apiversions.Resolver.
+// api.Resolver.
 type Resolver interface {
 	Resolve(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 	SuitableNodes(*resourceapi.ResourceClaim) *v1.NodeSelector

@@ -29,9 +29,11 @@ func (s *State) indexPods(pods cache.SharedIndexInformer) error {
 	return nil
 }
 
-// PodChanged handles an event about a pod: the devices of deleted claims are free once their pods have ended.
+// PodChanged handles an event about a pod: the devices of deleted claims are free once their pods have ended. A deletion may show a
+// pod that had ended as running, or as waiting if the watch has missed the rest. An update of a pod that still waits may be late, and
+// says nothing: the ledger may already keep devices for the pod, because the informer's store shows it on its node.
 func (s *State) PodChanged(e informer.Event[v1.Pod]) {
-	if e.After == nil || !isRunning(e.After) {
+	if e.After == nil || e.Before != nil && isRunning(e.Before) && !isRunning(e.After) {
 		s.Freed(s.Ledger.PodEnded(e.Latest().UID))
 	}
 }

@@ -147,3 +147,18 @@ func TestRunning(t *testing.T) {
 		require.Equal(t, []ledger.Runner{{Pod: "uid-p"}}, s.Ledger.Running(claim, []resourceapi.ResourceClaimConsumerReference{byItself, otherKind}))
 	})
 }
+
+// TestLateEventOfWaitingPod: an update of a pod that still waited comes after the informer's store has the pod on its node, and after its
+// claim was deleted. The devices stay in use.
+func TestLateEventOfWaitingPod(t *testing.T) {
+	t.Parallel()
+	pod := runs("p", "gang")
+	amongPods(t, []runtime.Object{claimReserved("gpu-0", byItself), pod}, func(t *testing.T, ctx context.Context, s *State, client kubernetes.Interface) {
+		require.NoError(t, client.ResourceV1().ResourceClaims("default").Delete(ctx, "c", metav1.DeleteOptions{}))
+		synctest.Wait()
+		waits := pod.DeepCopy()
+		waits.Spec.NodeName = ""
+		s.PodChanged(informer.Event[v1.Pod]{Before: waits, After: waits})
+		require.Equal(t, 1, s.Ledger.Pool(inventory.PoolID{Driver: builder.Driver, Name: "n1"}).Len())
+	})
+}

@@ -62,6 +62,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		_, err = informer.AfterEvents(factory.Resource().V1().ResourceSlices().Informer(), state.RefreshSlice)
 		require.NoError(t, err)
 		state.Lease = new(lease.Lease)
+		state.Begin()
 		w.needed = func() (bool, error) { return false, nil }
 		w.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {

@@ -44,7 +44,7 @@ func (i *Idle) Run(ctx context.Context) {
 // look deallocates the claims that are idle and were so before. It returns those that are idle for the first time.
 func (i *Idle) look(ctx context.Context, before sets.Set[types.UID]) sets.Set[types.UID] {
 	found := sets.New[types.UID]()
-	if i.State.Lease.Leads() != nil {
+	if i.State.Leads() != nil {
 		return found
 	}
 	for _, obj := range i.State.Claims.List() {

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -168,3 +169,6 @@ func (r *release) carryOut(ctx context.Context, action protocol.ActionKind) (err
 	}
 	return err
 }
+
+// IsTried reports whether an attempt to schedule a pod has reserved its claims and has not ended.
+func (r *Runner) IsTried(pod types.UID) bool { return r.pending.isTried(pod) }

@@ -55,7 +55,7 @@ type Readiness struct {
 }
 
 // Groups holds the claims that are reserved for a PodGroup and that attempts of this process use. One
-// attempt alone does not decide about the release of such a claim, see commit.Group.
+// attempt alone does not decide about the release of such a claim, see protocol.Group.
 type Groups interface {
 	// Leave ends the use by a pod whose attempt failed. It returns what the pod must release, and the
 	// allocation to remove with it. Released must be called after the release.

@@ -24,7 +24,7 @@ const (
 	Abandoned
 )
 
-// isDone reports whether no container of the pod runs or ever will, see claimwriter.Ended.
+// isDone reports whether no container of the pod runs or ever will, see claims/write.Ended.
 func isDone(pod *v1.Pod) bool {
 	_, ended := write.Ended(pod)
 	return ended

@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 // nomineePatience is the time that the pods of a PodGroup have to use what they were nominated for, after the last victim
@@ -38,8 +39,11 @@ type GroupNominees struct {
 	// Leads returns why this process must not write, nil if it may.
 	Leads func() error
 
+	// Attempts has the attempts to schedule pods: kube-scheduler also nominates pods that are about to be bound.
+	Attempts interface{ IsTried(pod types.UID) bool }
+
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	mutex sync.Mutex
+	mutex *sync.Mutex
 	// since holds when the nomination of a pod was seen first, and for which node.
 	since map[types.UID]nominated
 }
@@ -49,11 +53,11 @@ type nominated struct {
 	at   time.Time
 }
 
-// Begin returns g, ready for events. It must be called before the informer starts.
-func (g *GroupNominees) Begin() *GroupNominees {
+// NewGroupNominees returns GroupNominees with these fields. It must be called before the informer of pods starts.
+func NewGroupNominees(g GroupNominees) *GroupNominees {
 	g.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
-	g.since = make(map[types.UID]nominated)
-	return g
+	g.since, g.mutex = make(map[types.UID]nominated), new(sync.Mutex)
+	return &g
 }
 
 // isNominee reports whether a pod of a PodGroup waits for the room on a node.
@@ -105,18 +109,12 @@ func (g *GroupNominees) look(ctx context.Context, key types.NamespacedName) (aga
 	if err != nil || !isNominee(pod) {
 		return 0, nil
 	}
-	g.mutex.Lock()
-	known, found := g.since[pod.UID]
-	if found && g.awaits(pod) {
-		known.at = time.Now()
-		g.since[pod.UID] = known
-	}
-	g.mutex.Unlock()
-	if !found || known.node != pod.Status.NominatedNodeName {
-		return 0, nil // The event that says so is on its way, and has the pod looked at again.
-	}
 	if g.Leads() != nil {
 		return nomineePatience, nil // The leader does it, or it is up to this process by then.
+	}
+	known := g.seen(pod, g.Attempts.IsTried(pod.UID) || g.awaits(pod))
+	if known.node != pod.Status.NominatedNodeName {
+		return 0, nil // The event that says so is on its way, and has the pod looked at again.
 	}
 	if left := nomineePatience - time.Since(known.at); left > 0 {
 		return left, nil
@@ -127,6 +125,18 @@ func (g *GroupNominees) look(ctx context.Context, key types.NamespacedName) (aga
 	return 0, kube.PatchPodStatus(ctx, g.Client, pod, status)
 }
 
+// seen returns since when the nomination of a pod leads to nothing: from now on if the pod still waits for something.
+func (g *GroupNominees) seen(pod *v1.Pod, waits bool) nominated {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	known, found := g.since[pod.UID]
+	if found && waits {
+		known.at = time.Now()
+		g.since[pod.UID] = known
+	}
+	return known
+}
+
 // awaits reports whether victims are still leaving for a pod, from its node or from where they have its devices.
 func (g *GroupNominees) awaits(pod *v1.Pod) bool {
 	if nomination := g.Nominations.Of(pod.UID); nomination != nil && len(g.Holders.Leaving(nomination)) > 0 {
@@ -134,6 +144,12 @@ func (g *GroupNominees) awaits(pod *v1.Pod) bool {
 	}
 	pods, err := g.Pods.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(pods, func(other *v1.Pod) bool {
-		return other.Spec.NodeName == pod.Status.NominatedNodeName && len(Leaving([]*v1.Pod{other})) > 0
+		return other.Spec.NodeName == pod.Status.NominatedNodeName && isVictim(other) && len(Leaving([]*v1.Pod{other})) > 0
 	})
+}
+
+// isVictim reports whether a pod was evicted for another one. Other pods that end on a node do not prolong what is kept there.
+func isVictim(pod *v1.Pod) bool {
+	_, condition := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
+	return condition != nil && condition.Status == v1.ConditionTrue && condition.Reason == v1.PodReasonPreemptionByScheduler
 }

@@ -22,7 +22,7 @@ import (
 const (
 	// workers is the number of claims that are released at the same time: each takes a write or two.
 	workers = 4
-	// Pauses after failures, for each claim. claimwriter repeats a write several times before it
+	// Pauses after failures, for each claim. claims/write repeats a write several times before it
 	// counts as one failure.
 	firstPause, longestPause = 100 * time.Millisecond, 30 * time.Second
 )

@@ -279,7 +279,7 @@ func (p *Pod) rejectedBefore(then time.Time) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	since := p.started
-	if p.counted {
+	if p.counted && p.since.After(since) {
 		since = p.since
 	}
 	return p.rejected && !p.active && since.Before(then)

@@ -25,7 +25,7 @@ const (
 	// look is the interval between two looks at the queue while pods are held.
 	look = 20 * time.Millisecond
 	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
-	// it is held for as long as that would take (requeue.Pause).
+	// it is held for as long as that would take (Pause).
 	backoff = LongestPause
 	// atOnce limits the pods of one activation: it locks the scheduling queue.
 	atOnce = 128

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type sightings struct {
 
 type sighting struct {
 	timestamp *metav1.Time
+	devices   []resourceapi.DeviceRequestAllocationResult
 	at        time.Time
 }
 
@@ -30,13 +32,17 @@ func (w *Waiter) expiry(claim *resourceapi.ResourceClaim) time.Time {
 		w.seen.of = lru.New(mostFailing)
 	}
 	if known, found := w.seen.of.Get(claim.UID); found {
-		if first := known.(sighting); first.timestamp.Equal(allocated) {
+		if first := known.(sighting); first.timestamp.Equal(allocated) && slices.EqualFunc(first.devices, claim.Status.Allocation.Devices.Results, isSameDevice) {
 			return first.at.Add(w.Timeout)
 		}
 	}
 	if allocated != nil && !allocated.After(now) {
 		return allocated.Add(w.Timeout)
 	}
-	w.seen.of.Add(claim.UID, sighting{allocated, now})
+	w.seen.of.Add(claim.UID, sighting{allocated, claim.Status.Allocation.Devices.Results, now})
 	return now.Add(w.Timeout)
+}
+
+func isSameDevice(a, b resourceapi.DeviceRequestAllocationResult) bool {
+	return a.Driver == b.Driver && a.Pool == b.Pool && a.Device == b.Device
 }

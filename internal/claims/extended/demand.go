@@ -59,7 +59,7 @@ type Variant struct {
 }
 
 // NewDemand returns the demand of a pod. left holds the claims of earlier attempts in the order of
-// LeftOver. The first one is reused unless it is being deleted; the others are obsolete, and the
+// Made. The first one is reused unless it is being deleted; the others are obsolete, and the
 // pod must wait until they are gone.
 func NewDemand(pod *v1.Pod, resources []Resource, left []*resourceapi.ResourceClaim) *Demand {
 	d := &Demand{

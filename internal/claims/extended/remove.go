@@ -29,6 +29,12 @@ type Remover struct {
 	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
 }
 
+// Why RemoveMade deletes claims.
+const (
+	FitsNowhere = "fits no node with it"
+	NoClass     = "requests none that a device class stands for"
+)
+
 // Controllers separates claims that controllers of drivers allocate.
 type Controllers interface {
 	// Divide returns the other claims of a pod.
@@ -38,12 +44,12 @@ type Controllers interface {
 }
 
 // RemoveMade deletes claims made for a pod's extended resources, unless the pod is bound. It returns whether it deleted
-// any.
-func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (bool, error) {
+// any. why is for the event about the claim: FitsNowhere, or NoClass.
+func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourceapi.ResourceClaim, why string) (bool, error) {
 	if len(claims) == 0 {
 		return false, nil
 	}
-	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, fits no node with it"})
+	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, " + why})
 	for _, claim := range claims {
 		if r.Keeps(claim, pod) {
 			return false, nil
@@ -69,7 +75,7 @@ func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return r.RemoveMade(ctx, pod, NewDemand(pod, nil, made).Obsolete())
+	return r.RemoveMade(ctx, pod, NewDemand(pod, nil, made).Obsolete(), FitsNowhere)
 }
 
 // Release removes what attempts left for a pod of a gang that does not fit with it, unless the pod is bound: it releases
@@ -110,7 +116,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 	if err != nil {
 		return released, err
 	}
-	if removed, err := r.RemoveMade(ctx, pod, made); err != nil || !removed {
+	if removed, err := r.RemoveMade(ctx, pod, made, FitsNowhere); err != nil || !removed {
 		return released, err
 	}
 	return append(released, klog.KObj(made[0]).String()), nil

@@ -64,7 +64,7 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 			released, err := remover.Release(t.Context(), pod, waiting)
 			require.ErrorIs(t, err, unknown)
 			require.Empty(t, released)
-			removed, err := remover.RemoveMade(t.Context(), pod, []*resourceapi.ResourceClaim{claim})
+			removed, err := remover.RemoveMade(t.Context(), pod, []*resourceapi.ResourceClaim{claim}, extended.FitsNowhere)
 			require.ErrorIs(t, err, unknown)
 			require.False(t, removed)
 		})

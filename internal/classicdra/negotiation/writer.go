@@ -63,7 +63,7 @@ func (w *Writer) Reserve(ctx context.Context, claim *Claim, pod *v1.Pod) error {
 }
 
 // Unreserve removes the reservation for the pod that is not bound, if there is one. It continues when ctx is cancelled, for at most
-// claimwriter.UndoTimeout. A missing claim is no error.
+// claims/write.UndoTimeout. A missing claim is no error.
 func (w *Writer) Unreserve(ctx context.Context, claim *Claim, unbound write.Unbound) error {
 	pod := unbound.Consumer()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), write.UndoTimeout)

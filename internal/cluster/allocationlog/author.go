@@ -20,7 +20,7 @@ import (
 // list of results for that write, which then has no other owner. So no other managed field counts,
 // and once the claim is allocated, no later state reliably shows its author.
 type author struct {
-	// ours is true for all instances that write with claimwriter.FieldManager.
+	// ours is true for all instances that write with claims/write.FieldManager.
 	ours bool
 	// others lists other field managers, usually none or one. If ours is false and others is empty,
 	// no author is recorded: users may disable that for their claims.

@@ -25,7 +25,7 @@ func (v *view) announcedIn(c *Watch, namespace string) map[string]contested {
 	}
 	byKey = make(map[string]contested)
 	for _, a := range c.Order.Announced(namespace) {
-		c.watch(byKey, c.Cluster.Claim(a.Namespace, a.Name), competition{active: a.Since})
+		c.enter(byKey, c.Cluster.Claim(a.Namespace, a.Name), competition{active: a.Since})
 	}
 	v.announced.in[namespace] = byKey
 	return byKey

@@ -44,12 +44,12 @@ type contested struct {
 // newCrowd returns the pods of a namespace for a view that is being made.
 func (c *Watch) newCrowd(namespace string, before *crowd, since uint64, v *view) *crowd {
 	added := &crowd{namespace: namespace, before: before, since: since, taken: v.added, cost: v.cost}
-	added.some, added.more = c.contendersIn(namespace, since, maxContested)
+	added.some, added.more = c.competitorsIn(namespace, since, maxContested)
 	return added
 }
 
-// contendersIn lists the competitors whose schedulers do not take part in the protocol.
-func (c *Watch) contendersIn(namespace string, since uint64, limit int) (list []Competitor, more bool) {
+// competitorsIn lists the competitors whose schedulers do not take part in the protocol.
+func (c *Watch) competitorsIn(namespace string, since uint64, limit int) (list []Competitor, more bool) {
 	list, more = c.Competitors.List(namespace, since, limit)
 	return slices.DeleteFunc(list, func(competitor Competitor) bool { return competitor.TakesPart }), more
 }
@@ -76,19 +76,19 @@ func (w *crowd) contested(c *Watch) map[string]contested {
 		}
 		pods := w.some
 		if w.more {
-			pods, _ = c.contendersIn(w.namespace, w.since, 0)
+			pods, _ = c.competitorsIn(w.namespace, w.since, 0)
 		}
 		for _, competitor := range pods {
 			for _, claim := range c.claimsOf(competitor) {
-				c.watch(w.byKey, claim, competitionOf(competitor, w.taken))
+				c.enter(w.byKey, claim, competitionOf(competitor, w.taken))
 			}
 		}
 	})
 	return w.byKey
 }
 
-// watch adds a claim to the competition. A nil claim could use any device.
-func (c *Watch) watch(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
+// enter adds a claim to the competition. A nil claim could use any device.
+func (c *Watch) enter(byKey map[string]contested, claim *resourceapi.ResourceClaim, what competition) {
 	key := c.keys.of(claim)
 	entry, found := byKey[key]
 	if !found && len(byKey) >= maxContested {

@@ -33,7 +33,7 @@ const (
 
 // A Settling is one wait for writes of non-participating schedulers. A pod waits for those in its own
 // namespace without a limit but MaxSettleTimes. It waits for those in other namespaces only for the
-// time that it can spare (competitors.Registry.Spare): users who may write there must not delay it.
+// time that it can spare (Registry.Spare): users who may write there must not delay it.
 type Settling struct {
 	watch *Watch
 	pod   *v1.Pod

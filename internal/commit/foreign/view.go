@@ -20,7 +20,7 @@ const (
 	maxContested = 100
 )
 
-// view is the watch at some moment. It does not change any more.
+// view is the competition at some moment. It does not change any more.
 type view struct {
 	// taken is the time when everything was looked at. added is the time when newer competitors were
 	// added, at taken or later.

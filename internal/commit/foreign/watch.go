@@ -15,7 +15,7 @@ import (
 // A Watch tracks, for one profile of the scheduler, what non-participating schedulers may be about to
 // allocate. It is safe for concurrent use.
 type Watch struct {
-	// Competitors are the pods of other schedulers, see Follow.
+	// Competitors are the pods of other schedulers, see PodChanged.
 	Competitors *Registry
 	// Order knows which scheduler has allocated a claim, and which claims are announced.
 	Order *allocationlog.Log

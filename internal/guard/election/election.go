@@ -33,7 +33,7 @@ type Election struct {
 	// that it always may.
 	Candidate func() error
 	// TakeOver makes sure that writes that predecessors approved cannot be stored any more. After its success the
-	// process decides in a tenure (see leadership.Lease.Since), as long as it holds the Lease without a break.
+	// process decides in a tenure (see lease.Lease.Since), as long as it holds the Lease without a break.
 	TakeOver func(ctx context.Context, tenure time.Time) error
 	// Decides reports whether the process decides.
 	Decides func() bool

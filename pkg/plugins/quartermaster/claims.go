@@ -68,14 +68,18 @@ func (c *cycleClaims) usualTask() *allocator.Task {
 // findClaims is PreFilter's step to look up the claims of a pod. The status is Skip if the pod needs no devices.
 func findClaims(cs fwk.CycleState, c *cycle) ([]*resourceapi.ResourceClaim, *fwk.Status) {
 	claims, err := c.needs.Claims()
-	if err == nil && !c.needs.Backed() {
-		err = c.needs.Recorded()
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		c.pod.Causes.Note(reasons.ClaimMissing)
 		return nil, unschedulable("%v", err)
-	case len(claims) == 0 && !c.needs.Backed():
+	}
+	if c.needs.Backed() {
+		return claims, nil
+	}
+	if err := c.needs.Recorded(); err != nil {
+		c.pod.Causes.Note(reasons.ClassMissing)
+		return nil, unschedulable("%v", err)
+	}
+	if len(claims) == 0 {
 		noteUnbacked(cs, c.needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -93,7 +97,7 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 		if status != nil {
 			c.pod.Causes.Note(reasons.ClaimInUse)
 			if pl.features.EnableDRANodeAllocatableResources {
-				c.pod.HelpedByAnySlice() // See package nodeallocatable.
+				c.pod.HelpedByAnySlice() // See claims.Warn.
 			}
 			return status
 		}

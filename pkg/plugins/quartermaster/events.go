@@ -50,11 +50,11 @@ func (s *shared) classChanged(informer.Event[resourceapi.DeviceClass]) { s.gangs
 
 // podChanged handles an event about a pod.
 func (s *shared) podChanged(e informer.Event[v1.Pod]) {
-	s.PodChanged(e)
 	s.priorities.Changed(e.Before, e.After)
 	preemption.PodChanged(s.Ledger, e.Before, e.After)
-	s.Freed(s.nominations.Changed(e.Before, e.After))
 	s.competitors.PodChanged(e)
+	s.PodChanged(e) // From here on, pods are woken.
+	s.Freed(s.nominations.Changed(e.Before, e.After))
 	s.gangs.PodChanged(e)
 	ends := e.Before != nil && (e.After == nil || e.After.DeletionTimestamp != nil)
 	if ends {
@@ -76,8 +76,8 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 // claimChanged handles an event about a claim.
 func (s *shared) claimChanged(e informer.Event[resourceapi.ResourceClaim]) {
 	claim := e.Latest()
-	s.RefreshClaim(claim.Namespace + "/" + claim.Name)
 	s.competitors.ClaimChanged(e, s.claims.Users)
+	s.RefreshClaim(claim.Namespace + "/" + claim.Name) // It wakes pods for devices that are free now.
 	for _, pl := range s.served() {
 		pl.devices.Changed.Tell(claim.UID)
 		pl.events.ClaimChanged(pl.stopping, e)

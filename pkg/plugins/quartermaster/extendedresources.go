@@ -146,5 +146,5 @@ func (pl *Quartermaster) removeMade(ctx context.Context, c *cycle, pod *v1.Pod) 
 	if c.made != nil && c.made.Origin == commit.Made && !c.undecided.Load() {
 		claims = append([]*resourceapi.ResourceClaim{c.made.Object}, claims...)
 	}
-	return pl.remover.RemoveMade(ctx, pod, claims)
+	return pl.remover.RemoveMade(ctx, pod, claims, extended.FitsNowhere)
 }

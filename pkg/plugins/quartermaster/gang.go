@@ -175,7 +175,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 		return nil, failed(err)
 	case len(released) > 0:
 		return nil, unschedulable("released because the group does not fit: claims %s", strings.Join(released, " "))
-	case pl.takeover.Left() > 0 && slices.ContainsFunc(pl.state.gangs.MembersOf(pod).Waiting, pl.takeover.Keeps): // No verdict: it ends with the pause.
+	case pl.takeover.Left() > 0 && (!coordinator.HasPlanned(cs) || slices.ContainsFunc(pl.state.gangs.MembersOf(pod).Waiting, pl.takeover.Keeps)): // No verdict: it ends with the pause.
 		return nil, unschedulable("what another process reserved for the group is left alone for now: it may have sent bindings")
 	}
 	return pl.preemptForGang(ctx, pod)

@@ -12,7 +12,7 @@ import (
 )
 
 // Events lists the events that may help a rejected pod, except for those of claims, slices, taint rules and freed
-// devices: see requeue.Events and clusterstate.State. The hint of each event decides whether it may help a given pod.
+// devices: see (*shared).follow. The hint of each event decides whether it may help a given pod.
 func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 	event := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEvent {
 		return fwk.ClusterEvent{Resource: resource, ActionType: action}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
@@ -19,8 +20,8 @@ import (
 
 // PostFilter runs when no node fits. If a claim is the reason, because it is allocated where the pod cannot run or its
 // devices do not get ready, and no other consumer uses it, then PostFilter deallocates it: the next attempt can
-// allocate it elsewhere. If it is reserved for others too, PostFilter removes the pod's own reservation. It changes at most one claim per attempt. The update of the claim is the event that wakes
-// the pod.
+// allocate it elsewhere. If it is reserved for others too, PostFilter removes the pod's own reservation. It changes at most
+// one claim per attempt. The update of the claim is the event that wakes the pod.
 //
 // After that, and after finding a node that would fit, it returns Success: the pod can become schedulable, and later
 // plugins, for example preemption, do not run. Otherwise they would evict pods although the pod may fit without that.
@@ -136,7 +137,7 @@ func (pl *Quartermaster) removeUnasked(ctx context.Context, pod *v1.Pod) *fwk.St
 	if err != nil {
 		return failed(err)
 	}
-	removed, err := pl.remover.RemoveMade(ctx, pod, made)
+	removed, err := pl.remover.RemoveMade(ctx, pod, made, extended.NoClass)
 	switch {
 	case err != nil:
 		return failed(err)

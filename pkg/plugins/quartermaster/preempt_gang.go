@@ -22,7 +22,7 @@ import (
 )
 
 // preemptForGang chooses pods of lower priority to evict for a gang, and evicts them: for all of its pods, or not at
-// all. The planner keeps their devices for the gang's pods.
+// all. NominatedDevices keeps their devices for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
@@ -127,10 +127,10 @@ type device struct {
 	name string
 }
 
-// fits implements evict.Question.Fits.
+// fits implements choose.Question.Fits.
 func (d *gangDryRun) fits(gone []*choose.Unit) (*gangPlan, bool) { return d.plan(gone, nil) }
 
-// within implements evict.Question.Within.
+// within implements choose.Question.Within.
 func (d *gangDryRun) within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
 	return d.plan(gone, plan.nodes)
 }
@@ -167,7 +167,7 @@ func (d *gangDryRun) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan
 	return plan, true
 }
 
-// inTheWay implements evict.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
+// inTheWay implements choose.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
 // of the devices, or holds resources on any node that the group's minResources lack.
 func (d *gangDryRun) inTheWay(plan *gangPlan, unit *choose.Unit) bool {
 	for _, pod := range unit.Pods {

@@ -13,7 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
-// preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. The planner keeps
+// preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. NominatedDevices keeps
 // these devices for the pod until it is bound.
 func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !pl.preemption.Enabled() {

@@ -12,7 +12,7 @@ import (
 )
 
 // PreEnqueue keeps a pod out of the queue while any of its claims is missing. For most pods with templates that is
-// normal for a moment, so it does not report a reason at once; see package gate.
+// normal for a moment, so it does not report a reason at once; see queue.Reporter.
 func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
 		entry.Queue() // First, so that a claim created from now on is not missed.
@@ -57,6 +57,7 @@ func (pl *Quartermaster) awaitPause(pod *v1.Pod) *fwk.Status {
 		return nil
 	}
 	entry.KeepOut()
-	pl.waker.WakeIn(entry, rest)
+	// The pods of a group end their pauses together: each activation asks all of them.
+	pl.waker.WakeIn(entry, time.Until(time.Now().Add(rest).Truncate(time.Second).Add(time.Second)))
 	return unschedulableFor(errFailing)
 }

@@ -109,7 +109,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		return nil, failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
 	site := pl.valuedView(c, node)
-	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only nodescore.Choice.Tell needs it.
+	site.CountWhole = klog.FromContext(ctx).V(4).Enabled() // Only nodes.Choice.Tell needs it.
 	outcome, err := c.task.Solve(pl.searchContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):

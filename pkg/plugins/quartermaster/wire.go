@@ -210,9 +210,10 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
 	}
 	if features.EnableGenericWorkload {
-		pl.nominees = (&preemption.GroupNominees{
-			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leads: state.Lease.Leads,
-		}).Begin()
+		pl.nominees = preemption.NewGroupNominees(preemption.GroupNominees{
+			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leads: state.Leads,
+			Attempts: pl.commits,
+		})
 	}
 	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
 	return pl, err

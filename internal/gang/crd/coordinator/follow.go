@@ -113,11 +113,11 @@ func (c *Coordinator) NodeChanged(e informer.Event[v1.Node]) {
 	c.StirAll()
 }
 
-// WakeForDevices implements clusterstate.Waker: devices became free.
+// WakeForDevices implements cluster.Waker: devices became free.
 func (c *Coordinator) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll() }
 
-// WakeForLanded implements clusterstate.Waker.
+// WakeForLanded implements cluster.Waker.
 func (c *Coordinator) WakeForLanded(*v1.Pod, time.Time, map[inventory.PoolID][]string) { c.StirAll() }
 
-// WakeOthersOf implements clusterstate.Waker.
+// WakeOthersOf implements cluster.Waker.
 func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ledger.ClaimRef) { c.StirAll() }
