@@ -167,6 +167,36 @@ func (s *script) crash(after time.Duration) *script {
 	})
 }
 
+// outlives has the process of the scheduler stopped for so long that its lease is over, with a request to renew it under way. Then it
+// goes on to schedule, for ten seconds at most, until it learns that.
+func (s *script) outlives(after, d time.Duration) *script {
+	return s.add(after, "the scheduler is cut off", func(w *World) { w.replicas[0].connection.Pause() }).
+		add(4*time.Second, fmt.Sprintf("the scheduler is stopped for %s", d), func(w *World) {
+			c := w.replicas[0].connection
+			w.freeze(c, d, false)
+			w.group.Go(func() {
+				_ = pause(w.ctx, d-time.Second)
+				c.Resume()
+			})
+		})
+}
+
+// idle has the history fail if a pod was tried more than once by then, or if a pod is being evicted.
+func (s *script) idle(after time.Duration, name string) *script {
+	return s.add(after, "no pod was tried twice by now, and pod "+name+" was not evicted", func(w *World) {
+		_, of := w.attempts.now()
+		for pod, n := range of {
+			if n > 1 {
+				w.fail("pod %s was tried %d times", pod, n)
+			}
+		}
+		pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
+		if err != nil || pod.DeletionTimestamp != nil {
+			w.fail("pod %s was evicted, or is about to be (%v)", name, err)
+		}
+	})
+}
+
 // weather has the schedulers' connections be so from then on.
 func (s *script) weather(after time.Duration, weather Weather) *script {
 	return s.add(after, fmt.Sprintf("weather %+v", weather), func(w *World) {
@@ -328,6 +358,12 @@ func TestRegressions(t *testing.T) {
 			w.cordon("node-1", true)
 			w.cordon("node-0", false)
 		}).runs(time.Minute, "asks"),
+		// Seed 691905711: pods were tried, and others evicted for them, although nothing could be written.
+		"pods come while the process is stopped that schedules": new(script).node(4).pod(5*time.Second, "low", 1, "1", 0).
+			outlives(10*time.Second, 22*time.Second).
+			podGroup(5*time.Second, "group", 2, 100).gang(0, "gang", 2, 100).pod(0, "single", 1, "1", 10).
+			idle(30*time.Second, "low").
+			runs(2*time.Minute, "group-0").runs(0, "group-1").runs(0, "gang-0").runs(0, "gang-1"),
 		// Seed 400610: a gang that could not be planned was planned again every second.
 		"a gang whose device class does not exist": new(script).gang(0, "gang", 3, 0).add(0, "node-0", func(w *World) { w.createNode("node-0") }),
 		// Seed 7401 of an early generator: the pod waited for the end of its claim, which was kept for the pod.

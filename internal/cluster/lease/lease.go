@@ -36,6 +36,8 @@ type Lease struct {
 	since, renewed time.Time
 	// lost is set if another replica is known to hold the lease.
 	lost bool
+	// news is closed at the next request about the lease, nil if nobody waits for that.
+	news chan struct{}
 }
 
 type contextKey struct{}
@@ -81,9 +83,36 @@ func (l *Lease) Leads() error {
 	case l.renewed.IsZero():
 		return fmt.Errorf("%w: it was never elected", ErrNotLeading)
 	default:
-		return fmt.Errorf("%w: its lease was renewed %s ago for the last time, and lasts %s", ErrNotLeading,
+		return fmt.Errorf("%w: its lease was renewed %s ago for the last time and lasts %s", ErrNotLeading,
 			Elapsed(l.renewed, now).Round(time.Millisecond), l.duration)
 	}
+}
+
+// Await returns nil if Leads does. Otherwise it waits until the process leads again or the context ends, and returns why it had
+// to wait: what the caller knew before may be old by then.
+func (l *Lease) Await(ctx context.Context) error {
+	why := l.Leads()
+	for err := why; err != nil && ctx.Err() == nil; {
+		news := l.next() // First, so that no news is missed.
+		if err = l.Leads(); err == nil {
+			break
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
+	return why
+}
+
+// next returns a channel that is closed at the next request about the lease.
+func (l *Lease) next() <-chan struct{} {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return l.news
 }
 
 // Since returns the time when this process began to lead: before that, another one may have sent requests. It is zero
@@ -116,6 +145,10 @@ func Elapsed(from, to time.Time) time.Duration {
 func (l *Lease) held(byUs, renewed bool, sent, shown time.Time) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
 	switch {
 	case !byUs:
 		l.lost = true

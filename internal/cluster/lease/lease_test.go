@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,49 @@ func TestLeaseExpires(t *testing.T) {
 	w.pass(7 * time.Second)
 	require.NoError(t, w.renew())
 	require.Equal(t, begins, w.Since())
+}
+
+// Nobody waits for the lease of a process that leads, or of one without election.
+func TestAwaitWhileLeading(t *testing.T) {
+	require.NoError(t, new(Lease).Await(t.Context()))
+	w := newWorld()
+	require.NoError(t, w.renew())
+	require.NoError(t, w.Await(t.Context()))
+}
+
+// A process that does not lead waits until it does, whatever it learns about its lease before.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		require.NoError(t, w.renew())
+		w.pass(duration)
+		ended := make(chan error, 1)
+		go func() { ended <- w.Await(t.Context()) }()
+		waits := func() {
+			t.Helper()
+			synctest.Wait()
+			require.Empty(t, ended)
+		}
+		waits()
+		w.server.holder = them
+		_, _, err := w.lock.Get(t.Context())
+		require.NoError(t, err)
+		waits()
+		w.server.err = errors.New("refused")
+		require.Error(t, w.renew())
+		waits()
+		w.server.err = nil
+		require.NoError(t, w.renew())
+		require.ErrorIs(t, <-ended, ErrNotLeading)
+		require.NoError(t, w.Await(t.Context()))
+	})
+}
+
+// A process that ends does not wait any more.
+func TestAwaitUntilTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, newWorld().Await(ctx), ErrNotLeading)
 }
 
 func TestLeaseIsReleasedOrLost(t *testing.T) {

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	fwk "k8s.io/kube-scheduler/framework"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
@@ -84,6 +87,39 @@ func TestLeaseEndsDuringAnAttempt(t *testing.T) {
 				lead() // A process that has lost its lease ends. This one goes on, so that nothing is left in flight.
 				time.Sleep(2 * commit.UndoInterval)
 				f.settle()
+			})
+		})
+	}
+}
+
+// TestNoAttemptWithoutLease: a process that was stopped begins no attempt until it leads again. Nothing is planned, written or
+// evicted meanwhile, and nobody is woken.
+func TestNoAttemptWithoutLease(t *testing.T) {
+	t.Parallel()
+	for name, pod := range map[string]string{"with devices": "p", "of a gang": "g-0", "without devices": "plain"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := plus(conflictWorld(), newPod("plain"), newPod("g-0", func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: "g"} }))
+			inCluster(t, world, func(t *testing.T, f *fixture) {
+				lead := f.elected()
+				lead()
+				time.Sleep(leaseDuration)
+				woken := f.activator.names()
+				ended := make(chan *fwk.Status, 1)
+				go func() {
+					_, status := f.begin(f.pod(pod))
+					ended <- status
+				}()
+				time.Sleep(time.Minute)
+				require.Empty(t, ended)
+				require.Empty(t, f.inFlight())
+				require.Equal(t, woken, f.activator.names())
+				lead()
+				status := <-ended
+				require.ErrorIs(t, status.AsError(), lease.ErrNotLeading)
+				require.Equal(t, fwk.Error, status.Code(), "the scheduler tries the pod again")
+				_, status = f.begin(f.pod(pod))
+				require.NotErrorIs(t, status.AsError(), lease.ErrNotLeading)
 			})
 		})
 	}

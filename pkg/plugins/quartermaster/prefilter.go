@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,10 +22,13 @@ import (
 // PreFilter looks up the pod's claims and prepares a task for those without an allocation. It rejects the pod if no
 // node can fit, and returns the nodes that can if they are few.
 //
-// Pods of a gang get the node and devices in the gang's plan.
+// Pods of a gang get the node and devices in the gang's plan. No attempt goes on while this process does not lead.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (result *fwk.PreFilterResult, status *fwk.Status) {
 	if filters.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if err := pl.awaitLease(ctx); err != nil {
+		return nil, failed(err)
 	}
 	assignment, err := pl.beginGang(ctx, cs, pod, nodes)
 	if err != nil {
@@ -41,6 +45,17 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return &fwk.PreFilterResult{NodeNames: sets.New(assignment.Node)}, nil
 	}
 	return result, status
+}
+
+// awaitLease holds an attempt up while this process does not lead, and with it the scheduler, which makes one attempt at a time. A
+// process that was stopped goes on until it notices that its lease is over. Meanwhile it must write nothing, so each attempt would
+// fail in PreBind, evict pods in vain, and have itself and others tried again. Once the process leads again, the attempt ends with
+// an error: the nodes that it began with may have changed.
+func (pl *Quartermaster) awaitLease(ctx context.Context) error {
+	if err := pl.state.Lease.Await(ctx); err != nil {
+		return fmt.Errorf("the attempt had to wait until this process leads; trying again: %w", err)
+	}
+	return nil
 }
 
 // preFilter implements PreFilter for a pod that may need devices, after its attempt has begun. Planning a gang uses it
