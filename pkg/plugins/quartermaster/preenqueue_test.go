@@ -42,7 +42,7 @@ func TestFailingMembersPause(t *testing.T) {
 				}
 				require.InDelta(t, 10, tries, 1, "it is tried at once at first")
 				f.forget()
-				time.Sleep(queue.LongestPause)
+				time.Sleep(queue.LongestPause + time.Second) // To a full second.
 				f.settle()
 				require.Equal(t, []string{"default/p"}, f.names())
 				require.Empty(t, f.schedule(pod).phase)
