@@ -55,8 +55,15 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	return nil
 }
 
+// gangNodes is on how many nodes places for a gang are sought: the search tries all ways, each with upstream's allocator.
+const gangNodes = 16
+
 // checkUnit: the pods of a unit do not wait if there are places for as many of them as it lacks.
 func checkUnit(ctx context.Context, r *report, o *oracle, u unit) error {
+	if u.isGang && len(o.nodes) > gangNodes {
+		r.warning(NotLookedAt, u.object, "there are %d nodes; places for gangs are sought on %d at most", len(o.nodes), gangNodes)
+		return nil
+	}
 	var able []*candidate
 	for _, pod := range u.pods {
 		if c := o.candidate(pod); c != nil {
