@@ -174,7 +174,7 @@ test-chart: build ## compare the Helm chart with the kustomizations, and install
 test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads
 	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) $(DRIVER_PACKAGES)
 
-# BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/webmap.md.
+# BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/kubectl-devices.md#the-map.
 .PHONY: test-browser
 test-browser: ## look at the map of kubectl devices web with chromium (Debian's packages chromium and chromium-driver; skipped without)
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || echo "test-browser: there is no chromium or no chromedriver; on Debian: apt-get install chromium chromium-driver"
@@ -206,7 +206,7 @@ guard: build bin/kube-scheduler ## kill, pause and replace guards GUARD_REPLACEM
 bench: bench-allocator bench-selectors bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
 
 .PHONY: bench-publish
-bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/performance.md (50 minutes on two cores)
+bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/design/performance.md (50 minutes on two cores)
 
 .PHONY: bench-published-workloads
 bench-published-workloads: bin/etcd

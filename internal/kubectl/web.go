@@ -24,7 +24,7 @@ func newWeb(o *options) *cobra.Command {
 what would fit. It follows the cluster until you press Ctrl-C.
 
 The page is served on 127.0.0.1 only, to those who know the token in its address. It reads with your own rights, and
-writes nothing. See docs/webmap.md.`,
+writes nothing. See docs/kubectl-devices.md#the-map.`,
 		Example: `  kubectl devices web
   kubectl devices web --port 8080 --no-browser
   kubectl devices web --from dump.json.gz`,

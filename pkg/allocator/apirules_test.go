@@ -12,7 +12,7 @@ import (
 )
 
 // TestUpstreamEndsTooEarly covers claims that have a solution under the API, but for which upstream, and with
-// it the drop-in, returns an error or no solution. docs/differences.md lists them.
+// it the drop-in, returns an error or no solution. docs/design/differences.md lists them.
 func TestUpstreamEndsTooEarly(t *testing.T) {
 	numa := func(name string, kind string, node int) *b.DeviceBuilder {
 		return b.Device(name).Attr("model", kind).Attr("numa", node)

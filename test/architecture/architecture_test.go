@@ -71,14 +71,14 @@ func imports(t *testing.T) map[string][]string {
 	return result
 }
 
-// tableRow is a row of the table in docs/architecture.md: rooms, which are packages with those below them, and the rooms that
+// tableRow is a row of the table in docs/design/architecture.md: rooms, which are packages with those below them, and the rooms that
 // they import.
 type tableRow struct{ rooms, imports []string }
 
 // documented reads the table.
 func documented(t *testing.T) (rows []tableRow) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "design", "architecture.md"))
 	require.NoError(t, err)
 	row := regexp.MustCompile("(?m)^\\|((?: `(?:pkg|internal)/[a-z0-9/]+`)+) \\|[^|]*\\|[^|]*\\|([^|]*)\\|$")
 	name := regexp.MustCompile("`((?:pkg|internal)/[a-z0-9/]+)`")

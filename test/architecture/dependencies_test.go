@@ -14,11 +14,11 @@ import (
 // modules are those whose dependencies are chosen by us; those of test/compat are Kubernetes' own.
 var modules = []string{".", "test/chart", "test/monitoring", "test/perf", "tools/dist", "tools/driver", "tools/image", "tools/kwok", "tools/vulncheck"}
 
-// TestDependencies: docs/dependencies.md has all direct dependencies, and no others.
+// TestDependencies: docs/design/dependencies.md has all direct dependencies, and no others.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
-	page, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "design", "dependencies.md"))
 	require.NoError(t, err)
 	var listed []string
 	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`"+`[^|]+) \|`).FindAllStringSubmatch(string(page), -1) {

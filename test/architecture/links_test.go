@@ -65,12 +65,12 @@ func brokenLink(documents map[string]string, path, target string) string {
 // A check that finds nothing proves nothing.
 func TestBrokenLinks(t *testing.T) {
 	t.Parallel()
-	documents := map[string]string{"docs/architecture.md": "# Here\n\n## What's `new` here, and why\n\n## Here\n"}
+	documents := map[string]string{"docs/design/architecture.md": "# Here\n\n## What's `new` here, and why\n\n## Here\n"}
 	for target, broken := range map[string]bool{
-		"#here": false, "#here-1": false, "#whats-new-here-and-why": false, "../README.md": false, "parity.md": false,
-		"#there": true, "#here-2": true, "README.md": true, "parity.md#here": true,
+		"#here": false, "#here-1": false, "#whats-new-here-and-why": false, "../../README.md": false, "tests.md": false,
+		"#there": true, "#here-2": true, "README.md": true, "tests.md#here": true,
 	} {
-		assert.Equal(t, broken, brokenLink(documents, "docs/architecture.md", target) != "", target)
+		assert.Equal(t, broken, brokenLink(documents, "docs/design/architecture.md", target) != "", target)
 	}
 }
 

@@ -39,10 +39,10 @@ func TestMetricsOfDocuments(t *testing.T) {
 			assert.True(t, inCode[match[1]], "%s names the metric %s", path, match[0])
 		}
 	}
-	for _, match := range metricName.FindAllStringSubmatch(all["docs/metrics.md"], -1) {
+	for _, match := range metricName.FindAllStringSubmatch(all["docs/monitoring.md"], -1) {
 		described[match[1]] = true
 	}
-	require.Equal(t, inCode, described, "docs/metrics.md describes all metrics")
+	require.Equal(t, inCode, described, "docs/monitoring.md describes all metrics")
 }
 
 // What a document says that make can do, it can do.

@@ -113,7 +113,7 @@ func (b *beside) shared() map[string][]string {
 
 // oursShareNothing looks whether only claims of the other scheduler have a device twice, and only one that ours has released
 // because of a conflict: that scheduler keeps the devices in use as a set, and takes such a device for free
-// (docs/commit-protocol.md).
+// (docs/design/commit-protocol.md).
 func (b *beside) oursShareNothing() {
 	b.T.Helper()
 	isOurs := func(claim string) bool {

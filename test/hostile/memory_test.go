@@ -22,7 +22,7 @@ const (
 	// largeClaims is how many claims of about 1.3 MB come and go: half as much again as the bound, if a scheduler kept no more than their
 	// texts.
 	largeClaims = 200
-	// remembered is the bound for all that a scheduler remembers, as in docs/state.md.
+	// remembered is the bound for all that a scheduler remembers, as in docs/design/state.md.
 	remembered = 168 << 20
 )
 

@@ -1,4 +1,4 @@
-// Package protocol checks the commit protocol (docs/commit-protocol.md): a model of all that
+// Package protocol checks the commit protocol (docs/design/commit-protocol.md): a model of all that
 // it meets, and a small checker that visits every state which can be reached.
 //
 // The steps of the protocol are those of internal/commit/protocol, which the plugin takes as well.

@@ -15,7 +15,7 @@ import (
 )
 
 // documentation is where to read on, for each program.
-var documentation = map[string]string{"scheduler": "operations.md", "guard": "guard.md", "kubectl-devices": "kubectl-devices.md"}
+var documentation = map[string]string{"scheduler": "install.md", "guard": "guard.md", "kubectl-devices": "kubectl-devices.md"}
 
 // addProgram adds an archive and a bill of materials for each platform. name is what the files' names begin with.
 func (r *release) addProgram(ctx context.Context, program, name string, platforms []string) ([]krew.Archive, error) {

@@ -40,7 +40,7 @@ func Fence(claim *resourceapi.ResourceClaim) string {
 // the allocation and the reservation, and not from this call, Bind sets FenceAnnotation to a new
 // value. So Bind never succeeds without a write of its own. Another process that died or lost its
 // lease may have sent a request that would remove the reservation or the allocation; a late arrival
-// of that request then has no effect (docs/commit-protocol.md). The reservation exists all the
+// of that request then has no effect (docs/design/commit-protocol.md). The reservation exists all the
 // time: the pod may be bound without the caller knowing. The pods of a group share one reservation,
 // so a write that this Writer made for one of them also serves the others.
 //

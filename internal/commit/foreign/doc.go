@@ -1,4 +1,4 @@
-// Package foreign handles schedulers that do not take part in the commit protocol (docs/commit-protocol.md): what they may be
+// Package foreign handles schedulers that do not take part in the commit protocol (docs/design/commit-protocol.md): what they may be
 // about to allocate, to their pods that wait for devices or to claims that they have announced, and for how long a pod of this
 // scheduler therefore lets its claims settle before and after these are written.
 //

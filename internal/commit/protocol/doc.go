@@ -1,4 +1,4 @@
-// Package protocol implements the commit protocol (docs/commit-protocol.md) as a state machine without clock, client or
+// Package protocol implements the commit protocol (docs/design/commit-protocol.md) as a state machine without clock, client or
 // goroutine. Step takes the state of an attempt to bind a pod and an event, and returns the next state and the actions
 // to carry out. The caller (the plugin's runner; the model in test/protocol) turns the result of an action into the
 // next event.

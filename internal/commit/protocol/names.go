@@ -1,6 +1,6 @@
 package protocol
 
-// String returns the phase's name in docs/commit-protocol.md.
+// String returns the phase's name in docs/design/commit-protocol.md.
 func (p Phase) String() string {
 	return [...]string{
 		Idle: "idle", Planned: "planned", PreWriteSettle: "settle before the write", Write: "write", See: "see", Check: "check",

@@ -18,7 +18,7 @@ func TestDocumentsNameAllCauses(t *testing.T) {
 		return string(content)
 	}
 	known := make(map[string]bool)
-	metrics, advice := read("docs/metrics.md"), read("docs/troubleshooting.md")
+	metrics, advice := read("docs/monitoring.md"), read("docs/troubleshooting.md")
 	_, advice, found := strings.Cut(advice, "### Pods that wait, by cause")
 	require.True(t, found)
 	advice, _, _ = strings.Cut(advice, "###")

@@ -99,7 +99,7 @@ func occupyingClaim(index int, node string, devices []resourceapi.DeviceRequestA
 }
 
 // Occupy creates the claims, and writes their allocations in the name of a field manager, from
-// which a scheduler of ours tells who has allocated them (docs/commit-protocol.md). It can be called again for more.
+// which a scheduler of ours tells who has allocated them (docs/design/commit-protocol.md). It can be called again for more.
 func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resourceapi.ResourceClaim, manager string) error {
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OccupiedNamespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
