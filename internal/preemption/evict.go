@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -24,13 +26,22 @@ type eviction struct {
 	handle fwk.Handle
 	tell   Teller
 	gangs  Gangs
+	// inBackground is true if evictions run outside of scheduling cycles (KEP-4832).
+	inBackground bool
 }
+
+// turnedBackPoll is the interval between two looks at a pod whose PreBind was told to stop.
+const turnedBackPoll = 10 * time.Millisecond
 
 // evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
 // was not bound.
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
+	binding := e.handle.GetPodInPreBind(victim.UID)
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
 	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
+	if unbound && binding != nil && e.inBackground {
+		defer e.awaitEnd(ctx, victim, binding)
+	}
 	if err != nil || len(companions) == 0 {
 		return unbound, err
 	}
@@ -74,6 +85,14 @@ func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 		return binding.CancelPod("preempted by " + plugin)
 	}
 	return false
+}
+
+// awaitEnd waits until the PreBind of a pod that was turned back has ended. Until then the pod counts on its node, and the preemptor,
+// which is activated after the eviction, would only choose it once more.
+func (e *eviction) awaitEnd(ctx context.Context, victim *v1.Pod, binding fwk.PodInPreBind) {
+	_ = wait.PollUntilContextCancel(ctx, turnedBackPoll, false, func(context.Context) (bool, error) {
+		return e.handle.GetPodInPreBind(victim.UID) != binding, nil
+	})
 }
 
 // delete writes the reason for the deletion into the pod's status (KEP-3329), and deletes the pod.

@@ -59,7 +59,7 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features kube.Fe
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	preemption.SetInterface(upstream, plugin, handle, p)
 	upstream.MoreImportantVictim = stayingFirst
-	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell, gangs: gangs}).evictAll
+	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell, gangs: gangs, inBackground: features.EnableAsyncPreemption}).evictAll
 	return p, nil
 }
 
