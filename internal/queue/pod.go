@@ -50,6 +50,8 @@ type Pod struct {
 	anySlice, sliceChanged bool
 	// everywhere is set if the next attempt must look at all nodes.
 	everywhere bool
+	// unnominated is set if the latest attempt ended the pod's nomination, or found none to make.
+	unnominated bool
 	// releasing is the time since when every attempt found that claims are about to be deallocated.
 	releasing time.Time
 	// timer is set while a later wake-up is scheduled, for the time due.
@@ -70,7 +72,23 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.begun++
 	p.try()
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
-	p.anySlice, p.sliceChanged = false, false
+	p.anySlice, p.sliceChanged, p.unnominated = false, false, false
+}
+
+// Unnominated records that the attempt ends with the pod nominated for no node.
+func (p *Pod) Unnominated() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.unnominated = true
+}
+
+// outlived reports, only once, whether a nomination that is seen now was made before the latest attempt ended it. kube-scheduler
+// compares with the pod that its informer has: it writes nothing if that does not have the nomination yet.
+func (p *Pod) outlived() (outdated bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	outdated, p.unnominated = p.unnominated, false
+	return outdated
 }
 
 // Wants records which claims the attempt needs devices for, if any.

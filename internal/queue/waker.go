@@ -86,6 +86,14 @@ func (w *Waker) Retry(p *Pod) {
 	p.after(max(0, p.rest(w.now())), func() { w.activateNow(p) })
 }
 
+// Nominated handles the event that a pod is nominated for a node. If the latest attempt has ended that nomination, the next
+// one ends it on the server: until then, the pod keeps its room on the node from others.
+func (w *Waker) Nominated(p *Pod) {
+	if p.outlived() {
+		w.Retry(p)
+	}
+}
+
 // again activates the pod, now or later.
 func (w *Waker) again(p *Pod) {
 	if p.rest(w.now()) > 0 && !w.atOnce.TryAccept() {

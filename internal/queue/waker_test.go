@@ -269,3 +269,27 @@ func TestPaused(t *testing.T) {
 		require.Zero(t, waker.Paused(p))
 	})
 }
+
+// TestNominationThatOutlivesItsEnd: an attempt with a pod that does not show its nomination yet cannot end it on the server.
+func TestNominationThatOutlivesItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods, waker, woken := wakers()
+		p := pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		waker.Nominated(p)
+		time.Sleep(time.Hour)
+		require.Empty(t, woken.names(), "nominated by its latest attempt, or by somebody else")
+
+		p = pods.Begin(builder.Pod("p"))
+		waker.Reject(p)
+		p.Unnominated()
+		require.Empty(t, woken.names())
+		waker.Nominated(p)
+		time.Sleep(time.Hour)
+		require.Len(t, woken.names(), 1)
+		waker.Nominated(p)
+		time.Sleep(time.Hour)
+		require.Len(t, woken.names(), 1, "once")
+	})
+}

@@ -291,6 +291,26 @@ func TestRegressions(t *testing.T) {
 			add(time.Minute, "pod other with 1 device of class big", func(w *World) {
 				w.createPodWithClaim("other", builder.Request("r", "big"), "1", 0)
 			}),
+		// Seed 309803625: kube-scheduler ended a nomination that its informer of pods did not have yet, and wrote nothing.
+		"the class of a preemptor is deleted before its nomination is seen": new(script).node(2).pod(10*time.Second, "victim", 1, "12", 0).
+			add(9*time.Second, "no changes of pods are seen from the next nomination on", func(w *World) {
+				c := w.replicas[0].connection
+				c.Await(&moment{nominating, 1, func(_ subject, send func()) bool {
+					c.stall("pods", 10*time.Second)
+					send()
+					return true
+				}})
+			}).
+			pod(time.Second, "preemptor", 2, "12", 100).
+			add(time.Second, "delete the class, and make another one and a node without devices", func(w *World) {
+				w.deleteClass("gpu")
+				w.createClass("big")
+				w.createNode("node-1") // It has the preemptor tried.
+			}).
+			add(time.Minute, "pod other with 1 device of class big", func(w *World) {
+				w.createPodWithClaim("other", builder.Request("r", "big"), "12", 0)
+			}).
+			runs(time.Minute, "other"),
 		// Kube-scheduler itself leaves the pods of a PodGroup nominated that does not fit any more.
 		"the class of a PodGroup of Kubernetes is deleted while its victim ends": new(script).node(2).pod(10*time.Second, "victim", 2, "12", 0).
 			podGroup(10*time.Second, "gang", 2, 100).

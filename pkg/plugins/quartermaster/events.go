@@ -63,6 +63,9 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	}
 	for _, pl := range s.served() {
 		pl.waiting.PodChanged(e)
+		if entry := pl.waiting.Get(e.Latest().UID); entry != nil && isNominated(e) {
+			pl.waker.Nominated(entry)
+		}
 		if ends {
 			pl.devices.Changed.Tell(e.Before.UID)
 		}
@@ -71,6 +74,11 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 			pl.nominees.PodChanged(e)
 		}
 	}
+}
+
+// isNominated reports whether the event shows that a pod was nominated for a node.
+func isNominated(e informer.Event[v1.Pod]) bool {
+	return e.Before != nil && e.After != nil && e.After.Status.NominatedNodeName != "" && e.After.Status.NominatedNodeName != e.Before.Status.NominatedNodeName
 }
 
 // claimChanged handles an event about a claim.

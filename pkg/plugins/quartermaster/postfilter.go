@@ -27,6 +27,18 @@ import (
 // plugins, for example preemption, do not run. Otherwise they would evict pods although the pod may fit without that.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	defer pl.state.turns.Rejected(pod)
+	result, status := pl.postFilter(ctx, cs, pod, statuses)
+	// Without a result, DefaultPreemption ends the nomination if it finds nobody to evict either.
+	if ends := result == nil && status.Code() == fwk.Unschedulable || result != nil && result.Mode() == fwk.ModeOverride && result.NominatedNodeName == ""; ends {
+		if entry := pl.waiting.Get(pod.UID); entry != nil {
+			entry.Unnominated()
+		}
+	}
+	return result, status
+}
+
+// postFilter implements PostFilter.
+func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if result, status := pl.postFilterGang(ctx, cs, pod); status != nil {
 		return result, status
 	}
