@@ -53,8 +53,14 @@ UNIT_TIMEOUT ?= 10m
 # What `make cover` tests.
 COVER_PACKAGES ?= ./...
 INTEGRATION_TIMEOUT ?= 20m
-# How long `make simulation` takes new seeds. The tests take the same few each time: of new ones, about one in 1500 still fails.
+# How long `make simulation` takes new seeds.
 SIMULATION ?= 10m
+# How many histories with new seeds `make test` and `make test-all` live through. The seeds come from the files of the commit, so that
+# each change meets others, and a run of the same files the same ones.
+NEW_HISTORIES ?= 60
+NEW_HISTORIES_OF_ALL ?= 300
+NEW_SEED := $(shell printf '%d' "0x0$$(git rev-parse --verify --quiet 'HEAD^{tree}' 2>/dev/null | cut -c1-12)")
+LATER_SEED := $(shell expr $(NEW_SEED) + $(NEW_HISTORIES))
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
 # the minor release.
 COMPAT_RELEASES ?= 1.29.3 1.30.4 1.31.4 1.32.2 1.33.13 1.34.4 1.35.4 1.36.3
@@ -123,7 +129,8 @@ GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
 
 .PHONY: test
 test: build bin/kube-scheduler bin/kubectl ## run the tests that tell most, of each package (minutes)
-	@GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@echo "test: $(NEW_HISTORIES) new histories of the simulation, from seed $(NEW_SEED) on"
+	@SIMULATION_NEW=$(NEW_SEED),$(NEW_HISTORIES) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 # The older release whose control plane has the least to compile: 70 MB of Go that nothing else
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
@@ -135,7 +142,8 @@ test-all: test-race test-whole test-modules test-chart test-driver test-browser 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-whole
 test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
-	@ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@echo "test: $(NEW_HISTORIES_OF_ALL) new histories of the simulation, from seed $(LATER_SEED) on"
+	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector

@@ -18,7 +18,7 @@ var (
 	trace     = flag.Bool("trace", false, "tell each write, also of histories that do not fail")
 	seed      = flag.Uint64("seed", 1, "the first seed; 0 for a new one")
 	histories = flag.Int("histories", 15, "how many histories, unless a duration is given")
-	duration  = flag.Duration("duration", 0, "for how long histories are begun (default $"+durationVariable+")")
+	duration  = flag.Duration("duration", 0, "for how long histories are begun")
 	length    = flag.Int("steps", 200, "how many steps a history has")
 	about     = flag.String("about", "", "themes that all histories have whatever their seeds say, separated by commas")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
@@ -26,32 +26,44 @@ var (
 	again     = flag.Int("again", 0, "how often a history that fails is lived through once more, to see how often it fails")
 )
 
-// durationVariable is the environment variable that sets how long TestHistories takes new seeds: a run of many packages has no
-// flags for one of them.
-const durationVariable = "SIMULATION"
+// newVariable is the environment variable of TestNewHistories, "SEED,HISTORIES": a run of many packages has no flags for one of them.
+const newVariable = "SIMULATION_NEW"
 
 // longStory is how many lines of a story are printed; a longer one is in a file.
 const longStory = 120
 
 // TestHistories lives through random histories. Each has its seed: always the same few, or new ones each time with -seed 0
-// (make simulation) or with $SIMULATION. What fails is printed with the command that has it again.
+// (make simulation). What fails is printed with the command that has it again.
 func TestHistories(t *testing.T) {
 	first := *seed
-	if text := os.Getenv(durationVariable); text != "" && *duration == 0 {
-		lasts, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatalf("$%s is %q; it has to be a duration like 1m: %v", durationVariable, text, err)
-		}
-		*duration, first = lasts, 0
-	}
 	if first == 0 {
 		first = uint64(rand.IntN(1_000_000_000))
 	}
+	start := time.Now()
+	liveThrough(t, first, func(lived int) bool {
+		return lived == 0 || *duration == 0 && lived < *histories || time.Since(start) < *duration
+	})
+}
+
+// TestNewHistories lives through histories with other seeds in each version of the source: make test begins with a number that comes
+// from the files under version control. So each change meets new histories, and a run can be repeated.
+func TestNewHistories(t *testing.T) {
+	text := os.Getenv(newVariable)
+	if text == "" {
+		t.Skipf("$%s does not say which histories: make test and make test-all do", newVariable)
+	}
+	var first uint64
+	var most int
+	if _, err := fmt.Sscanf(text, "%d,%d", &first, &most); err != nil {
+		t.Fatalf("$%s is %q; it has to be a seed and a number of histories, such as 17,60: %v", newVariable, text, err)
+	}
+	liveThrough(t, first, func(lived int) bool { return lived < most })
+}
+
+// liveThrough lives through histories from a seed on as long as there is another one.
+func liveThrough(t *testing.T, first uint64, another func(lived int) bool) {
 	start, requests, lived := time.Now(), 0, 0
-	for lived == 0 || *duration == 0 && lived < *histories || time.Since(start) < *duration {
-		if *stop && t.Failed() {
-			break
-		}
+	for another(lived) && !(*stop && t.Failed()) {
 		h := NewHistory(first+uint64(lived), *length, *about)
 		began := time.Now()
 		w := Live(t, h, traced)
