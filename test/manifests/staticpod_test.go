@@ -134,8 +134,8 @@ func startStaticPod(t *testing.T, identity string, flags []string) *scheduler.Pr
 	return process
 }
 
-// shell runs commands from the root of the repository, with the kubectl of our Kubernetes version.
-func shell(t *testing.T, commands string) {
+// shell runs commands from the root of the repository, with the kubectl of our Kubernetes version, and returns their output.
+func shell(t *testing.T, commands string) string {
 	t.Helper()
 	kubectl, err := controlplane.FindBinary("kubectl")
 	require.NoError(t, err)
@@ -145,4 +145,5 @@ func shell(t *testing.T, commands string) {
 		"PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s: %s", commands, output)
+	return string(output)
 }
