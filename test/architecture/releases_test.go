@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of releases in docs/api-versions.md has those of "make test-compat" and the current one, in
+// The table of releases in test/compat/releases.md has those of "make test-compat" and the current one, in
 // that order, and each row names the tests that its cells rely on. Whether the cells are
 // true, hack/check-release-table finds out when the tests have run.
 func TestReleasesOfTheTable(t *testing.T) {
 	t.Parallel()
-	rows := releaseTable(t)
+	rows := releaseTable(t, "test/compat/releases.md")
 	var columns []string
 	for _, release := range strings.Fields(textMatch(t, "Makefile", `(?m)^COMPAT_RELEASES \?= (.*)$`)) {
 		columns = append(columns, release[:strings.LastIndex(release, ".")])
@@ -38,10 +38,22 @@ func TestReleasesOfTheTable(t *testing.T) {
 	}
 }
 
-// releaseTable returns the cells of the table, from the header on.
-func releaseTable(t *testing.T) [][]string {
+// The table for users claims nothing that no test covers: its rows are rows of the table with tests.
+func TestReleasesForUsers(t *testing.T) {
+	t.Parallel()
+	tested := make(map[string]bool)
+	for _, row := range releaseTable(t, "test/compat/releases.md") {
+		tested[strings.Join(row[:len(row)-1], "|")] = true
+	}
+	for _, row := range releaseTable(t, "docs/api-versions.md") {
+		require.True(t, tested[strings.Join(row, "|")], "test/compat/releases.md has no row %q", row)
+	}
+}
+
+// releaseTable returns the cells of the table in a document, from the header on.
+func releaseTable(t *testing.T, path string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "api-versions.md"))
+	text, err := os.ReadFile(filepath.Join(root, path))
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "\n| | 1.")
 	require.True(t, found, "the header of the table has to begin with the first release")

@@ -8,7 +8,7 @@
 // bin/compat. Without the variable the tests run against 1.37, as part of "make test-all",
 // which shows that they expect the same of all releases.
 //
-// The table in docs/api-versions.md says which test runs with which release. Those that
+// The table in releases.md says which test runs with which release. Those that
 // allocate by structured parameters are written for all versions; TestClassic is for
 // controllers of drivers, which are all that 1.29 has.
 package compat
