@@ -1,6 +1,7 @@
 package tutorial
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,17 +28,22 @@ const (
 	keepsRunning
 	// interrupts is Ctrl-C for what keeps running.
 	interrupts
+	// notRun is a block of commands that needs a program which cannot be run here.
+	notRun
 )
 
 // The comments that are steps, or belong to the block that follows.
 const (
 	keepsRunningComment = "<!-- keeps running"
 	interruptComment    = "<!-- Ctrl-C"
+	notRunComment       = "<!-- no test runs this block:"
 )
 
 var (
 	// inlineCode is code in a sentence.
 	inlineCode = regexp.MustCompile("`([^`\n]+)`")
+	// notHere are programs that need containers. A block without any of them has to be run.
+	notHere = regexp.MustCompile(`(?m)^(?:kind|helm|docker|podman) `)
 	// programs are those whose commands are to be found in blocks.
 	programs = []string{"kubectl", "make", "git", "kind", "helm", "docker", "podman", "go", "cd", "rm", "curl", "playground", "bin/playground"}
 )
@@ -73,7 +79,7 @@ func parse(document string) ([]step, error) {
 		}
 	}
 	if r.next != runs {
-		return nil, fmt.Errorf("no block of commands follows the comment %q", keepsRunningComment)
+		return nil, errors.New("no block of commands follows the last comment")
 	}
 	return r.steps, r.checkProse()
 }
@@ -81,12 +87,18 @@ func parse(document string) ([]step, error) {
 func (r *reader) block(line int, language, content string) error {
 	switch language {
 	case "sh":
+		if r.next == notRun && !notHere.MatchString(content) {
+			return fmt.Errorf("line %d: nothing in this block needs a program that cannot be run here, so that it has to be run", line)
+		}
 		r.steps = append(r.steps, step{kind: r.next, line: line, commands: content})
 		r.next = runs
 		return nil
 	case "text":
 		if len(r.steps) == 0 || r.steps[len(r.steps)-1].output != nil {
 			return fmt.Errorf("line %d: the output follows no commands", line)
+		}
+		if r.steps[len(r.steps)-1].kind == notRun {
+			return fmt.Errorf("line %d: nobody compares the output of a block that is not run", line)
 		}
 		r.steps[len(r.steps)-1].output = &content
 		return nil
@@ -99,6 +111,8 @@ func (r *reader) line(number int, line string) error {
 	switch {
 	case strings.HasPrefix(line, keepsRunningComment):
 		r.next = keepsRunning
+	case strings.HasPrefix(line, notRunComment):
+		r.next = notRun
 	case strings.HasPrefix(line, interruptComment):
 		r.steps = append(r.steps, step{kind: interrupts, line: number})
 	case strings.Contains(line, "<!--"), strings.HasPrefix(line, "    "), strings.HasPrefix(line, "\t"),

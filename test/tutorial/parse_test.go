@@ -35,6 +35,9 @@ func TestParse(t *testing.T) {
 		"output of nothing":      {document: text + "a\n" + end, want: "line 1: the output follows no commands"},
 		"two outputs":            {document: sh + "a\n" + end + text + "b\n" + end + text + "c\n" + end, want: "line 7: the output follows no commands"},
 		"nothing keeps running":  {document: "<!-- keeps running -->\nwords\n", want: "no block of commands follows"},
+		"not run":                {document: "<!-- no test runs this block: no containers -->\n" + sh + "kubectl get pods\nkind delete cluster\n" + end, steps: 1},
+		"could be run":           {document: "<!-- no test runs this block: no time -->\n" + sh + "kubectl get pods\n" + end, want: "line 2: nothing in this block needs"},
+		"output of no run":       {document: "<!-- no test runs this block: no containers -->\n" + sh + "helm list\n" + end + text + "a\n" + end, want: "line 5: nobody compares"},
 		"a command in sentences": {document: sh + "kubectl get pods\n" + end + "And `kubectl get nodes` as well.", want: `the command "kubectl get nodes" is in a sentence`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,18 +60,22 @@ func TestParseFindsAllBlocks(t *testing.T) {
 	require.NoError(t, err)
 	steps, err := parse(string(text))
 	require.NoError(t, err)
-	fences, outputs, interrupted := 0, 0, 0
+	fences, outputs, interrupted, untested := 0, 0, 0, 0
 	for _, s := range steps {
 		fences++
 		if s.output != nil {
 			outputs++
 		}
-		if s.kind == interrupts {
+		switch s.kind {
+		case interrupts:
 			interrupted++
+		case notRun:
+			untested++
 		}
 	}
 	require.Equal(t, strings.Count(string(text), "```")/2, fences-interrupted+outputs)
 	require.Equal(t, 1, interrupted)
+	require.Equal(t, 4, untested, "blocks that no test runs; the document says that they are those of kind")
 }
 
 func TestMatches(t *testing.T) {

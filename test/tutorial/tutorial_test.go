@@ -46,6 +46,7 @@ func TestTutorial(t *testing.T) {
 			current = first
 			current.interrupt()
 			compare(t, s, current.finish(s.line))
+		case notRun:
 		}
 	}
 	cluster.requireNothingLeft(t)
