@@ -109,15 +109,16 @@ func (w *World) runForeign(name, device string) error {
 	return client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{})
 }
 
-// gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device.
-func (s *script) gang(after time.Duration, name string, pods int32, priority int32) *script {
-	return s.add(after, fmt.Sprintf("PodGroup %s of %d pods with priority %d", name, pods, priority), func(w *World) {
+// gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device. The pods have the
+// priorities in turn.
+func (s *script) gang(after time.Duration, name string, pods int32, priorities ...int32) *script {
+	return s.add(after, fmt.Sprintf("PodGroup %s of %d pods with priority %d", name, pods, priorities), func(w *World) {
 		w.createTemplate("one")
 		w.createLabeledGroup(name, pods)
 		for i := range pods {
 			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
 			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
-			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
+			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priorities[i%int32(len(priorities))] }, "priority %d", priorities[i%int32(len(priorities))])
 			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
 			p.create(w)
 		}
@@ -277,6 +278,9 @@ func TestRegressions(t *testing.T) {
 				w.fail("claim a keeps what it has lost")
 			}
 		}),
+		// Seed 9702170: the first pod had others evicted, and a pod without priority gave up what they left. So it went on, every five minutes.
+		"the pods of a gang have different priorities": new(script).node(2).pod(10*time.Second, "a", 1, "1", 10).pod(0, "b", 1, "1", 10).
+			gang(10*time.Second, "gang", 2, 100, 0).runs(10*time.Minute, "a").runs(0, "b"),
 		// Seed 30039 of an early generator: a gang waited without end for the end of pods that nobody had evicted.
 		"the server refuses to evict a pod for a gang": new(script).node(2).pod(10*time.Second, "victim", 2, "1", 0).
 			weather(10*time.Second, Weather{Refused: 1}).gang(0, "gang", 2, 100).weather(5*time.Second, Calm).

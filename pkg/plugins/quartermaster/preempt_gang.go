@@ -30,13 +30,17 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
 	}
 	group, members, need, err := pl.state.gangs.Pending(pod)
-	if err != nil || need <= 0 || !pl.preemption.Enabled() || !pl.mayPreempt(pod) {
+	if err != nil || need <= 0 || !pl.preemption.Enabled() {
+		return says(true, "no pods are evicted for the group")
+	}
+	least := pl.leastImportant(members.Waiting)
+	if least == nil || !pl.mayPreempt(least) {
 		return says(true, "no pods are evicted for the group")
 	}
 	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
 		return says(false, "waiting for %d evicted pods to end; the group gets their place", left)
 	}
-	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(pod))
+	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(least))
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -63,6 +67,20 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		status = kube.Recoded(fwk.Success, status)
 	}
 	return result, status
+}
+
+// leastImportant returns the pod that decides what a gang may evict: one that never preempts, otherwise one of the lowest priority. The
+// gang's other pods cannot run without it, whichever of them is tried.
+func (pl *Quartermaster) leastImportant(pods []*v1.Pod) (least *v1.Pod) {
+	for _, pod := range pods {
+		switch {
+		case pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever:
+			return pod
+		case least == nil || pl.holders.Priority(pod) < pl.holders.Priority(least):
+			least = pod
+		}
+	}
+	return least
 }
 
 // unlessKept ends the nomination of a pod if the verdict is hopeless.
