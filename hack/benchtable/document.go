@@ -36,7 +36,7 @@ func fill(document, results string) (string, error) {
 }
 
 // compare returns a Markdown table with a row for each case and implementation that is compared with the baseline:
-// "baseline / ours (ratio)".
+// "baseline/ours (ratio)".
 func (d data) compare(rows string, columns []string) (string, error) {
 	wanted, err := regexp.Compile("^(?:" + rows + ")$")
 	if err != nil {
@@ -87,12 +87,12 @@ func (d data) baseline(name, column string) string {
 	return ""
 }
 
-// beside returns "theirs / own (ratio)", without a ratio if one of the two was not measured.
+// beside returns "theirs/own (ratio)", without a ratio if one of the two was not measured.
 func beside(theirs, own string) string {
 	base, errBase := strconv.ParseFloat(theirs, 64)
 	value, errValue := strconv.ParseFloat(own, 64)
 	if errBase == nil && errValue == nil && base > 0 {
-		return fmt.Sprintf("%s / %s (%s)", theirs, own, rounded(value/base))
+		return fmt.Sprintf("%s/%s (%s)", theirs, own, rounded(value/base))
 	}
 	if theirs == "" {
 		theirs = "–"
@@ -100,7 +100,7 @@ func beside(theirs, own string) string {
 	if own == "" {
 		own = "–"
 	}
-	return theirs + " / " + own
+	return theirs + "/" + own
 }
 
 // rounded has two significant digits below 1, so that small ratios can be compared, and three from 1 on. It has no exponent.

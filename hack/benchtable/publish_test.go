@@ -75,7 +75,7 @@ old
 <!-- table: plugins.tsv; rows: bu.*; columns: per second, heap growth MiB -->
 | workload | per second | heap growth MiB |
 |---|--:|--:|
-| burst | 27.1 / 30.2 (1.11) | 91 / – |
+| burst | 27.1/30.2 (1.11) | 91/– |
 
 Commit abc.
 <!-- end -->
