@@ -273,7 +273,7 @@ verify-format:
 
 .PHONY: verify-english
 verify-english:
-	@echo "verify: comments and messages in plain English"
+	@echo "verify: comments, messages and documents in plain English"
 	@$(GO) test -vet=off -run 'TestPlainEnglish|TestHardToRead' ./test/architecture
 
 .PHONY: verify-modules
