@@ -214,7 +214,13 @@ guard: build bin/kube-scheduler ## kill, pause and replace guards GUARD_REPLACEM
 bench: bench-allocator bench-selectors bench-state bench-perf bench-process ## run all benchmarks, beside upstream's code (hours)
 
 .PHONY: bench-publish
-bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## take all figures of docs/design/performance.md (50 minutes on two cores)
+bench-publish: bench-allocator bench-selectors bench-state bench-published-workloads bench-process ## measure, write test/perf/results, and make the tables of docs/design/performance.md from it (50 minutes on two cores)
+	@$(GO) run ./hack/benchtable -publish bin/bench -document docs/design/performance.md \
+		-conditions "Commit $$(git rev-parse --short HEAD), $$(getconf _NPROCESSORS_ONLN) cores"
+
+.PHONY: bench-tables
+bench-tables: ## make the tables of docs/design/performance.md from test/perf/results
+	@$(GO) run ./hack/benchtable -document docs/design/performance.md
 
 .PHONY: bench-published-workloads
 bench-published-workloads: bin/etcd
@@ -275,7 +281,7 @@ verify-format:
 
 .PHONY: verify-english
 verify-english:
-	@echo "verify: comments and messages in plain English"
+	@echo "verify: comments, messages and documents in plain English"
 	@$(GO) test -vet=off -run 'TestPlainEnglish|TestHardToRead' ./test/architecture
 
 .PHONY: verify-modules

@@ -1,13 +1,17 @@
 // Command benchtable reads the output of `go test -bench` and prints tables that
 // compare two implementations: benchmarks whose names say table=NAME, case=NAME and
 // impl=upstream or impl=ours, each run several times. Times and ratios are of medians.
+//
+// With -publish it writes the results of all benchmarks to data files, and with -document it makes
+// the tables of a document from these.
 package main
 
 import (
-	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -154,29 +158,39 @@ func (t *table) count(name, implementation string) string {
 }
 
 func run(in io.Reader, out io.Writer) error {
-	var t tables
-	reader := benchfmt.NewReader(in, "standard input")
-	for reader.Scan() {
-		switch record := reader.Result().(type) {
-		case *benchfmt.Result:
-			if err := t.add(record); err != nil {
-				return err
-			}
-		case *benchfmt.SyntaxError:
-			return record
-		}
-	}
-	if err := reader.Err(); err != nil {
-		return fmt.Errorf("read benchmarks: %w", err)
-	}
-	if len(t.order) == 0 {
-		return errors.New("no benchmark with table=, case= and impl= in its name; give the output of `go test -bench`")
+	t, err := readTables(in)
+	if err != nil {
+		return err
 	}
 	return t.print(out)
 }
 
+// options are the command line.
+type options struct{ publish, results, conditions, document string }
+
+func (o options) run() error {
+	if o.publish == "" && o.document == "" {
+		return run(os.Stdin, os.Stdout)
+	}
+	if o.publish != "" {
+		if err := publish(o.publish, o.results, o.conditions); err != nil {
+			return err
+		}
+	}
+	if o.document == "" {
+		return nil
+	}
+	return fillFile(o.document, o.results)
+}
+
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	var o options
+	flag.StringVar(&o.publish, "publish", "", "`folder` with the output of benchmarks, to write to data files")
+	flag.StringVar(&o.results, "results", filepath.Join("test", "perf", "results"), "`folder` of the data files")
+	flag.StringVar(&o.conditions, "conditions", "", "commit and machine of what is published")
+	flag.StringVar(&o.document, "document", "", "`file` whose tables are made from the data files")
+	flag.Parse()
+	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "benchtable:", err)
 		os.Exit(1)
 	}

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -85,6 +86,55 @@ func place() error {
 		`a.go:8: "of ours" in "again, one of ours, of which there are two"`,
 		`a.go:8: "of which" in "again, one of ours, of which there are two"`,
 	}, where)
+	require.Len(t, habitsIn("a.md", 1, "# A\n\nThis page is\nwhat it says. It says more.\n"), 1, "also in documents")
+}
+
+// TestPlainEnglishOfDocuments: so do documents, manifests and the chart. Code in documents is left out.
+func TestPlainEnglishOfDocuments(t *testing.T) {
+	t.Parallel()
+	isText := func(name string) bool {
+		return slices.Contains([]string{".md", ".tsv", ".yaml", ".tpl", ".txt"}, filepath.Ext(name))
+	}
+	read := 0
+	for _, folder := range []string{"docs", "charts", "manifests", "examples", ".github"} {
+		if _, err := os.Stat(filepath.Join(root, folder)); err != nil {
+			continue
+		}
+		for name, text := range filesOf(t, filepath.Join(root, folder), isText) {
+			read += reportHabits(t, name, text)
+		}
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		read += reportHabits(t, name, string(text))
+	}
+	require.Greater(t, read, 30, "documents and manifests have to be found")
+}
+
+// inlineCode is a name in a sentence, such as that of a test.
+var inlineCode = regexp.MustCompile("`[^`\n]*`")
+
+// reportHabits fails the test for each habit in a document, and returns 1.
+func reportHabits(t *testing.T, name, text string) int {
+	t.Helper()
+	blank := func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) }
+	for _, one := range habitsIn(name, 1, inlineCode.ReplaceAllString(fenced.ReplaceAllStringFunc(text, blank), "``")) {
+		t.Error(one)
+	}
+	return 1
+}
+
+// habitsIn returns the habits in a text that begins at a line of a file.
+func habitsIn(name string, first int, text string) (found []string) {
+	for _, habit := range habits {
+		for _, match := range habit.phrase.FindAllStringIndex(strings.ReplaceAll(text, "\n", " "), -1) {
+			before := strings.Count(text[:match[0]], "\n")
+			found = append(found, fmt.Sprintf("%s:%d: %q in %q; instead: %s", name, first+before,
+				strings.ReplaceAll(text[match[0]:match[1]], "\n", " "), strings.TrimSpace(strings.Split(text, "\n")[before]), habit.instead))
+		}
+	}
+	return found
 }
 
 // hardToRead returns the habits in the comments and strings of a file, and their number.
@@ -95,14 +145,7 @@ func hardToRead(t *testing.T, name, source string) (found []string, texts int) {
 	require.NoError(t, err)
 	look := func(at token.Pos, lines string) {
 		texts++
-		for _, habit := range habits {
-			for _, match := range habit.phrase.FindAllStringIndex(strings.ReplaceAll(lines, "\n", " "), -1) {
-				before := strings.Count(lines[:match[0]], "\n")
-				line := strings.Split(lines, "\n")[before]
-				found = append(found, fmt.Sprintf("%s:%d: %q in %q; instead: %s", name, files.Position(at).Line+before,
-					strings.ReplaceAll(lines[match[0]:match[1]], "\n", " "), strings.TrimSpace(line), habit.instead))
-			}
-		}
+		found = append(found, habitsIn(name, files.Position(at).Line, lines)...)
 	}
 	for _, group := range file.Comments {
 		var lines []string

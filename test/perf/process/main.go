@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -110,5 +112,17 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 	}
 	// What was measured until something failed has taken minutes.
-	return errors.Join(err, writeTables(os.Stdout, chosen, results))
+	return errors.Join(err, publishTables(o.results, chosen, results))
+}
+
+// publishTables prints the tables and writes them to a file, from which hack/benchtable makes data files.
+func publishTables(folder string, chosen []scenario, results map[string][]row) error {
+	var text bytes.Buffer
+	if err := writeTables(io.MultiWriter(os.Stdout, &text), chosen, results); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "table.md"), text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the tables: %w", err)
+	}
+	return nil
 }
