@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
@@ -83,7 +84,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			Writer:   write.New(w.client),
 			Known:    claims,
 			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
-			Takeover: New(0, time.Now, func(map[string]*v1.Pod) {}),
+			Takeover: New(klog.Background(), 0, state, new(process)),
 			Signals:  w,
 			AwaitDevices: func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
 				return Readiness{Claims: claims}, nil

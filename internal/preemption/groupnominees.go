@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -36,9 +37,8 @@ type GroupNominees struct {
 	Holders     *Holders
 	// Profile is the schedulerName of the pods to look at.
 	Profile string
-	// Leads returns why this process must not write, nil if it may.
-	Leads func() error
-
+	// Leadership says whether this process may write.
+	Leadership lease.Leadership
 	// Attempts has the attempts to schedule pods: kube-scheduler also nominates pods that are about to be bound.
 	Attempts interface{ IsTried(pod types.UID) bool }
 
@@ -109,7 +109,7 @@ func (g *GroupNominees) look(ctx context.Context, key types.NamespacedName) (aga
 	if err != nil || !isNominee(pod) {
 		return 0, nil
 	}
-	if g.Leads() != nil {
+	if g.Leadership.Leads() != nil {
 		return nomineePatience, nil // The leader does it, or it is up to this process by then.
 	}
 	known := g.seen(pod, g.Attempts.IsTried(pod.UID) || g.awaits(pod))

@@ -58,7 +58,7 @@ func (e *Events) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim
 		}
 	}
 	if len(untried) > 0 {
-		e.Waker.activate(klog.FromContext(ctx), untried)
+		e.Waker.queue.Activate(klog.FromContext(ctx), untried)
 	}
 	return nil
 }

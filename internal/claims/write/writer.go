@@ -46,8 +46,8 @@ type Writer struct {
 	// consumerLimit returns the number of consumers that the server accepts for a claim.
 	consumerLimit func(*resourceapi.ResourceClaim) int
 	groups        groupWrites
-	// mayWrite returns why writes are forbidden, nil if they are permitted.
-	mayWrite func() error
+	// permission is checked before each write; nil permits all.
+	permission Permission
 	// allocated is called when an allocation was stored; asked says whether the API server asked a
 	// guard about it.
 	allocated func(asked bool)
@@ -72,11 +72,24 @@ func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
 	return func(w *Writer) { w.consumerLimit = limit }
 }
 
+// Permission says whether a process may write: its lease.
+type Permission interface {
+	// Leads returns why writes are forbidden, nil if they are permitted.
+	Leads() error
+}
+
 // WithPermission sets a check before each write: if it returns an error, the write is not sent, and
 // the operation ends with that error. The check runs after the write was decided, so a decision
 // from before the end of the permission is not written later.
-func WithPermission(mayWrite func() error) Option {
-	return func(w *Writer) { w.mayWrite = mayWrite }
+func WithPermission(permission Permission) Option {
+	return func(w *Writer) { w.permission = permission }
+}
+
+func (w *Writer) mayWrite() error {
+	if w.permission == nil {
+		return nil
+	}
+	return w.permission.Leads()
 }
 
 // WithStored sets a function that is called when an allocation was stored. Its argument says
@@ -99,7 +112,6 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		consumerLimit: func(*resourceapi.ResourceClaim) int {
 			return resourceapi.ResourceClaimReservedForMaxSize
 		},
-		mayWrite:  func() error { return nil },
 		allocated: func(bool) {},
 	}
 	for _, option := range options {

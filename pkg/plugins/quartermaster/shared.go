@@ -122,8 +122,13 @@ func (s *shared) runnerOf(schedulerName string) *commit.Runner {
 	return nil
 }
 
-// settling returns the longest time for which claims of any profile may still be settling.
-func (s *shared) settling() (longest time.Duration) {
+// EvictsOnConflict implements conflicts.Profiles: the first profile decides.
+func (s *shared) EvictsOnConflict() bool {
+	return s.served()[0].args.OnConflict == EvictOnConflict
+}
+
+// Settling implements conflicts.Profiles: it returns the longest time for which claims of any profile may still settle.
+func (s *shared) Settling() (longest time.Duration) {
 	for _, pl := range s.served() {
 		longest = max(longest, pl.foreign.StillSettling())
 	}

@@ -3,7 +3,6 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -88,12 +87,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 			return nil, err
 		}
 	}
-	active := sync.OnceValue(kube.ActivePods) // Turns looks often, and it takes longer to find a metric by its label than to read it.
-	s.turns = queue.NewTurns(queue.Queue{
-		Active:   func() int { return activePods(active()) },
-		Leads:    func() bool { return s.Leads() == nil },
-		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
-	})
+	s.turns = queue.NewTurns(newSchedulingQueue(handle, s))
 	s.competitors = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
 	if err := s.wireGangs(handle, features); err != nil {
 		return nil, err
@@ -119,7 +113,7 @@ func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error
 		if err != nil {
 			return fmt.Errorf("client for the status of PodGroups: %w", err)
 		}
-		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
+		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease)
 	}
 	s.podGroups.OnChange(s.gangs.GroupChanged)
 	s.OnPublished(s.gangs.StirAll)
@@ -145,12 +139,12 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
 	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
-		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(state.Lease.Leads),
+		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(state.Lease),
 		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
 
 	// The queue: who waits, and who wakes them.
 	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
-	pl.waker = queue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { state.turns.Wake(pods) })
+	pl.waker = queue.NewWaker(klog.FromContext(ctx), state.turns)
 	pl.events = &queue.Events{
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
 		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
@@ -174,9 +168,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Competitors: state.competitors, Order: state.Order, SettleTime: pl.settleTime,
 		Cluster: foreignCluster{pl.claims, pl.events, pl.solver, &pl.needs},
 	}
-	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
-		handle.Activate(klog.FromContext(ctx), pods)
-	})
+	pl.takeover = commit.New(klog.FromContext(ctx), args.TakeoverPause.Duration, state, handle)
 	pl.devices = &binding.Waiter{
 		Cluster: knownObjects{pl.claims, state.Order}, Stopping: ctx, Recorder: handle.EventRecorder(), Profile: handle.ProfileName(),
 	}
@@ -211,7 +203,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}
 	if features.EnableGenericWorkload {
 		pl.nominees = preemption.NewGroupNominees(preemption.GroupNominees{
-			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leads: state.Leads,
+			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leadership: state,
 			Attempts: pl.commits,
 		})
 	}
@@ -258,13 +250,8 @@ func (pl *Quartermaster) run(ctx context.Context) {
 	}
 	s.running.Do(func() {
 		reporter := &conflicts.Reporter{
-			Order:    s.Order,
-			Objects:  s.claims,
-			Leads:    s.Leads,
-			Settling: s.settling,
-			Evicts:   func() bool { return pl.args.OnConflict == EvictOnConflict },
-			Client:   pl.handle.ClientSet(),
-			Recorder: pl.handle.EventRecorder(),
+			Order: s.Order, Objects: s.claims, Leadership: s, Profiles: s,
+			Client: pl.handle.ClientSet(), Recorder: pl.handle.EventRecorder(),
 		}
 		reporter.Start(ctx) // Before the Order finds conflicts.
 		go s.Order.Run(ctx)
