@@ -43,9 +43,9 @@ type Writer struct {
 	random func() float64
 	// timestamp is set if allocations get the time at which they are written.
 	timestamp bool
-	// consumerLimit returns the number of consumers that the server accepts for a claim.
-	consumerLimit func(*resourceapi.ResourceClaim) int
-	groups        groupWrites
+	// limits has the number of consumers that the server accepts; nil stands for the limit of v1.
+	limits Limits
+	groups groupWrites
 	// permission is checked before each write; nil permits all.
 	permission Permission
 	// allocated is called when an allocation was stored; asked says whether the API server asked a
@@ -66,10 +66,23 @@ func WithTimestamp(timestamp bool) Option {
 	return func(w *Writer) { w.timestamp = timestamp }
 }
 
+// Limits has the limits of an API server.
+type Limits interface {
+	// ConsumerLimit returns the maximum number of consumers of a claim.
+	ConsumerLimit(*resourceapi.ResourceClaim) int
+}
+
 // WithConsumerLimit sets how many consumers a claim can have at the same time. The default is
 // resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
-func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
-	return func(w *Writer) { w.consumerLimit = limit }
+func WithConsumerLimit(limits Limits) Option {
+	return func(w *Writer) { w.limits = limits }
+}
+
+func (w *Writer) consumerLimit(claim *resourceapi.ResourceClaim) int {
+	if w.limits == nil {
+		return resourceapi.ResourceClaimReservedForMaxSize
+	}
+	return w.limits.ConsumerLimit(claim)
 }
 
 // Permission says whether a process may write: its lease.
@@ -109,9 +122,6 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		random:    rand.Float64,
 		groups:    newGroupWrites(),
 		timestamp: true,
-		consumerLimit: func(*resourceapi.ResourceClaim) int {
-			return resourceapi.ResourceClaimReservedForMaxSize
-		},
 		allocated: func(bool) {},
 	}
 	for _, option := range options {

@@ -75,7 +75,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		return nil, err
 	}
 	s.claims = &podclaims.Claims{
-		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Absent: api.NoClaims(client),
+		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Server: api.Of(client),
 	}
 	if err := s.claims.IndexPods(factory.Core().V1().Pods().Informer(), cluster.PodsByClaim); err != nil {
 		return nil, err
@@ -133,21 +133,19 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		claims: state.claims, nodes: core.Nodes().Lister(), groups: state.groups, failures: state.failures,
 		chooser: nodes.New(handle, Name), objectives: config.NewObjectives(args), attemptBudget: attemptBudget,
 		scoring:           &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
-		consumerLimit:     api.ConsumerLimit(client),
-		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
 		bindingConditions: supported.DeviceBindingAndStatus,
 	}
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
 	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
-		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(state.Lease),
-		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
+		write.WithConsumerLimit(pl.claims.Server), write.WithPermission(state.Lease),
+		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
 
 	// The queue: who waits, and who wakes them.
 	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
 	pl.waker = queue.NewWaker(klog.FromContext(ctx), state.turns)
 	pl.events = &queue.Events{
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
-		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
+		Claims: pl.claims, Pools: state, Context: queue.NewContext(),
 	}
 	pl.reporter = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
 
