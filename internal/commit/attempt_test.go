@@ -34,6 +34,8 @@ import (
 
 // world is a Runner with a server that has one claim, "c", and a pod that wants it.
 type world struct {
+	// atDevices is called when a pod waits for its devices; it may be nil.
+	atDevices func()
 	*Runner
 	client *fake.Clientset
 	pod    *v1.Pod
@@ -44,6 +46,21 @@ type world struct {
 	// again counts the pods that were to be tried again.
 	again atomic.Int32
 }
+
+// nobody says that no other scheduler needs devices, and that claims do not settle.
+type nobody struct{ foreign.Cluster }
+
+func (nobody) MayHaveDevices(*v1.Pod) bool { return false }
+func (nobody) SettleTime() time.Duration   { return 0 }
+
+func (w *world) AwaitDevices(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
+	if w.atDevices != nil {
+		w.atDevices()
+	}
+	return Readiness{Claims: claims}, nil
+}
+
+func (w *world) TryAgain(types.UID) { w.again.Add(1) }
 
 // inWorld runs a test in a bubble of testing/synctest.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
@@ -83,13 +100,10 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			State:    state,
 			Writer:   write.New(w.client),
 			Known:    claims,
-			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
+			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, nobody{}), Order: state.Order, Cluster: nobody{}},
 			Takeover: New(klog.Background(), 0, state, new(process)),
 			Signals:  w,
-			AwaitDevices: func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
-				return Readiness{Claims: claims}, nil
-			},
-			TryAgain: func(types.UID) { w.again.Add(1) },
+			Profile:  w,
 			Stopping: ctx,
 		}
 		factory.Start(ctx.Done())

@@ -59,6 +59,9 @@ func (f *Finder) Of(pod *v1.Pod) *Needs {
 	return needs
 }
 
+// MayHaveDevices reports whether a pod of another scheduler may get devices; see Needs.MayHaveDevices.
+func (f *Finder) MayHaveDevices(pod *v1.Pod) bool { return f.Of(pod).MayHaveDevices() }
+
 // Any reports whether the pod may need devices: it refers to claims, or a class stands for a resource that it requests, or did when a claim
 // was recorded in its status.
 func (n *Needs) Any() bool {

@@ -59,6 +59,18 @@ type world struct {
 	claimStore, podStore cache.Indexer
 }
 
+func (w *world) Observe(_ context.Context, claim *resourceapi.ResourceClaim) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.observed = append(w.observed, claim)
+}
+
+func (w *world) PlanAgain(preemptor types.UID) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.used = append(w.used, preemptor)
+}
+
 // inWorld runs a test in a bubble of testing/synctest. The informers have the claim and the pods.
 func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, test func(t *testing.T, w *world)) {
 	t.Helper()
@@ -74,11 +86,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			w.told = append(w.told, change.Cause.Why)
 		})),
 			&claims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
-			func(_ context.Context, claim *resourceapi.ResourceClaim) {
-				w.mutex.Lock()
-				defer w.mutex.Unlock()
-				w.observed = append(w.observed, claim)
-			},
+			w,
 			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, write.Unbound, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
@@ -88,11 +96,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 				}
 				return w.group, write.Unbound{}, nil, nil
 			},
-			func(preemptor types.UID) {
-				w.mutex.Lock()
-				defer w.mutex.Unlock()
-				w.used = append(w.used, preemptor)
-			})
+			w)
 		require.NoError(t, w.claimStore.Add(claim.DeepCopy()))
 		for _, pod := range pods {
 			w.create(pod)

@@ -36,6 +36,11 @@ func (noControllers) Divide(_ *v1.Pod, all []*resourceapi.ResourceClaim) ([]*res
 
 func (noControllers) FreeOne(*v1.Pod, []*resourceapi.ResourceClaim) (string, error) { return "", nil }
 
+// noAttempts stands for attempts that keep no claims.
+type noAttempts struct{ extended.Attempts }
+
+func (noAttempts) Keeps(*resourceapi.ResourceClaim, *v1.Pod) bool { return false }
+
 // TestBoundPodsKeepTheirClaims: a pod whose binding has lost its answer may be bound although the informer does not show it.
 // Its claims stay, also if the server cannot say whether it is bound.
 func TestBoundPodsKeepTheirClaims(t *testing.T) {
@@ -57,8 +62,8 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 			})
 			remover := extended.Remover{
 				Claims: &podclaims.Claims{Stored: stored, Tracked: noTracker{}}, Stored: stored, Controllers: noControllers{},
-				Writer: write.New(client),
-				Keeps:  func(*resourceapi.ResourceClaim, *v1.Pod) bool { return false },
+				Writer:   write.New(client),
+				Attempts: noAttempts{},
 			}
 			waiting := func() map[types.UID]*v1.Pod { return map[types.UID]*v1.Pod{pod.UID: pod} }
 			released, err := remover.Release(t.Context(), pod, waiting)

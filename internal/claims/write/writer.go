@@ -48,9 +48,8 @@ type Writer struct {
 	groups groupWrites
 	// permission is checked before each write; nil permits all.
 	permission Permission
-	// allocated is called when an allocation was stored; asked says whether the API server asked a
-	// guard about it.
-	allocated func(asked bool)
+	// guards is told when an allocation was stored; it may be nil.
+	guards Guards
 	// changed is called when the server has confirmed a change of an allocation; it may be nil.
 	changed func(context.Context, Change)
 	// busy makes calls for one claim UID wait for each other.
@@ -105,10 +104,21 @@ func (w *Writer) mayWrite() error {
 	return w.permission.Leads()
 }
 
-// WithStored sets a function that is called when an allocation was stored. Its argument says
-// whether the API server has asked a guard about it, see GuardWarning.
-func WithStored(stored func(asked bool)) Option {
-	return func(w *Writer) { w.allocated = stored }
+// Guards finds out whether a guard is in place.
+type Guards interface {
+	// Stored is called when an allocation was stored. asked says whether the API server has asked a
+	// guard about it, see GuardWarning.
+	Stored(asked bool)
+}
+
+// WithGuards sets who is told of stored allocations.
+func WithGuards(guards Guards) Option {
+	return func(w *Writer) { w.guards = guards }
+}
+
+// Observer is told of claims as the server has returned them after a write.
+type Observer interface {
+	Observe(context.Context, *resourceapi.ResourceClaim)
 }
 
 // New returns a Writer that uses the client for all requests. See the package documentation for the
@@ -122,7 +132,6 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		random:    rand.Float64,
 		groups:    newGroupWrites(),
 		timestamp: true,
-		allocated: func(bool) {},
 	}
 	for _, option := range options {
 		option(w)

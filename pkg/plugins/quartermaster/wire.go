@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -34,7 +31,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -88,7 +84,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		}
 	}
 	s.turns = queue.NewTurns(newSchedulingQueue(handle, s))
-	s.competitors = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
+	s.competitors = foreign.New(clock.RealClock{}, &s.needs)
 	if err := s.wireGangs(handle, features); err != nil {
 		return nil, err
 	}
@@ -101,9 +97,9 @@ func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error
 	if s.podGroups, err = crd.New(config); err != nil {
 		return err
 	}
-	known := coordinator.Cluster{Lookup: s.podGroups.Get, Ready: s.claims.Check, Ledger: s.Ledger, Freed: s.Freed}
+	known := coordinator.Cluster{Groups: s.podGroups, Claims: s.claims, Ledger: s.Ledger, Waker: s}
 	if features.EnableDRAExtendedResource {
-		known.Backed = extended.BackedBy(handle.SharedDRAManager)
+		known.Backing = extended.Backing{Handle: handle}
 	}
 	if s.gangs, err = coordinator.New(handle.SharedInformerFactory().Core().V1().Pods().Informer(), known); err != nil {
 		return err
@@ -138,7 +134,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
 	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
 		write.WithConsumerLimit(pl.claims.Server), write.WithPermission(state.Lease),
-		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
+		write.WithGuards(state.guard), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
 
 	// The queue: who waits, and who wakes them.
 	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
@@ -163,8 +159,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 
 	// The commit: it settles beside other schedulers, waits after a failover, and waits for devices.
 	pl.foreign = &foreign.Watch{
-		Competitors: state.competitors, Order: state.Order, SettleTime: pl.settleTime,
-		Cluster: foreignCluster{pl.claims, pl.events, pl.solver, &pl.needs},
+		Competitors: state.competitors, Order: state.Order, Cluster: foreignCluster{pl.claims, pl.events, pl},
 	}
 	pl.takeover = commit.New(klog.FromContext(ctx), args.TakeoverPause.Duration, state, handle)
 	pl.devices = &binding.Waiter{
@@ -177,27 +172,22 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		State: state.State, Writer: pl.writer, Known: pl.claims, Foreign: pl.foreign, Takeover: pl.takeover,
 		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
 		Maker:   extended.Maker{Writer: pl.writer},
-		Signals: pl.scoring, AwaitDevices: pl.awaitDevices, TryAgain: pl.tryAgain, Stopping: ctx,
+		Signals: pl.scoring, Profile: ownProfile{pl}, Stopping: ctx,
 	}
 	pl.remover = &extended.Remover{
-		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Observe: pl.commits.Observe,
-		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
-			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
-		},
+		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Attempts: pl.commits,
 	}
 
 	// Preemption: who holds devices, when they are free, and for whom they are kept.
-	pl.holders = &preemption.Holders{Ledger: state.Ledger, Claims: pl.claims, Trying: state.trying, Priority: corev1helpers.PodPriority}
+	pl.holders = &preemption.Holders{Ledger: state.Ledger, Claims: pl.claims, Profiles: state}
 	if features.EnableGenericWorkload {
-		pl.holders.Priority = func(pod *v1.Pod) int32 {
-			return upstream.PodPriority(pod, handle.SnapshotSharedLister().PodGroups())
-		}
+		pl.holders.Snapshot = handle
 	}
-	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Ours: state.schedules}
-	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, ofGroups.Usage, pl.planAgain)
+	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Profiles: state}
+	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits, ofGroups.Usage, ownProfile{pl})
 	pl.nominated = &preemption.NominatedDevices{
 		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
-		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
+		Nodes: pl.nodes, Waker: state, Release: pl.release,
 	}
 	if features.EnableGenericWorkload {
 		pl.nominees = preemption.NewGroupNominees(preemption.GroupNominees{
@@ -253,7 +243,7 @@ func (pl *Quartermaster) run(ctx context.Context) {
 		}
 		reporter.Start(ctx) // Before the Order finds conflicts.
 		go s.Order.Run(ctx)
-		idle := &commit.Idle{Runner: pl.commits, RunnerOf: s.runnerOf, Skips: pl.legacy.Allocates}
+		idle := &commit.Idle{Runner: pl.commits, Profiles: s, Controllers: pl.legacy}
 		go idle.Run(ctx)
 		go s.podGroups.Run(ctx)
 		if s.podGroupStatus != nil {
