@@ -24,7 +24,7 @@ type Claims struct {
 	Pods cache.Indexer
 	// OfGroups is set if claims can be made for PodGroups (gate DRAWorkloadResourceClaims).
 	OfGroups bool
-	// Server says what the API server can have.
+	// Server is the API server that has the claims.
 	Server Server
 
 	// index finds pods by "namespace/name" of a claim.

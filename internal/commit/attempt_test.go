@@ -20,7 +20,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -94,7 +93,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			pod.Spec.NodeName = "n"
 			return true, &v1.PodList{Items: []v1.Pod{*pod}}, nil
 		})
-		claims := &podclaims.Claims{Stored: state.Claims, Tracked: manager{}}
+		claims := &podclaims.Claims{Stored: state.Claims, Tracked: builder.NoTracker{}}
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,
@@ -129,15 +128,6 @@ func newServer() *fake.Clientset {
 	client.PrependReactor("update", "resourceclaims", give)
 	return client
 }
-
-// manager is the scheduler's claim manager, which knows no more than the informer.
-type manager struct{ fwk.ResourceClaimTracker }
-
-func (manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not found")
-}
-
-func (manager) AssumeClaimAfterAPICall(*resourceapi.ResourceClaim) error { return nil }
 
 func (w *world) InFlight(claim *resourceapi.ResourceClaim, _ *resourceapi.AllocationResult, created bool) types.UID {
 	w.signals = append(w.signals, "in flight, created: "+strconv.FormatBool(created))

@@ -1,7 +1,6 @@
 package eligibility_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -29,13 +28,6 @@ type cluster struct {
 	tooOld bool
 	// ofDriver is the node where the driver can allocate the first claim, "" if the driver does not allocate it.
 	ofDriver string
-}
-
-// noTracker tracks no claims.
-type noTracker struct{ fwk.ResourceClaimTracker }
-
-func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not tracked")
 }
 
 // oneClass has a class for GPUs.
@@ -74,7 +66,7 @@ func (c *cluster) describer() *eligibility.Describer {
 	}
 	d := &eligibility.Describer{
 		Needs: &eligibility.Finder{
-			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: noTracker{}, Server: server{recordable: !c.tooOld}},
+			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: builder.NoTracker{}, Server: server{recordable: !c.tooOld}},
 			Classes: oneClass{}, Stored: stored.GetIndexer(), Controllers: driver{onlyOn: c.ofDriver},
 		},
 		Rules: rules(),

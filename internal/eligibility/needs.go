@@ -36,7 +36,7 @@ type Finder struct {
 // Controllers separates claims that controllers of drivers allocate (KEP-3063). See classicdra.Mode, which implements it.
 type Controllers interface {
 	Split(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *classicdra.Attempt, *fwk.Status)
-	Divide(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
+	extended.Divider
 	DependsOnClass(pod *v1.Pod, class string) bool
 	DependsOnController([]*resourceapi.ResourceClaim) bool
 	Resolved([]*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim

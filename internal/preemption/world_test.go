@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -119,15 +118,15 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 // manager is the scheduler's manager of claims, which knows nothing that the informer does not,
 // but for a claim that it remembers too long.
 type manager struct {
-	fwk.ResourceClaimTracker
+	builder.NoTracker
 	remembered *atomic.Pointer[resourceapi.ResourceClaim]
 }
 
-func (m manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
+func (m manager) Get(namespace, name string) (*resourceapi.ResourceClaim, error) {
 	if claim := m.remembered.Load(); claim != nil {
 		return claim, nil
 	}
-	return nil, errors.New("not found")
+	return m.NoTracker.Get(namespace, name)
 }
 
 // react answers like the API server does: an update applies to the version that it was made

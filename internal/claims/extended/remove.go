@@ -40,10 +40,16 @@ const (
 	NoClass     = "requests none that a device class stands for"
 )
 
-// Controllers separates claims that controllers of drivers allocate.
-type Controllers interface {
-	// Divide returns the other claims of a pod.
+// Divider separates claims that controllers of drivers allocate.
+type Divider interface {
+	// Divide returns the other claims of a pod. usable reports whether the claims that controllers allocate can be used on
+	// a node, or may be.
 	Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, usable func(*v1.Node) bool, err error)
+}
+
+// Controllers are controllers of drivers that allocate claims.
+type Controllers interface {
+	Divider
 	// FreeOne asks a driver to deallocate one of the claims without other consumers. It returns its name, "" if there is none.
 	FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string, error)
 }

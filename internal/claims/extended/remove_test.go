@@ -12,20 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
-
-// noTracker tracks no claims.
-type noTracker struct{ fwk.ResourceClaimTracker }
-
-func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not tracked")
-}
 
 // noControllers stands for a server without claims that controllers allocate.
 type noControllers struct{}
@@ -61,7 +53,7 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 				return false, nil, nil
 			})
 			remover := extended.Remover{
-				Claims: &podclaims.Claims{Stored: stored, Tracked: noTracker{}}, Stored: stored, Controllers: noControllers{},
+				Claims: &podclaims.Claims{Stored: stored, Tracked: builder.NoTracker{}}, Stored: stored, Controllers: noControllers{},
 				Writer:   write.New(client),
 				Attempts: noAttempts{},
 			}

@@ -42,7 +42,7 @@ type Competitor struct {
 	TakesPart bool
 }
 
-// Needs says what pods need.
+// Needs finds out whether pods need devices.
 type Needs interface {
 	// MayHaveDevices reports whether a pod of another scheduler may get devices.
 	MayHaveDevices(*v1.Pod) bool

@@ -48,7 +48,7 @@ type Registrar struct {
 	made  time.Time
 }
 
-// Decider says who decides.
+// Decider is the guard of this process.
 type Decider interface {
 	// Decides reports whether this process decides.
 	Decides() bool

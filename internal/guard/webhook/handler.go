@@ -32,7 +32,7 @@ type Handler struct {
 	Served Served
 }
 
-// Served says what API servers serve.
+// Served tracks the versions of the API servers.
 type Served interface {
 	// MayServeClaims reports whether they may serve claims in a version.
 	MayServeClaims(api.Version) bool

@@ -195,14 +195,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	if crd.KeyOf(pod) == "" {
 		return nil
 	}
-	removed, err := pl.remover.RemoveObsolete(ctx, pod)
-	switch {
-	case err != nil:
-		return failed(err)
-	case removed:
-		return kube.New(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
-	}
-	return nil
+	return ofRemoval(pl.remover.RemoveObsolete(ctx, pod))
 }
 
 // releaseForGang releases claims that are reserved only for waiting pods of a gang: the results of a failed attempt

@@ -190,10 +190,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Nodes: pl.nodes, Waker: state, Release: pl.release,
 	}
 	if features.EnableGenericWorkload {
-		pl.nominees = preemption.NewGroupNominees(preemption.GroupNominees{
-			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leadership: state,
-			Attempts: pl.commits,
-		})
+		pl.nominees = preemption.NewGroupNominees(client, core.Pods().Lister(), state.nominations, pl.holders, handle.ProfileName(), state, pl.commits)
 	}
 	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
 	return pl, err
