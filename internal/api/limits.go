@@ -8,9 +8,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
 
-// StoresExtendedResources reports whether the server may be able to record in a pod's status which claim serves its extended resources (KEP-5004, status.extendedResourceClaimStatus). Servers before 1.34,
-// which do not have claims in v1, drop that field without an error, and the kubelet would never learn of the devices.
-// Later servers have a feature gate for it, which clients cannot see.
+// StoresExtendedResources reports whether the server may be able to record in a pod's status which claim serves its
+// extended resources (KEP-5004, status.extendedResourceClaimStatus). Servers before 1.34, which do not have claims in
+// v1, drop that field without an error, and the kubelet would never learn of the devices. Later servers have a feature
+// gate for it, which clients cannot see.
 func (s *Served) StoresExtendedResources() bool {
 	return s == nil || s.Version(claimResource) == V1
 }

@@ -135,8 +135,8 @@ type checkedAttempt struct {
 	dryRun *preemption.DryRun
 }
 
-// Planned implements eligibility.Attempt. It returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
-// members of the group for which this attempt planned it can.
+// Planned implements eligibility.Attempt. It returns the planned allocation of a claim without an allocation, and
+// whether the pod can use it: only members of the group for which this attempt planned it can.
 func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resourceapi.AllocationResult, usable bool) {
 	inFlight := a.state.Ledger.InFlight(claim)
 	switch {
@@ -151,8 +151,8 @@ func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resource
 	return inFlight, a.group != nil && a.group.Planned(claim, inFlight)
 }
 
-// BrokenBinding implements eligibility.Attempt. It returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
-// feature is off. It also remembers the failures of waits in other processes.
+// BrokenBinding implements eligibility.Attempt. It returns why it is useless to wait (any longer) for the claim's
+// devices; nil if it is not, or if the feature is off. It also remembers the failures of waits in other processes.
 func (a checkedAttempt) BrokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
 	if !a.bindingConditions {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
-// PlanAgain implements preemption.Preemptors. It has a pod tried again that waits for a claim which others use on: it evicts these as well, or gives up what is kept for
-// it.
+// PlanAgain implements preemption.Preemptors. It has a pod tried again that waits for a claim which others use on: it
+// evicts these as well, or gives up what is kept for it.
 func (pl ownProfile) PlanAgain(preemptor types.UID) {
 	entry := pl.waiting.Get(preemptor)
 	if entry == nil {
