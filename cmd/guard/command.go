@@ -63,11 +63,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	holdings, follow, err := server.Follow(config.Client)
-	if err != nil {
-		return err
-	}
-	config.Started, config.Metrics = follow, true
+	config.Metrics = true
 	klog.FromContext(ctx).Info("Starting the guard", "identity", config.Identity, "mode", config.Mode)
-	return server.Run(ctx, config, holdings)
+	return server.Run(ctx, config, server.Follow(config.Client))
 }

@@ -67,7 +67,7 @@ func (g *runningGuard) start(ctx context.Context, o *guardOptions, c *schedulerc
 	if err != nil {
 		return nil, err
 	}
-	config.Candidate = lease.Of(ctx).Leads
+	config.Scheduler = lease.Of(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	ended, result := make(chan struct{}), make(chan error, 1)
 	g.mutex.Lock()
@@ -99,24 +99,44 @@ func (g *runningGuard) stop() {
 // holdingsOf returns the scheduler's state for the guard in the same process. The scheduler's in-flight allocations
 // are in the same ledger, so the guard denies these devices to others before anything is written.
 func holdingsOf(state *cluster.State, factory informers.SharedInformerFactory) *guardserver.Holdings {
-	after := func(objects cache.SharedIndexInformer, refresh func(key string)) func(func(string)) error {
-		return func(changed func(key string)) error {
-			_, err := informer.AfterEvents(objects, func(key string) {
-				refresh(key) // This handler may be the first to see the event.
-				changed(key)
-			})
-			return err
-		}
-	}
 	api := factory.Resource().V1()
 	return &guardserver.Holdings{
-		Ledger: state.Ledger, Pools: state.Pool,
-		Claim: func(key string) *resourceapi.ResourceClaim {
-			return informer.Object[resourceapi.ResourceClaim](state.Claims, key)
-		},
-		OnClaim: after(api.ResourceClaims().Informer(), state.RefreshClaim),
-		OnSlice: after(api.ResourceSlices().Informer(), state.RefreshSlice),
-		Ended:   state.ApprovalEnded,
-		Sync:    state.Known,
+		Ledger: state.Ledger, Scheduler: state,
+		Informers: schedulerInformers{state, api.ResourceClaims().Informer(), api.ResourceSlices().Informer()},
 	}
 }
+
+// schedulerInformers are the informers of the scheduler. kube-scheduler's command starts them.
+type schedulerInformers struct {
+	state          *cluster.State
+	claims, slices cache.SharedIndexInformer
+}
+
+// Claim implements guard.StoredClaims.
+func (s schedulerInformers) Claim(key string) *resourceapi.ResourceClaim {
+	return informer.Object[resourceapi.ResourceClaim](s.state.Claims, key)
+}
+
+// OnClaim implements guardserver.Informers. The handler may be the first to see the event, so it updates the state.
+func (s schedulerInformers) OnClaim(changed func(key string)) error {
+	_, err := informer.AfterEvents(s.claims, func(key string) {
+		s.state.RefreshClaim(key)
+		changed(key)
+	})
+	return err
+}
+
+// OnSlice implements guardserver.Informers, like OnClaim.
+func (s schedulerInformers) OnSlice(changed func(name string)) error {
+	_, err := informer.AfterEvents(s.slices, func(name string) {
+		s.state.RefreshSlice(name)
+		changed(name)
+	})
+	return err
+}
+
+// Start implements guardserver.Informers.
+func (schedulerInformers) Start(context.Context) {}
+
+// Sync implements guardserver.Informers.
+func (s schedulerInformers) Sync(ctx context.Context) error { return s.state.Known(ctx) }

@@ -48,7 +48,7 @@ func TestGuardHasWhatTheSchedulerKnows(t *testing.T) {
 			}
 		}))
 		require.NoError(t, holdings.OnSlice(func(name string) {
-			if holdings.Pools(inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}) != nil {
+			if holdings.Ledger.Pools(inventory.PoolID{Driver: slice.Spec.Driver, Name: slice.Spec.Pool.Name}) != nil {
 				slices = append(slices, name)
 			}
 		}))

@@ -182,7 +182,7 @@ func TestDowngradeUnderneath(t *testing.T) {
 	s.add(claimResource, "new")
 	requireKnown(t, informer, "new")
 	requireKnown(t, informer, "old")
-	require.False(t, StoresExtendedResources(client))
+	require.False(t, Of(client).StoresExtendedResources())
 	s.took()
 	claims := client.ResourceV1().ResourceClaims("default")
 	claim, err := claims.Get(t.Context(), "new", metav1.GetOptions{})

@@ -19,27 +19,27 @@ func TestConsumerLimit(t *testing.T) {
 	} {
 		require.Equal(t, want, [2]int{version.consumerLimit(shared), version.consumerLimit(exclusive)}, version)
 	}
-	require.Equal(t, 256, ConsumerLimit(fake.NewClientset())(shared))
+	require.Equal(t, 256, Of(fake.NewClientset()).ConsumerLimit(shared))
 
 	s := startServer(t, map[Version][]string{V1alpha3: without(ruleResource)})
 	client, _ := s.connect()
 	require.NoError(t, Of(client).ask(t.Context(), 0))
-	limit, version := ConsumerLimit(client), ClaimVersion(client)
+	limit, version := Of(client).ConsumerLimit, Of(client).ClaimVersion
 	require.Equal(t, 32, limit(shared))
 	require.Equal(t, "resource.k8s.io/v1alpha3", version())
 	s.upgrade(map[Version][]string{V1: allResources})
 	require.NoError(t, Of(client).ask(t.Context(), 0))
 	require.Equal(t, 256, limit(shared), "the server is another one now")
 	require.Equal(t, "resource.k8s.io/v1", version())
-	require.Equal(t, "resource.k8s.io/v1", ClaimVersion(fake.NewClientset())())
+	require.Equal(t, "resource.k8s.io/v1", Of(fake.NewClientset()).ClaimVersion())
 }
 
 func TestNoClaims(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, NoClaims(fake.NewClientset())())
+	require.NoError(t, Of(fake.NewClientset()).NoClaims())
 	s := startServer(t, nil)
 	client, _ := s.connect()
-	none := NoClaims(client)
+	none := Of(client).NoClaims
 	require.NoError(t, none(), "nothing is known yet")
 	require.NoError(t, Of(client).ask(t.Context(), 0))
 	require.ErrorContains(t, none(), "--runtime-config", "it has to say what to do")

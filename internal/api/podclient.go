@@ -48,8 +48,7 @@ func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionI
 		GroupVersion:       v1.SchemeGroupVersion,
 		Negotiator: runtime.NewClientNegotiator(podSources{
 			NegotiatedSerializer: clientscheme.Codecs.WithoutConversion(),
-			unrecorded:           claimNamesUnrecorded(server),
-			old:                  func() bool { return served.Version(claimResource) == V1alpha2 },
+			server:               &oldServer{asked: server, served: served},
 		}, v1.SchemeGroupVersion),
 	}
 	// The URL of a request without a resource is that of the server, with the path of the API group.
@@ -62,24 +61,34 @@ func newOldPods(core coreclient.CoreV1Interface, server discovery.ServerVersionI
 	return coreclient.New(client)
 }
 
-// claimNamesUnrecorded returns a function that asks on demand whether the server is older than 1.28. It returns false
-// until the server's version is known.
-func claimNamesUnrecorded(server discovery.ServerVersionInterface) func() bool {
-	recordedSince := version.MajorMinor(1, 28)
-	var mutex sync.Mutex
-	var known, unrecorded bool
-	return func() bool {
-		mutex.Lock()
-		defer mutex.Unlock()
-		if known {
-			return unrecorded
-		}
-		info, err := server.ServerVersion()
-		if err != nil {
-			return false
-		}
-		found, err := version.ParseGeneric(info.GitVersion)
-		known, unrecorded = true, err == nil && found.LessThan(recordedSince)
-		return unrecorded
+// oldServer is a server that may be older than 1.31. It is safe for concurrent use.
+type oldServer struct {
+	asked  discovery.ServerVersionInterface
+	served *Served
+
+	mutex sync.Mutex
+	// known is set once the server has answered, unrecorded if it is older than 1.28.
+	known, unrecorded bool
+}
+
+// isOld reports whether the server is certainly 1.30 or older. Otherwise it may be any version, and gets both forms: it
+// drops unknown fields.
+func (s *oldServer) isOld() bool { return s.served.Version(claimResource) == V1alpha2 }
+
+// leavesUnrecorded reports whether the server does not record the names of generated claims in pods
+// (status.resourceClaimStatuses, since 1.28): such a name consists of the names of the pod and of its reference. It
+// asks on demand, and returns false until the server's version is known.
+func (s *oldServer) leavesUnrecorded() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.known {
+		return s.unrecorded
 	}
+	info, err := s.asked.ServerVersion()
+	if err != nil {
+		return false
+	}
+	found, err := version.ParseGeneric(info.GitVersion)
+	s.known, s.unrecorded = true, err == nil && found.LessThan(version.MajorMinor(1, 28))
+	return s.unrecorded
 }

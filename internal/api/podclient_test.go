@@ -160,7 +160,7 @@ func TestOldPodsAreWritten(t *testing.T) {
 		require.Equal(t, want["spec"].(map[string]any)["resourceClaims"], s.received["spec"].(map[string]any)["resourceClaims"], name)
 	}
 	require.Equal(t, int64(9007199254740993), *pod.Spec.ActiveDeadlineSeconds)
-	encoded, err := runtime.Encode(podSourceEncoder{podEncoder(), func() bool { return true }}, pod)
+	encoded, err := runtime.Encode(podSourceEncoder{podEncoder(), &oldServer{served: &Served{versions: map[string]Version{claimResource: V1alpha2}}}}, pod)
 	require.NoError(t, err)
 	require.Contains(t, string(encoded), `"activeDeadlineSeconds":9007199254740993`)
 }

@@ -16,12 +16,7 @@ import (
 // fields; encoding writes them as the server expects.
 type podSources struct {
 	runtime.NegotiatedSerializer
-	// unrecorded says that the server does not record the names of generated claims in pods
-	// (status.resourceClaimStatuses, since 1.28): such a name consists of the names of the pod and of its reference.
-	unrecorded func() bool
-	// old says that the server is certainly 1.30 or older. Otherwise it may be any version, and gets both forms: it
-	// drops unknown fields.
-	old func() bool
+	server *oldServer
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer: JSON only.
@@ -37,17 +32,17 @@ func (p podSources) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // DecoderToVersion implements runtime.NegotiatedSerializer.
 func (p podSources) DecoderToVersion(serializer runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
-	return podSourceDecoder{p.NegotiatedSerializer.DecoderToVersion(serializer, version), p.unrecorded}
+	return podSourceDecoder{p.NegotiatedSerializer.DecoderToVersion(serializer, version), p.server}
 }
 
 // EncoderForVersion implements runtime.NegotiatedSerializer.
 func (p podSources) EncoderForVersion(serializer runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
-	return podSourceEncoder{p.NegotiatedSerializer.EncoderForVersion(serializer, version), p.old}
+	return podSourceEncoder{p.NegotiatedSerializer.EncoderForVersion(serializer, version), p.server}
 }
 
 type podSourceDecoder struct {
 	runtime.Decoder
-	unrecorded func() bool
+	server *oldServer
 }
 
 // oldPod has the fields of old pods that the current types lack.
@@ -128,7 +123,7 @@ func (d podSourceDecoder) carryOver(old *oldPod, pod *v1.Pod) {
 		source := &old.Spec.ResourceClaims[i].Source
 		claim.ResourceClaimName, claim.ResourceClaimTemplateName = source.ResourceClaimName, source.ResourceClaimTemplateName
 	}
-	if d.unrecorded() {
+	if d.server.leavesUnrecorded() {
 		recordGenerated(pod)
 	}
 }
@@ -151,7 +146,7 @@ func recordGenerated(pod *v1.Pod) {
 
 type podSourceEncoder struct {
 	runtime.Encoder
-	old func() bool
+	server *oldServer
 }
 
 // Encode implements runtime.Encoder.
@@ -174,7 +169,7 @@ func (e podSourceEncoder) Encode(object runtime.Object, w io.Writer) error {
 	claims, _ := spec["resourceClaims"].([]any)
 	for i := range claims {
 		if claim, ok := claims[i].(map[string]any); ok {
-			nestSource(claim, e.old())
+			nestSource(claim, e.server.isOld())
 		}
 	}
 	return json.NewEncoder(w).Encode(content)

@@ -75,7 +75,7 @@ func TestVersions(t *testing.T) {
 				require.Equal(t, version, served.Version(resource), resource)
 			}
 			require.Equal(t, len(tc.has[V1]) == len(allResources), served.everything(V1))
-			require.Equal(t, tc.want[claimResource] == V1, StoresExtendedResources(client))
+			require.Equal(t, tc.want[claimResource] == V1, Of(client).StoresExtendedResources())
 			require.Equal(t, slices.Contains([]Version{None, V1alpha2}, tc.want[claimResource]), served.podsMayBeOld())
 		})
 	}

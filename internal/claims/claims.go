@@ -24,11 +24,23 @@ type Claims struct {
 	Pods cache.Indexer
 	// OfGroups is set if claims can be made for PodGroups (gate DRAWorkloadResourceClaims).
 	OfGroups bool
-	// Absent returns why the API server cannot have any claims, nil if it may have some.
-	Absent func() error
+	// Server is the API server that has the claims.
+	Server Server
 
 	// index finds pods by "namespace/name" of a claim.
 	index string
+}
+
+// Server is the API server, as far as its version decides about claims.
+type Server interface {
+	// NoClaims returns why it cannot have any claims, nil if it may have some.
+	NoClaims() error
+	// ConsumerLimit returns the maximum number of consumers of a claim.
+	ConsumerLimit(*resourceapi.ResourceClaim) int
+	// ClaimVersion returns the apiVersion of claims.
+	ClaimVersion() string
+	// StoresExtendedResources reports whether it may store the status fields about extended resources.
+	StoresExtendedResources() bool
 }
 
 // Of returns the claims of a pod, each once. It fails if a claim is missing, is being deleted or

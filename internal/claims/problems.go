@@ -20,7 +20,7 @@ type NotMade struct{ problem }
 // not made yet.
 func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error) problem {
 	return problem(func() string {
-		if err := c.Absent(); err != nil {
+		if err := c.Server.NoClaims(); err != nil {
 			return fmt.Sprintf("claim for %s in the pod cannot exist: %v", reference.Name, err)
 		}
 		if reference.ResourceClaimTemplateName != nil {
@@ -36,7 +36,7 @@ func (c *Claims) missing(pod *v1.Pod, reference *v1.PodResourceClaim, err error)
 // believing in a claim that it created itself.
 func (c *Claims) unseen(pod *v1.Pod, reference *v1.PodResourceClaim, name string) error {
 	return problem(func() string {
-		if err := c.Absent(); err != nil {
+		if err := c.Server.NoClaims(); err != nil {
 			return fmt.Sprintf("claim %s/%s (%s in the pod) cannot exist: %v", pod.Namespace, name, reference.Name, err)
 		}
 		if reference.ResourceClaimTemplateName != nil {

@@ -67,7 +67,7 @@ func NewNegotiating(ctx context.Context, scheduler Scheduler, api negotiation.AP
 
 func (m *Mode) negotiate(ctx context.Context, api negotiation.API, claims func(namespace string) negotiation.ClaimClient) (err error) {
 	m.writer = &negotiation.Writer{Claims: claims, Asker: m.scheduler.Asker}
-	m.negotiator, err = negotiation.NewNegotiator(api, m.writer, m.scheduler.Waiting.Exists, m.contextChanged)
+	m.negotiator, err = negotiation.NewNegotiator(api, m.writer, m.scheduler.Waiting, m.contextChanged)
 	if err == nil {
 		go m.negotiator.Run(ctx)
 	}

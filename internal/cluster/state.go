@@ -83,7 +83,7 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	s.Ledger.Follow(s.Inventory)
 	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.poolPublished
-	s.Rooms.HasDevices = s.Inventory.IsLocal
+	s.Rooms.Devices = s.Inventory
 	s.NodeCache = newNodeCache(s, factory.Core().V1().Nodes().Lister())
 	if err := s.indexPods(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (a *Attempt) afterConflict() {
 // again retries the pod once it is back in the queue.
 func (a *Attempt) again() {
 	if !a.IsReleasing(a.pod.UID) { // Otherwise the end of the release retries it.
-		a.TryAgain(a.pod.UID)
+		a.Profile.TryAgain(a.pod.UID)
 	}
 }
 

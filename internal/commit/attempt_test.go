@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/structured"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -33,6 +33,8 @@ import (
 
 // world is a Runner with a server that has one claim, "c", and a pod that wants it.
 type world struct {
+	// atDevices is called when a pod waits for its devices; it may be nil.
+	atDevices func()
 	*Runner
 	client *fake.Clientset
 	pod    *v1.Pod
@@ -43,6 +45,21 @@ type world struct {
 	// again counts the pods that were to be tried again.
 	again atomic.Int32
 }
+
+// nobody says that no other scheduler needs devices, and that claims do not settle.
+type nobody struct{ foreign.Cluster }
+
+func (nobody) MayHaveDevices(*v1.Pod) bool { return false }
+func (nobody) SettleTime() time.Duration   { return 0 }
+
+func (w *world) AwaitDevices(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
+	if w.atDevices != nil {
+		w.atDevices()
+	}
+	return Readiness{Claims: claims}, nil
+}
+
+func (w *world) TryAgain(types.UID) { w.again.Add(1) }
 
 // inWorld runs a test in a bubble of testing/synctest.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
@@ -76,19 +93,16 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			pod.Spec.NodeName = "n"
 			return true, &v1.PodList{Items: []v1.Pod{*pod}}, nil
 		})
-		claims := &podclaims.Claims{Stored: state.Claims, Tracked: manager{}}
+		claims := &podclaims.Claims{Stored: state.Claims, Tracked: builder.NoTracker{}}
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,
 			Writer:   write.New(w.client),
 			Known:    claims,
-			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, func(*v1.Pod) bool { return false }), Order: state.Order, SettleTime: func() time.Duration { return 0 }},
-			Takeover: New(0, time.Now, func(map[string]*v1.Pod) {}),
+			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, nobody{}), Order: state.Order, Cluster: nobody{}},
+			Takeover: New(klog.Background(), 0, state, new(process)),
 			Signals:  w,
-			AwaitDevices: func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
-				return Readiness{Claims: claims}, nil
-			},
-			TryAgain: func(types.UID) { w.again.Add(1) },
+			Profile:  w,
 			Stopping: ctx,
 		}
 		factory.Start(ctx.Done())
@@ -114,15 +128,6 @@ func newServer() *fake.Clientset {
 	client.PrependReactor("update", "resourceclaims", give)
 	return client
 }
-
-// manager is the scheduler's claim manager, which knows no more than the informer.
-type manager struct{ fwk.ResourceClaimTracker }
-
-func (manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not found")
-}
-
-func (manager) AssumeClaimAfterAPICall(*resourceapi.ResourceClaim) error { return nil }
 
 func (w *world) InFlight(claim *resourceapi.ResourceClaim, _ *resourceapi.AllocationResult, created bool) types.UID {
 	w.signals = append(w.signals, "in flight, created: "+strconv.FormatBool(created))

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
@@ -20,9 +22,9 @@ import (
 type Pause struct {
 	// Duration is the length of the pause.
 	Duration time.Duration
-	// since returns when this process began to schedule.
-	since    func() time.Time
-	activate func(pods map[string]*v1.Pod)
+	tenure   Tenure
+	queue    fwk.PodActivator
+	logger   klog.Logger
 
 	mutex sync.Mutex
 	// own is true for reservations that this process made, and false for those that it found when it wrote them. All
@@ -35,13 +37,19 @@ type Pause struct {
 // A reservation is an entry in a claim's status.reservedFor, for a pod or a group.
 type reservation struct{ claim, consumer types.UID }
 
-// New returns a Pause. since returns the time when this process began to schedule; activate moves pods back to the
-// active queue.
-func New(duration time.Duration, since func() time.Time, activate func(pods map[string]*v1.Pod)) *Pause {
+// Tenure is the time in which this process schedules.
+type Tenure interface {
+	// LeadsSince returns when this process began to schedule.
+	LeadsSince() time.Time
+}
+
+// New returns a Pause at the beginning of a tenure. After it, pods are tried again.
+func New(logger klog.Logger, duration time.Duration, tenure Tenure, queue fwk.PodActivator) *Pause {
 	return &Pause{
 		Duration: duration,
-		since:    since,
-		activate: activate,
+		tenure:   tenure,
+		queue:    queue,
+		logger:   logger,
 		own:      make(map[reservation]bool),
 		waiting:  make(map[string]*v1.Pod),
 	}
@@ -49,7 +57,7 @@ func New(duration time.Duration, since func() time.Time, activate func(pods map[
 
 // Left returns the rest of the pause.
 func (t *Pause) Left() time.Duration {
-	return t.Duration - time.Since(t.since())
+	return t.Duration - time.Since(t.tenure.LeadsSince())
 }
 
 // Made records whether this process made a reservation that it wrote: before is the claim before the write, after the
@@ -111,5 +119,5 @@ func (t *Pause) end() {
 	pods := t.waiting
 	t.waiting = make(map[string]*v1.Pod)
 	t.mutex.Unlock()
-	t.activate(pods)
+	t.queue.Activate(t.logger, pods)
 }

@@ -10,19 +10,29 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
+// process is a process that schedules, and counts the pods that are tried again.
+type process struct {
+	began time.Time
+	tried atomic.Int64
+}
+
+func (p *process) LeadsSince() time.Time { return p.began }
+
+func (p *process) Activate(_ klog.Logger, pods map[string]*v1.Pod) { p.tried.Add(int64(len(pods))) }
+
 // inPause runs a test with a pause that begins now, and what was tried again after it.
 func inPause(t *testing.T, test func(t *testing.T, p *Pause, tried func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var tried atomic.Int64
-		p := New(time.Minute, func() time.Time { return began }, func(pods map[string]*v1.Pod) { tried.Add(int64(len(pods))) })
-		test(t, p, func() int { synctest.Wait(); return int(tried.Load()) })
+		process := &process{began: time.Now()}
+		p := New(klog.Background(), time.Minute, process, process)
+		test(t, p, func() int { synctest.Wait(); return int(process.tried.Load()) })
 	})
 }
 

@@ -25,10 +25,22 @@ import (
 type Idle struct {
 	// Runner is the Runner of any profile, for what all of them share.
 	*Runner
+	// Profiles has the Runner of each profile.
+	Profiles Profiles
+	// Controllers are the controllers of drivers.
+	Controllers Controllers
+}
+
+// Profiles are the profiles of a scheduler.
+type Profiles interface {
 	// RunnerOf returns the Runner of a profile, nil for pods that other schedulers bind.
-	RunnerOf func(schedulerName string) *Runner
-	// Skips reports whether somebody else deallocates a claim: the controller of a driver.
-	Skips func(*resourceapi.ResourceClaim) bool
+	RunnerOf(schedulerName string) *Runner
+}
+
+// Controllers are controllers of drivers.
+type Controllers interface {
+	// Allocates reports whether a controller allocates and deallocates a claim.
+	Allocates(*resourceapi.ResourceClaim) bool
 }
 
 // IdleInterval is the interval between two looks. A claim that is found idle twice in a row is deallocated, so that pods
@@ -68,7 +80,7 @@ func (i *Idle) look(ctx context.Context, before sets.Set[types.UID]) sets.Set[ty
 
 // isIdle reports whether a claim keeps devices in vain, as far as is known without asking the server.
 func (i *Idle) isIdle(claim *resourceapi.ResourceClaim) bool {
-	if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) == 0 || i.Skips(claim) {
+	if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) == 0 || i.Controllers.Allocates(claim) {
 		return false
 	}
 	return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
@@ -94,7 +106,7 @@ func (i *Idle) podsOf(claim *resourceapi.ResourceClaim, consumer resourceapi.Res
 // runnerOf returns the Runner that tries a pod, nil if the pod is on a node, belongs to another scheduler, or may have been
 // bound by another process whose binding has not arrived.
 func (i *Idle) runnerOf(pod *v1.Pod) *Runner {
-	runner := i.RunnerOf(pod.Spec.SchedulerName)
+	runner := i.Profiles.RunnerOf(pod.Spec.SchedulerName)
 	if pod.Spec.NodeName != "" || runner == nil || runner.Takeover.Left() > 0 {
 		return nil
 	}
@@ -160,7 +172,7 @@ func (i *Idle) keepIdle(claim *resourceapi.ResourceClaim, consumer resourceapi.R
 		}
 		ends = append(ends, func() {
 			runner.pending.end(pod.UID)
-			runner.TryAgain(pod.UID)
+			runner.Profile.TryAgain(pod.UID)
 		})
 	}
 	return end, gone || len(pods) > 0

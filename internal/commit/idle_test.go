@@ -22,6 +22,8 @@ import (
 
 // left is a world in which an earlier process has allocated the claim, and reserved it for the pod.
 type left struct {
+	// ofDriver is set if a controller allocates claims.
+	ofDriver bool
 	*world
 	idle *Idle
 	// change changes the claim before it is stored.
@@ -62,18 +64,22 @@ func (l *left) isLeft(t *testing.T) bool {
 	return l.claim(t).Status.Allocation != nil
 }
 
+func (l *left) RunnerOf(name string) *Runner {
+	if name == "other" {
+		return nil
+	}
+	return l.Runner
+}
+
+func (l *left) Allocates(*resourceapi.ResourceClaim) bool { return l.ofDriver }
+
 // inLeft runs a test with what an earlier process has left.
 func inLeft(t *testing.T, test func(t *testing.T, l *left)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Groups = workload.NewClaims()
-		l := &left{world: w, idle: &Idle{Runner: w.Runner, Skips: func(*resourceapi.ResourceClaim) bool { return false }}}
-		l.idle.RunnerOf = func(name string) *Runner {
-			if name == "other" {
-				return nil
-			}
-			return w.Runner
-		}
+		l := &left{world: w, idle: &Idle{Runner: w.Runner}}
+		l.idle.Profiles, l.idle.Controllers = l, l
 		test(t, l)
 	})
 }
@@ -139,7 +145,7 @@ func TestClaimThatIsNotIdle(t *testing.T) {
 		"an attempt is being undone":        {pods: []*v1.Pod{idlePod("p")}, prepare: func(l *left) { l.pending.begin(l.pod.UID) }},
 		"a binding may arrive yet":          {pods: []*v1.Pod{idlePod("p")}, prepare: func(l *left) { l.Takeover.Duration = time.Hour }},
 		"the pod is another scheduler's":    {pods: []*v1.Pod{idlePod("p", func(pod *v1.Pod) { pod.Spec.SchedulerName = "other" })}},
-		"a controller has allocated it":     {pods: []*v1.Pod{idlePod("p")}, prepare: func(l *left) { l.idle.Skips = func(*resourceapi.ResourceClaim) bool { return true } }},
+		"a controller has allocated it":     {pods: []*v1.Pod{idlePod("p")}, prepare: func(l *left) { l.ofDriver = true }},
 		"another pod that uses it runs":     {pods: []*v1.Pod{idlePod("p"), idlePod("q", onNode)}, prepare: consumer(idlePod("q"))},
 		"it is reserved for somebody else":  {pods: []*v1.Pod{idlePod("p")}, prepare: consumer(idlePod("unknown"))},
 		"the pod is gone and left it":       {},

@@ -74,7 +74,7 @@ func (r *release) later(ctx context.Context, atOnce bool) {
 		})
 		r.pending.end(r.pod.UID)
 		// Others that waited have been woken when the ledger changed.
-		r.TryAgain(r.pod.UID)
+		r.Profile.TryAgain(r.pod.UID)
 	}()
 }
 

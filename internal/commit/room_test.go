@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -43,10 +41,7 @@ func TestRoom(t *testing.T) {
 					require.Equal(t, !alone, w.hasRoom(t))
 					return false, nil, nil
 				})
-				w.AwaitDevices = func(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
-					require.True(t, w.hasRoom(t), "that may take minutes")
-					return Readiness{Claims: claims}, nil
-				}
+				w.atDevices = func() { require.True(t, w.hasRoom(t), "that may take minutes") }
 				require.NoError(t, attempt.Commit(t.Context(), "n", func(context.Context) error { return nil }))
 				require.Positive(t, writes)
 				require.True(t, w.hasRoom(t))

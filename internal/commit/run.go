@@ -127,7 +127,7 @@ func (r *run) awaitDevices(ctx context.Context) (protocol.Event, error) {
 		claims[i] = claim.Object
 	}
 	r.place.Leave()
-	outcome, err := r.AwaitDevices(ctx, r.pod, r.node, claims)
+	outcome, err := r.Profile.AwaitDevices(ctx, r.pod, r.node, claims)
 	for i, claim := range outcome.Claims {
 		r.claims[i].Object = claim
 	}

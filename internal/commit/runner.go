@@ -34,14 +34,20 @@ type Runner struct {
 	Maker Maker
 	// Signals is told of what is in flight.
 	Signals Signals
-	// AwaitDevices waits until the devices of allocated claims are ready on the node.
-	AwaitDevices func(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Readiness, error)
-	// TryAgain has a pod tried again whose attempt was undone a moment ago.
-	TryAgain func(pod types.UID)
+	// Profile is the profile whose pods these are.
+	Profile Profile
 	// Stopping ends when the scheduler does.
 	Stopping context.Context
 
 	pending pending
+}
+
+// Profile is a profile of the scheduler.
+type Profile interface {
+	// AwaitDevices waits until the devices of allocated claims are ready on the node.
+	AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Readiness, error)
+	// TryAgain has a pod tried again whose attempt was undone a moment ago.
+	TryAgain(pod types.UID)
 }
 
 // Readiness is the result of a wait for devices.
@@ -96,6 +102,11 @@ func (r *Runner) Observe(ctx context.Context, claim *resourceapi.ResourceClaim) 
 		// Not a problem: the informer was faster, or the claim is gone.
 		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)
 	}
+}
+
+// Keeps reports whether a claim of a pod must not be changed yet: because of an attempt, or of another process.
+func (r *Runner) Keeps(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
+	return r.IsReleasing(pod.UID) || r.Takeover.FoundReserved(claim, pod.UID, pod)
 }
 
 // IsReleasing reports whether the writes of a pod's failed attempt are still being released. The pod

@@ -17,11 +17,9 @@ import (
 type Describer struct {
 	// Needs finds out what pods need.
 	Needs *Finder
-	// Check returns a claim as the pod can use it. Its error says why the pod can use it on no node.
-	Check func(*v1.Pod, *resourceapi.ResourceClaim) (*Claim, error)
-	// Recordable is the function for extended.Demand.
-	Recordable func() bool
-	Nodes      []fwk.NodeInfo
+	// Rules decides which claims the pods can use.
+	Rules *Rules
+	Nodes []fwk.NodeInfo
 
 	// offered holds the resources that device plugins offer, by node, and somewhere those that any node offers. Both
 	// are nil until needed.
@@ -47,20 +45,22 @@ func (d *Describer) Describe(pod *v1.Pod) (planning.Member, error) {
 	}
 	m.Claims = planning.ClaimsKey(pod, claims)
 	if others != nil {
-		usable = append(usable, others)
+		usable = append(usable, driversNodes(others))
 		m.Claims += "\n" + string(pod.UID) // Drivers decide for each pod separately where it can be.
 	}
 	if needs.Backed() {
 		err = d.addExtended(&m, &usable, needs)
 	}
-	m.Usable = usable.all()
+	if len(usable) > 0 {
+		m.Allocated = usable
+	}
 	return m, err
 }
 
 // add adds a pod's claims to m: as open ones if they need devices, and to usable if they limit the nodes.
 func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resourceapi.ResourceClaim) error {
 	for _, claim := range claims {
-		checked, err := d.Check(m.Pod.Pod, claim)
+		checked, err := d.Rules.Check(m.Pod.Pod, claim)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (d *Describer) add(m *planning.Member, usable *usableOn, claims []*resource
 		case decided && checked.Broken != nil:
 			m.Unfit = checked.Broken
 		case decided || checked.Nodes != nil:
-			*usable = append(*usable, checked.UsableOn)
+			*usable = append(*usable, checked)
 		}
 		if !decided {
 			m.Open = append(m.Open, claim)
@@ -86,32 +86,33 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, needs *Nee
 		return err
 	}
 	demand := extended.NewDemand(m.Pod.Pod, needs.Resources, made)
-	demand.Prepare(nil, nil, d.Recordable)
+	demand.Prepare(nil, nil, d.Needs.Claims.Server.StoresExtendedResources())
 	on := d.kinds(demand)
 	hopeless := !on.varies && demand.Found() == nil // With a claim, the gang may fit without it, and then it is removed.
 	if full := demand.Full(); full.Unfit != nil && (hopeless || len(demand.Obsolete()) > 0) {
 		return full.Unfit
 	}
-	*usable = append(*usable, on.isFit)
+	*usable = append(*usable, on)
 	if found := demand.Found(); found != nil {
 		// Unlike a claim to be made, it is of no use on nodes where the pod needs less.
 		m.Claims += "\nexists" + planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{found})
 		return d.add(m, usable, []*resourceapi.ResourceClaim{found})
 	}
 	m.Claims += planning.ClaimsKey(m.Pod.Pod, []*resourceapi.ResourceClaim{demand.Full().Claim})
-	m.Made = &devices.Made{Most: demand.Full().Claim, On: on.claim, Varies: on.varies}
+	m.Made = &devices.Made{Most: demand.Full().Claim, Variants: on, Varies: on.varies}
 	return nil
 }
 
-// usableOn is a list of conditions for nodes; all of them must hold.
-type usableOn []func(*v1.Node) bool
+// usableOn is a list of conditions for nodes. It implements devices.Allocated.
+type usableOn []devices.Allocated
 
-// all returns the conjunction of the conditions, nil if there are none.
-func (u usableOn) all() func(*v1.Node) bool {
-	if len(u) == 0 {
-		return nil
-	}
-	return func(node *v1.Node) bool {
-		return !slices.ContainsFunc(u, func(holds func(*v1.Node) bool) bool { return !holds(node) })
-	}
+// UsableOn reports whether all conditions hold.
+func (u usableOn) UsableOn(node *v1.Node) bool {
+	return !slices.ContainsFunc(u, func(a devices.Allocated) bool { return !a.UsableOn(node) })
 }
+
+// driversNodes reports whether the drivers of claims let a pod use them on a node.
+type driversNodes func(*v1.Node) bool
+
+// UsableOn implements devices.Allocated.
+func (d driversNodes) UsableOn(node *v1.Node) bool { return d(node) }

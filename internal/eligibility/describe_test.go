@@ -1,7 +1,6 @@
 package eligibility_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -30,13 +28,6 @@ type cluster struct {
 	tooOld bool
 	// ofDriver is the node where the driver can allocate the first claim, "" if the driver does not allocate it.
 	ofDriver string
-}
-
-// noTracker tracks no claims.
-type noTracker struct{ fwk.ResourceClaimTracker }
-
-func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not tracked")
 }
 
 // oneClass has a class for GPUs.
@@ -75,13 +66,10 @@ func (c *cluster) describer() *eligibility.Describer {
 	}
 	d := &eligibility.Describer{
 		Needs: &eligibility.Finder{
-			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: noTracker{}, Absent: func() error { return nil }},
+			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: builder.NoTracker{}, Server: server{recordable: !c.tooOld}},
 			Classes: oneClass{}, Stored: stored.GetIndexer(), Controllers: driver{onlyOn: c.ofDriver},
 		},
-		Check: func(_ *v1.Pod, claim *resourceapi.ResourceClaim) (*eligibility.Claim, error) {
-			return &eligibility.Claim{Claim: commit.Claim{Object: claim}}, nil
-		},
-		Recordable: func() bool { return !c.tooOld },
+		Rules: rules(),
 	}
 	for _, node := range c.nodes {
 		info := framework.NewNodeInfo()
@@ -124,8 +112,8 @@ func TestMadeDependsOnNode(t *testing.T) {
 	same, again := m.OpenOn(c.nodes[2])
 	require.Equal(t, kind, again)
 	require.Same(t, bare[0], same[0], "one claim for the pod, wherever it goes")
-	require.True(t, m.Usable(c.nodes[0]))
-	require.True(t, m.Usable(c.nodes[1]))
+	require.True(t, m.UsableOn(c.nodes[0]))
+	require.True(t, m.UsableOn(c.nodes[1]))
 
 	more, err := d.Describe(asking("3"))
 	require.NoError(t, err)
@@ -142,7 +130,7 @@ func TestMadeDependsOnNode(t *testing.T) {
 	nothing, err := d.Describe(builder.Pod("q", builder.Container("main", "cpu", "1")))
 	require.NoError(t, err)
 	require.Nil(t, nothing.Made)
-	require.Nil(t, nothing.Usable, "all nodes")
+	require.Nil(t, nothing.Allocated, "all nodes")
 }
 
 // TestLeftOver: a claim of an earlier attempt is used where it is the right one for the pod, and is in the way
@@ -163,7 +151,7 @@ func TestLeftOver(t *testing.T) {
 		}
 		require.Nil(t, m.Made, "there is one")
 		claims, _ := m.OpenOn(bare)
-		return len(claims), m.Usable(bare), m.Usable(offers), nil
+		return len(claims), m.UsableOn(bare), m.UsableOn(offers), nil
 	}
 	open, onBare, onOffering, err := describe(made("2"))
 	require.NoError(t, err)
@@ -190,7 +178,7 @@ func TestLeftOver(t *testing.T) {
 
 	m, err := (&cluster{nodes: []*v1.Node{bare}, left: []*resourceapi.ResourceClaim{made("1")}}).describer().Describe(pod)
 	require.NoError(t, err, "it is found out that the gang does not fit with it, and then it goes")
-	require.False(t, m.Usable(bare))
+	require.False(t, m.UsableOn(bare))
 
 	going := made("2")
 	going.DeletionTimestamp = &metav1.Time{}
@@ -207,8 +195,8 @@ func TestNotDescribed(t *testing.T) {
 	old.nodes = append(old.nodes, offering("offers"))
 	m, err := old.describer().Describe(asking("1"))
 	require.NoError(t, err)
-	require.False(t, m.Usable(old.nodes[0]))
-	require.True(t, m.Usable(old.nodes[1]))
+	require.False(t, m.UsableOn(old.nodes[0]))
+	require.True(t, m.UsableOn(old.nodes[1]))
 
 	_, err = old.describer().Describe(asking("1", "none"))
 	require.ErrorContains(t, err, "claim default/none (none in the pod) does not exist")
@@ -230,8 +218,8 @@ func TestClaimsOfDrivers(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, m.Open, 1)
 	require.Equal(t, "own", m.Open[0].Name)
-	require.False(t, m.Usable(c.nodes[0]))
-	require.True(t, m.Usable(c.nodes[1]))
+	require.False(t, m.UsableOn(c.nodes[0]))
+	require.True(t, m.UsableOn(c.nodes[1]))
 	other := asking("0", "driver", "own")
 	other.UID = "uid-q"
 	unlike, err := c.describer().Describe(other)

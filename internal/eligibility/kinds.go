@@ -37,15 +37,15 @@ func (d *Describer) kinds(demand *extended.Demand) *kinds {
 	return &kinds{demand: demand, offered: d.offered, varies: varies}
 }
 
-// isFit reports whether the pod may be on a node. It does not check resources that no devices can back;
+// UsableOn implements devices.Allocated: it reports whether the pod may be on a node. It does not check resources that no devices can back;
 // NodeResourcesFit does.
-func (k *kinds) isFit(node *v1.Node) bool {
+func (k *kinds) UsableOn(node *v1.Node) bool {
 	variant, _, err := k.demand.On(k.offered[node.Name])
 	return err != nil || variant.Unfit == nil
 }
 
-// claim implements trial.Made.On.
-func (k *kinds) claim(node *v1.Node) (*resourceapi.ResourceClaim, string) {
+// On implements devices.Variants: it implements trial.Made.On.
+func (k *kinds) On(node *v1.Node) (*resourceapi.ResourceClaim, string) {
 	variant, kind, err := k.demand.On(k.offered[node.Name])
 	if err != nil {
 		return nil, ""

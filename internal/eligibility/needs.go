@@ -36,7 +36,7 @@ type Finder struct {
 // Controllers separates claims that controllers of drivers allocate (KEP-3063). See classicdra.Mode, which implements it.
 type Controllers interface {
 	Split(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, *classicdra.Attempt, *fwk.Status)
-	Divide(*v1.Pod, []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceClaim, func(*v1.Node) bool, error)
+	extended.Divider
 	DependsOnClass(pod *v1.Pod, class string) bool
 	DependsOnController([]*resourceapi.ResourceClaim) bool
 	Resolved([]*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim
@@ -58,6 +58,9 @@ func (f *Finder) Of(pod *v1.Pod) *Needs {
 	}
 	return needs
 }
+
+// MayHaveDevices reports whether a pod of another scheduler may get devices; see Needs.MayHaveDevices.
+func (f *Finder) MayHaveDevices(pod *v1.Pod) bool { return f.Of(pod).MayHaveDevices() }
 
 // Any reports whether the pod may need devices: it refers to claims, or a class stands for a resource that it requests, or did when a claim
 // was recorded in its status.

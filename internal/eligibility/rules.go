@@ -31,27 +31,33 @@ type Rules struct {
 	// DRANodeAllocatableResources); Pools finds these devices.
 	RefuseOfNode bool
 	Pools        ledger.Pools
-	// ConsumerLimit returns the maximum number of consumers of a claim.
-	ConsumerLimit func(*resourceapi.ResourceClaim) int
-	// Planned returns the allocation planned for an unallocated claim, nil if there is none, and
-	// whether the pod can use it.
-	Planned func(claim types.UID) (planned *resourceapi.AllocationResult, usable bool)
-	// BrokenBinding returns why waiting for the devices of a claim is useless, nil if it is not.
-	BrokenBinding func(*resourceapi.ResourceClaim) error
+	// Server has the maximum number of consumers of a claim.
+	Server claims.Server
+	// Attempt is the attempt to schedule the pod.
+	Attempt Attempt
 	// Legacy is nil if the server serves all resources in v1.
 	Legacy *classicdra.Mode
+}
+
+// Attempt is an attempt to schedule pods.
+type Attempt interface {
+	// Planned returns the allocation planned for an unallocated claim, nil if there is none, and
+	// whether the pod can use it.
+	Planned(pod *v1.Pod, claim types.UID) (planned *resourceapi.AllocationResult, usable bool)
+	// BrokenBinding returns why waiting for the devices of a claim is useless, nil if it is not.
+	BrokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error
 }
 
 // Check returns a claim as the pod can use it, or an error if the pod cannot use it on any node.
 func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, error) {
 	result := &Claim{Claim: commit.Claim{Object: claim}}
 	if !result.IsAllocated() {
-		if err := r.checkOpen(result); err != nil {
+		if err := r.checkOpen(pod, result); err != nil {
 			return nil, err
 		}
 		return result, nil
 	}
-	if !resourceclaim.IsReservedForPod(pod, claim, r.OfGroups) && len(claim.Status.ReservedFor) >= r.ConsumerLimit(claim) {
+	if !resourceclaim.IsReservedForPod(pod, claim, r.OfGroups) && len(claim.Status.ReservedFor) >= r.Server.ConsumerLimit(claim) {
 		return nil, fmt.Errorf(usedByTooMany+"claim %s is reserved for %d pods (the limit); waiting for one of them to end",
 			dra.Of(claim), len(claim.Status.ReservedFor))
 	}
@@ -61,7 +67,7 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 		}
 	}
 	if result.Broken = classicdra.DeallocationRequested(claim); result.Broken == nil {
-		result.Broken = r.BrokenBinding(claim)
+		result.Broken = r.Attempt.BrokenBinding(pod, claim)
 	}
 	if terms := claim.Status.Allocation.NodeSelector; terms != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(terms)
@@ -75,8 +81,8 @@ func (r *Rules) Check(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*Claim, er
 
 // checkOpen implements Check for an unallocated claim: if an allocation is in flight, only some
 // pods can use it.
-func (r *Rules) checkOpen(claim *Claim) error {
-	planned, usable := r.Planned(claim.Object.UID)
+func (r *Rules) checkOpen(pod *v1.Pod, claim *Claim) error {
+	planned, usable := r.Attempt.Planned(pod, claim.Object.UID)
 	if planned != nil && !usable {
 		return fmt.Errorf("claim %s is being allocated for another pod; waiting for that to be done", dra.Of(claim.Object))
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -55,13 +56,32 @@ func TestPlannedAllocationNeedsItsNode(t *testing.T) {
 }
 
 // rules are such that nothing is in the way.
-func rules() eligibility.Rules {
-	return eligibility.Rules{
-		ConsumerLimit: func(*resourceapi.ResourceClaim) int { return 2 },
-		Planned:       func(types.UID) (*resourceapi.AllocationResult, bool) { return nil, true },
-		BrokenBinding: func(*resourceapi.ResourceClaim) error { return nil },
-	}
+func rules() *eligibility.Rules {
+	return &eligibility.Rules{Server: server{}, Attempt: attempt{usable: true}}
 }
+
+// server is a server on which claims have two consumers at most.
+type server struct {
+	podclaims.Server
+	recordable bool
+}
+
+func (server) NoClaims() error                              { return nil }
+func (server) ConsumerLimit(*resourceapi.ResourceClaim) int { return 2 }
+func (s server) StoresExtendedResources() bool              { return s.recordable }
+
+// attempt is an attempt with the same answer for all claims.
+type attempt struct {
+	planned *resourceapi.AllocationResult
+	usable  bool
+	broken  error
+}
+
+func (a attempt) Planned(*v1.Pod, types.UID) (*resourceapi.AllocationResult, bool) {
+	return a.planned, a.usable
+}
+
+func (a attempt) BrokenBinding(*v1.Pod, *resourceapi.ResourceClaim) error { return a.broken }
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
@@ -85,7 +105,7 @@ func TestCheck(t *testing.T) {
 	}
 	planned := func(allocation *resourceapi.AllocationResult, usable bool) func(*eligibility.Rules) {
 		return func(r *eligibility.Rules) {
-			r.Planned = func(types.UID) (*resourceapi.AllocationResult, bool) { return allocation, usable }
+			r.Attempt = attempt{planned: allocation, usable: usable}
 		}
 	}
 	tests := map[string]struct {
@@ -117,7 +137,7 @@ func TestCheck(t *testing.T) {
 		},
 		"broken": {
 			claim:   allocated(),
-			rules:   func(r *eligibility.Rules) { r.BrokenBinding = func(*resourceapi.ResourceClaim) error { return broken } },
+			rules:   func(r *eligibility.Rules) { r.Attempt = attempt{usable: true, broken: broken} },
 			decided: true, broken: broken, on: []string{"n1", "n2"},
 		},
 		"planned for the group": {claim: open(), rules: planned(plan, true), decided: true, on: []string{"n1"}},
@@ -132,7 +152,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			r := rules()
 			if test.rules != nil {
-				test.rules(&r)
+				test.rules(r)
 			}
 			claim, err := r.Check(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}, test.claim)
 			if test.err != "" {

@@ -134,8 +134,8 @@ func (b *Book) end(claim types.UID) {
 		delete(b.named, name)
 	}
 	delete(b.approvals, claim)
-	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Ended != nil {
-		b.Ended(ref, freed)
+	if freed := b.ledger.RemoveInFlight(claim, user(claim)); b.Scheduler != nil {
+		b.Scheduler.ApprovalEnded(ref, freed)
 	}
 }
 

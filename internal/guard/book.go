@@ -111,9 +111,15 @@ type Book struct {
 	unstored unstored
 	// outage is the time of the last outage, zero if there was none.
 	outage time.Time
-	// Ended is called with each ended approval and the devices that it freed. It runs under a lock, and must not call
-	// back. It may be nil, and must be set before use.
-	Ended func(ledger.ClaimRef, ledger.Freed)
+	// Scheduler is the scheduler in the same process, nil if there is none. It must be set before use.
+	Scheduler Scheduler
+}
+
+// Scheduler is a scheduler in the guard's process.
+type Scheduler interface {
+	// ApprovalEnded is called with each claim whose approved allocation was stored or cannot be stored any more, and with
+	// the devices that became free. It is called with a lock held, and must not call the guard.
+	ApprovalEnded(claim ledger.ClaimRef, freed ledger.Freed)
 }
 
 // NewBook returns a Book on a ledger, which must have Pools.

@@ -335,14 +335,19 @@ func TestOwnPlan(t *testing.T) {
 	w.requireDenied("default/x holds it", 4, b.Claim("y").Allocated("a", "gpu-0"))
 }
 
+// scheduler is a Scheduler that notes what it is told.
+type scheduler func(ledger.ClaimRef, ledger.Freed)
+
+func (s scheduler) ApprovalEnded(claim ledger.ClaimRef, freed ledger.Freed) { s(claim, freed) }
+
 // TestEnded: the scheduler in the same process is told of each approval that ends.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	w := newBoard(t, node())
 	var ended []string
-	w.Ended = func(claim ledger.ClaimRef, freed ledger.Freed) {
+	w.Scheduler = scheduler(func(claim ledger.ClaimRef, freed ledger.Freed) {
 		ended = append(ended, claim.Name+" "+strconv.Itoa(len(freed)))
-	}
+	})
 	w.watch("x", at(3, empty("x")))
 	w.watch("y", at(3, empty("y")))
 	w.requireAllowed(3, b.Claim("x").Allocated("a", "gpu-0"))

@@ -27,6 +27,12 @@ const (
 	Warn Mode = "Warn"
 )
 
+// StoredClaims has the claims that the API server has stored.
+type StoredClaims interface {
+	// Claim returns a claim as the watch has shown it, by "namespace/name", nil if it has not.
+	Claim(key string) *resourceapi.ResourceClaim
+}
+
 // Guard answers requests with the decisions of its Book. It is safe for concurrent use.
 type Guard struct {
 	Book *Book
@@ -34,11 +40,10 @@ type Guard struct {
 	Lease *lease.Lease
 	// Lookup checks whether a claim exists that the watch has not shown.
 	Lookup *Lookup
-	// Warned is called with each request that mode Warn lets pass; it is nil in mode Enforce.
-	Warned func(r *Request, reason string)
-	// Stored returns a claim as the watch has shown it, by "namespace/name", nil if it has not. It is nil where only
-	// API servers send requests.
-	Stored func(key string) *resourceapi.ResourceClaim
+	// Mode says whether denied requests pass all the same. It is Enforce unless set.
+	Mode Mode
+	// Stored has the claims as the watch has shown them. It is nil where only API servers send requests.
+	Stored StoredClaims
 	// History says whether the API server's store went back to an earlier state.
 	History *informer.History
 
@@ -54,8 +59,8 @@ func (g *Guard) Review(ctx context.Context, r *Request) Answer {
 	}
 	tenure := g.Lease.Since()
 	answer := g.reviewKnown(ctx, tenure, r)
-	if answer.Kind == Denied && g.Warned != nil {
-		g.Warned(r, answer.Reason)
+	if answer.Kind == Denied && g.Mode == Warn {
+		klog.FromContext(ctx).Info("Would have denied an allocation, but for mode Warn", "claim", r.Claim, "reason", answer.Reason)
 		answer = Answer{}
 	}
 	// These checks make sure that no other process has decided meanwhile: this process has held the Lease without a
@@ -106,7 +111,7 @@ func (g *Guard) withStored(r *Request) *Request {
 	if g.Stored == nil {
 		return r
 	}
-	claim := g.Stored(r.Claim.String())
+	claim := g.Stored.Claim(r.Claim.String())
 	if claim == nil || claim.UID != r.Claim.UID {
 		return r
 	}

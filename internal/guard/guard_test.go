@@ -3,11 +3,14 @@ package guard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
@@ -89,13 +92,15 @@ func TestOldestGivesUpIfTooManyWait(t *testing.T) {
 func TestWarnLetsPass(t *testing.T) {
 	t.Parallel()
 	d := newDeputy(t)
-	var warned []string
-	d.Warned = func(r *Request, reason string) { warned = append(warned, r.Claim.Name+": "+reason) }
-	require.Equal(t, Answer{}, d.decide(3, b.Claim("x").Allocated("a", "gpu-0")))
-	require.Empty(t, warned)
-	require.Equal(t, Answer{}, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")))
-	require.Len(t, warned, 1)
-	require.Contains(t, warned[0], "y: claim default/y was to get device")
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	review := func(claim *resourceapi.ResourceClaim) (warned string) {
+		before := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+		require.Equal(t, Answer{}, d.Review(klog.NewContext(t.Context(), logger), request(3, claim)))
+		return strings.TrimPrefix(logger.GetSink().(ktesting.Underlier).GetBuffer().String(), before)
+	}
+	d.Mode = Warn
+	require.NotContains(t, review(b.Claim("x").Allocated("a", "gpu-0")), "mode Warn")
+	require.Contains(t, review(b.Claim("y").Allocated("a", "gpu-0")), `mode Warn claim="default/y" reason="claim default/y was to get device`)
 	d.lose()
 	require.Equal(t, NotDeciding, d.decide(3, b.Claim("y").Allocated("a", "gpu-0")).Kind)
 }

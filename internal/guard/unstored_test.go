@@ -60,9 +60,9 @@ func TestNothingIsApprovedForWhoStoresNothing(t *testing.T) {
 		d.shows(at(version, empty("y")))
 		require.Equal(t, Denied, d.decide(version, b.Claim("y").Allocated("a", "gpu-1")).Kind, "another claim of the namespace")
 
-		d.Warned = func(*Request, string) {}
+		d.Mode = Warn
 		require.Equal(t, Allowed, d.decide(version, b.Claim("x").Allocated("a", "gpu-0")).Kind)
-		d.Warned = nil
+		d.Mode = Enforce
 		time.Sleep(unstoredShare * unstoredAtOnce)
 		require.Equal(t, Allowed, d.decide(version, b.Claim("x").Allocated("a", "gpu-0")).Kind)
 	})

@@ -46,6 +46,11 @@ func TestUnwantedDevicesAreDenied(t *testing.T) {
 	require.False(t, denied, "v1alpha2 has no such requests")
 }
 
+// storedClaim is the only claim that is stored.
+type storedClaim struct{ claim *resourceapi.ResourceClaim }
+
+func (s storedClaim) Claim(string) *resourceapi.ResourceClaim { return s.claim }
+
 // The spec in a review counts only if the stored spec is unknown.
 func TestTheSpecIsTheStoredOne(t *testing.T) {
 	t.Parallel()
@@ -55,7 +60,7 @@ func TestTheSpecIsTheStoredOne(t *testing.T) {
 	for name, knows := range map[string]func(*deputy){
 		"the watch has shown it": func(d *deputy) {
 			d.shows(stored)
-			d.Stored = func(string) *resourceapi.ResourceClaim { return stored }
+			d.Stored = storedClaim{stored}
 		},
 		"it is looked up": func(d *deputy) { d.Lookup = NewLookup(newClaimServer(stored).Claims) },
 	} {

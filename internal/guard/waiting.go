@@ -2,6 +2,7 @@ package guard
 
 import (
 	"container/list"
+	"context"
 	"sync"
 )
 
@@ -20,13 +21,13 @@ type waiting struct {
 type waiter struct {
 	claim  string
 	place  *list.Element
-	giveUp func()
+	giveUp context.CancelFunc
 	// changed receives a value when the request must be reviewed again.
 	changed chan struct{}
 }
 
 // join adds a request about a claim ("namespace/name"). giveUp is called if there are too many.
-func (l *waiting) join(claim string, giveUp func()) *waiter {
+func (l *waiting) join(claim string, giveUp context.CancelFunc) *waiter {
 	w := &waiter{claim: claim, giveUp: giveUp, changed: make(chan struct{}, 1)}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -9,18 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
-
-// handlers is an informer that only keeps its handler.
-type handlers struct {
-	cache.SharedInformer
-	cache.ResourceEventHandler
-}
-
-func (h *handlers) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	h.ResourceEventHandler = handler
-	return nil, nil
-}
 
 // TestFollow: each kind of event that an informer has.
 func TestFollow(t *testing.T) {
@@ -35,7 +26,7 @@ func TestFollow(t *testing.T) {
 		}
 		return string(pod.UID) + pod.ResourceVersion
 	}
-	h := &handlers{}
+	h := &builder.Informer{}
 	_, err := Follow(h, func(e Event[v1.Pod]) {
 		told = append(told, fmt.Sprintf("%s to %s, latest %s, initial %t, missed %t", say(e.Before), say(e.After), say(e.Latest()), e.Initial, e.Missed))
 	})

@@ -21,8 +21,8 @@ type Groups struct {
 	InUse *workload.Claims
 	// Asker asks the server whether a group is bound.
 	Asker write.Asker
-	// Ours reports whether this process schedules the pods with a spec.schedulerName.
-	Ours func(schedulerName string) bool
+	// Profiles are the profiles of this scheduler.
+	Profiles Profiles
 }
 
 // Usage implements GroupUsage: a group needs a claim while one of its pods is on a node or about to be. Those of other
@@ -30,7 +30,7 @@ type Groups struct {
 func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		return dra.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Ours(pod.Spec.SchedulerName))
+		return dra.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Profiles.Schedules(pod.Spec.SchedulerName))
 	}) {
 		return Used, unbound, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -30,20 +31,19 @@ const nomineePatience = 30 * time.Second
 // kube-scheduler ends a nomination when an attempt for the pod alone fails. It does not when an attempt for a PodGroup
 // fails, nor when no attempt is made any more because the PodGroup is gone, or one of its pods is kept out.
 type GroupNominees struct {
-	Client      kubernetes.Interface
-	Pods        corelisters.PodLister
-	Nominations *Nominations
-	Holders     *Holders
-	// Profile is the schedulerName of the pods to look at.
-	Profile string
-	// Leads returns why this process must not write, nil if it may.
-	Leads func() error
-
-	// Attempts has the attempts to schedule pods: kube-scheduler also nominates pods that are about to be bound.
-	Attempts interface{ IsTried(pod types.UID) bool }
+	client      kubernetes.Interface
+	pods        corelisters.PodLister
+	nominations *Nominations
+	holders     *Holders
+	// profile is the schedulerName of the pods to look at.
+	profile string
+	// leadership says whether this process may write.
+	leadership lease.Leadership
+	// attempts has the attempts to schedule pods: kube-scheduler also nominates pods that are about to be bound.
+	attempts Attempts
 
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	mutex *sync.Mutex
+	mutex sync.Mutex
 	// since holds when the nomination of a pod was seen first, and for which node.
 	since map[types.UID]nominated
 }
@@ -53,11 +53,20 @@ type nominated struct {
 	at   time.Time
 }
 
-// NewGroupNominees returns GroupNominees with these fields. It must be called before the informer of pods starts.
-func NewGroupNominees(g GroupNominees) *GroupNominees {
-	g.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
-	g.since, g.mutex = make(map[types.UID]nominated), new(sync.Mutex)
-	return &g
+// Attempts are attempts to schedule pods.
+type Attempts interface {
+	// IsTried reports whether there is an attempt for a pod.
+	IsTried(pod types.UID) bool
+}
+
+// NewGroupNominees returns GroupNominees for the pods of a profile. It must be called before the informer of pods starts.
+func NewGroupNominees(client kubernetes.Interface, pods corelisters.PodLister, nominations *Nominations, holders *Holders, profile string,
+	leadership lease.Leadership, attempts Attempts) *GroupNominees {
+	return &GroupNominees{
+		client: client, pods: pods, nominations: nominations, holders: holders, profile: profile, leadership: leadership, attempts: attempts,
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		since: make(map[types.UID]nominated),
+	}
 }
 
 // isNominee reports whether a pod of a PodGroup waits for the room on a node.
@@ -72,7 +81,7 @@ func (g *GroupNominees) PodChanged(e informer.Event[v1.Pod]) {
 	switch after := e.After; {
 	case after == nil:
 		delete(g.since, e.Before.UID)
-	case !isNominee(after) || after.Spec.SchedulerName != g.Profile:
+	case !isNominee(after) || after.Spec.SchedulerName != g.profile:
 		delete(g.since, after.UID)
 	case g.since[after.UID].node != after.Status.NominatedNodeName:
 		g.since[after.UID] = nominated{node: after.Status.NominatedNodeName, at: time.Now()}
@@ -105,14 +114,14 @@ func (g *GroupNominees) Run(ctx context.Context) {
 // look ends the nomination of a pod whose victims have been gone for long enough. It returns the time until the next look, 0 if
 // there is nothing to look at any more.
 func (g *GroupNominees) look(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	pod, err := g.Pods.Pods(key.Namespace).Get(key.Name)
+	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || !isNominee(pod) {
 		return 0, nil
 	}
-	if g.Leads() != nil {
+	if g.leadership.Leads() != nil {
 		return nomineePatience, nil // The leader does it, or it is up to this process by then.
 	}
-	known := g.seen(pod, g.Attempts.IsTried(pod.UID) || g.awaits(pod))
+	known := g.seen(pod, g.attempts.IsTried(pod.UID) || g.awaits(pod))
 	if known.node != pod.Status.NominatedNodeName {
 		return 0, nil // The event that says so is on its way, and has the pod looked at again.
 	}
@@ -122,7 +131,7 @@ func (g *GroupNominees) look(ctx context.Context, key types.NamespacedName) (aga
 	status := pod.Status.DeepCopy()
 	status.NominatedNodeName = ""
 	klog.FromContext(ctx).V(2).Info("Ending the nomination of a pod of a PodGroup that does not get there", "pod", klog.KObj(pod), "node", klog.KRef("", known.node))
-	return 0, kube.PatchPodStatus(ctx, g.Client, pod, status)
+	return 0, kube.PatchPodStatus(ctx, g.client, pod, status)
 }
 
 // seen returns since when the nomination of a pod leads to nothing: from now on if the pod still waits for something.
@@ -139,10 +148,10 @@ func (g *GroupNominees) seen(pod *v1.Pod, waits bool) nominated {
 
 // awaits reports whether victims are still leaving for a pod, from its node or from where they have its devices.
 func (g *GroupNominees) awaits(pod *v1.Pod) bool {
-	if nomination := g.Nominations.Of(pod.UID); nomination != nil && len(g.Holders.Leaving(nomination)) > 0 {
+	if nomination := g.nominations.Of(pod.UID); nomination != nil && len(g.holders.Leaving(nomination)) > 0 {
 		return true
 	}
-	pods, err := g.Pods.List(labels.Everything())
+	pods, err := g.pods.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(pods, func(other *v1.Pod) bool {
 		return other.Spec.NodeName == pod.Status.NominatedNodeName && isVictim(other) && len(Leaving([]*v1.Pod{other})) > 0
 	})

@@ -5,9 +5,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -15,12 +18,33 @@ import (
 type Holders struct {
 	Ledger *ledger.Ledger
 	Claims *podclaims.Claims
-	// Trying returns a pod that this scheduler is binding, nil if it is not.
-	Trying func(types.UID) *v1.Pod
-	// Priority returns the priority that decides whether a pod may be evicted.
-	Priority func(*v1.Pod) int32
+	// Profiles are the profiles of this scheduler.
+	Profiles Profiles
+	// Snapshot has the PodGroups of the API, whose priority counts for their pods. It is nil if there can be none.
+	Snapshot Snapshot
 
 	remembered remembered
+}
+
+// Profiles are the profiles of a scheduler.
+type Profiles interface {
+	// Trying returns a pod that one of the profiles tries to schedule or is binding, nil if none does.
+	Trying(types.UID) *v1.Pod
+	// Schedules reports whether one of the profiles schedules the pods with a spec.schedulerName.
+	Schedules(schedulerName string) bool
+}
+
+// Snapshot has the state of the cluster as of the current scheduling cycle. fwk.Handle implements it.
+type Snapshot interface {
+	SnapshotSharedLister() fwk.SharedLister
+}
+
+// Priority returns the priority that decides whether a pod may be evicted.
+func (h *Holders) Priority(pod *v1.Pod) int32 {
+	if h.Snapshot == nil {
+		return corev1helpers.PodPriority(pod)
+	}
+	return preemption.PodPriority(pod, h.Snapshot.SnapshotSharedLister().PodGroups())
 }
 
 // holding lists the consumers that keep a claim allocated.
@@ -58,7 +82,7 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 		if slices.ContainsFunc(result.pods, func(pod *v1.Pod) bool { return pod.UID == user }) {
 			continue // The pod's binding is known, and its attempt is about to end.
 		}
-		if pod := h.Trying(user); pod != nil {
+		if pod := h.Profiles.Trying(user); pod != nil {
 			result.pods = append(result.pods, pod)
 		} else {
 			result.others = true

@@ -26,10 +26,10 @@ type NominatedDevices struct {
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
 	Nodes     corelisters.NodeLister
-	// Freed receives the devices that are no longer kept.
-	Freed func(ledger.Freed)
-	// Await requests the deallocation of claims for a pod, as soon as they have no consumers.
-	Await func(pod types.UID, claims ...ledger.ClaimRef)
+	// Waker wakes the pods that wait for devices that are no longer kept.
+	Waker ledger.Receiver
+	// Release deallocates the claims that nominated pods wait for.
+	Release *Release
 
 	kept kept
 }
@@ -65,21 +65,21 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	for _, use := range p.Holders.Released(ByUID(victims)) {
 		nomination.Awaited = append(nomination.Awaited, use.Claim)
 	}
-	if p.Holders.Trying(pod.UID) != nil { // The other schedulers await claims for their own pods.
-		p.Await(pod.UID, nomination.Awaited...)
+	if p.Holders.Profiles.Trying(pod.UID) != nil { // The other schedulers await claims for their own pods.
+		p.Release.Await(pod.UID, nomination.Awaited...)
 	} else {
 		nomination.Until = time.Now().Add(KeptForOthers)
-		time.AfterFunc(KeptForOthers, func() { p.Freed(p.Expire(nomination)) })
+		time.AfterFunc(KeptForOthers, func() { p.Waker.Freed(p.Expire(nomination)) })
 	}
 	freed, ok := set(nomination)
 	if !ok {
-		p.Await(pod.UID)
+		p.Release.Await(pod.UID)
 		return false
 	}
-	p.Freed(freed)
+	p.Waker.Freed(freed)
 	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
-		p.Freed(p.Drop(pod.UID)) // The pod ended before Set: no event will drop the nomination.
-		p.Await(pod.UID)
+		p.Waker.Freed(p.Drop(pod.UID)) // The pod ended before Set: no event will drop the nomination.
+		p.Release.Await(pod.UID)
 		return false
 	}
 	return true

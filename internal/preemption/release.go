@@ -30,12 +30,11 @@ const (
 // Release deallocates claims that preemptors wait for as soon as nobody uses them. It is safe for
 // concurrent use.
 type Release struct {
-	writer  *write.Writer
-	known   *podclaims.Claims
-	observe func(context.Context, *resourceapi.ResourceClaim)
-	ofGroup GroupUsage
-	// used receives preemptors whose claim does not become free although a pod that used it is gone.
-	used func(preemptor types.UID)
+	writer   *write.Writer
+	known    *podclaims.Claims
+	observer write.Observer
+	ofGroup  GroupUsage
+	waiting  Preemptors
 	// queue holds the UIDs of claims to look at.
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// questions holds pods of PodGroups that are gone.
@@ -65,17 +64,22 @@ type awaited struct {
 // evidence, and no pod of the group begins to use the claim until end is called.
 type GroupUsage func(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error)
 
-// NewRelease makes a Release. observe is told of claims as the server has them after they were
-// released, and ofGroup says whether a PodGroup for which a claim is reserved needs it. used is told of
-// preemptors that wait for a claim which others use on, although a pod that used it is gone.
-func NewRelease(writer *write.Writer, known *podclaims.Claims, observe func(context.Context, *resourceapi.ResourceClaim),
-	ofGroup GroupUsage, used func(preemptor types.UID)) *Release {
+// Preemptors are pods for which others were evicted.
+type Preemptors interface {
+	// PlanAgain is called for a preemptor that waits for a claim which others use on, although a pod that used it is
+	// gone.
+	PlanAgain(preemptor types.UID)
+}
+
+// NewRelease returns a Release. observer is told of claims as the server has them after they were released, and ofGroup
+// says whether a PodGroup for which a claim is reserved needs it.
+func NewRelease(writer *write.Writer, known *podclaims.Claims, observer write.Observer, ofGroup GroupUsage, preemptors Preemptors) *Release {
 	return &Release{
 		writer:     writer,
 		known:      known,
-		observe:    observe,
+		observer:   observer,
 		ofGroup:    ofGroup,
-		used:       used,
+		waiting:    preemptors,
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, longestPause)),
 		questions:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[departure](firstPause, longestPause)),
 		claims:     make(map[types.UID]*awaited),
@@ -233,7 +237,7 @@ func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	}
 	r.mutex.Unlock()
 	for _, preemptor := range preemptors {
-		r.used(preemptor)
+		r.waiting.PlanAgain(preemptor)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -59,10 +58,13 @@ func newCluster(t *testing.T, seed int64) *cluster {
 // holders returns Holders with empty caches.
 func (c *cluster) holders() *Holders {
 	return &Holders{
-		Ledger: c.ledger, Claims: &podclaims.Claims{Pods: c.pods}, Priority: corev1helpers.PodPriority,
-		Trying: func(uid types.UID) *v1.Pod { return c.pod(string(uid)) },
+		Ledger: c.ledger, Claims: &podclaims.Claims{Pods: c.pods}, Profiles: c,
 	}
 }
+
+func (c *cluster) Trying(uid types.UID) *v1.Pod { return c.pod(string(uid)) }
+
+func (c *cluster) Schedules(string) bool { return true }
 
 func (c *cluster) pod(name string) *v1.Pod {
 	return (&podclaims.Claims{Pods: c.pods}).Pod(builder.Namespace, name)

@@ -92,7 +92,7 @@ func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim,
 		r.drop(claim.UID)
 		return false
 	}
-	r.observe(ctx, left)
+	r.observer.Observe(ctx, left)
 	if left.DeletionTimestamp != nil && len(left.Finalizers) == 0 {
 		r.drop(claim.UID)
 	}

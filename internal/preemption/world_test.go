@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -59,6 +58,18 @@ type world struct {
 	claimStore, podStore cache.Indexer
 }
 
+func (w *world) Observe(_ context.Context, claim *resourceapi.ResourceClaim) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.observed = append(w.observed, claim)
+}
+
+func (w *world) PlanAgain(preemptor types.UID) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.used = append(w.used, preemptor)
+}
+
 // inWorld runs a test in a bubble of testing/synctest. The informers have the claim and the pods.
 func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, test func(t *testing.T, w *world)) {
 	t.Helper()
@@ -74,11 +85,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			w.told = append(w.told, change.Cause.Why)
 		})),
 			&claims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
-			func(_ context.Context, claim *resourceapi.ResourceClaim) {
-				w.mutex.Lock()
-				defer w.mutex.Unlock()
-				w.observed = append(w.observed, claim)
-			},
+			w,
 			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, write.Unbound, func(), error) {
 				w.mutex.Lock()
 				defer w.mutex.Unlock()
@@ -88,11 +95,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 				}
 				return w.group, write.Unbound{}, nil, nil
 			},
-			func(preemptor types.UID) {
-				w.mutex.Lock()
-				defer w.mutex.Unlock()
-				w.used = append(w.used, preemptor)
-			})
+			w)
 		require.NoError(t, w.claimStore.Add(claim.DeepCopy()))
 		for _, pod := range pods {
 			w.create(pod)
@@ -115,15 +118,15 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 // manager is the scheduler's manager of claims, which knows nothing that the informer does not,
 // but for a claim that it remembers too long.
 type manager struct {
-	fwk.ResourceClaimTracker
+	builder.NoTracker
 	remembered *atomic.Pointer[resourceapi.ResourceClaim]
 }
 
-func (m manager) Get(string, string) (*resourceapi.ResourceClaim, error) {
+func (m manager) Get(namespace, name string) (*resourceapi.ResourceClaim, error) {
 	if claim := m.remembered.Load(); claim != nil {
 		return claim, nil
 	}
-	return nil, errors.New("not found")
+	return m.NoTracker.Get(namespace, name)
 }
 
 // react answers like the API server does: an update applies to the version that it was made

@@ -58,7 +58,7 @@ func (e *Events) wakeUsers(ctx context.Context, claim *resourceapi.ResourceClaim
 		}
 	}
 	if len(untried) > 0 {
-		e.Waker.activate(klog.FromContext(ctx), untried)
+		e.Waker.queue.Activate(klog.FromContext(ctx), untried)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (e *Events) matters(event informer.Event[resourceapi.ResourceClaim]) bool {
 	// changing its consumers.
 	consumers := event.Before.Status.ReservedFor
 	return !slices.Equal(consumers, event.After.Status.ReservedFor) &&
-		(len(consumers) >= e.ConsumerLimit(event.Before) || !e.Claims.InUse(event.After))
+		(len(consumers) >= e.Claims.Server.ConsumerLimit(event.Before) || !e.Claims.InUse(event.After))
 }
 
 // changesAllocation reports whether the claim is new, or was allocated or deallocated. Pods that

@@ -25,7 +25,7 @@ func (e *Events) WakeForDevices(devices map[inventory.PoolID][]string) {
 // place, each of its pods in turn gives up the devices that it had in flight during the search, and
 // nothing must be done for all other pods of the group each time.
 func (e *Events) WakeForLanded(by *v1.Pod, since time.Time, devices map[inventory.PoolID][]string) {
-	now := e.Waker.now()
+	now := e.Waker.clock.Now()
 	passOver := func(entry *Pod) bool { return entry.isDue(now) || notHelped(entry, by, since) }
 	e.wakeInterested(devices, passOver, e.Waker.WakeAfterPause)
 }

@@ -3,8 +3,6 @@ package queue
 import (
 	"context"
 
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -19,8 +17,6 @@ type Events struct {
 	Pools  interface {
 		Pool(id inventory.PoolID) *inventory.NodePool
 	}
-	// ConsumerLimit returns the maximum number of consumers of a claim.
-	ConsumerLimit func(*resourceapi.ResourceClaim) int
 	// Context limits the time for evaluating which pods an event helps, see NewContext.
 	Context context.Context
 }

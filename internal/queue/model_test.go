@@ -14,7 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // model is a scheduler with a queue like kube-scheduler's: sorted by priority and by when pods were created, not by when
@@ -46,18 +49,25 @@ type model struct {
 func newModel(takes map[string]time.Duration, rejects ...string) *model {
 	m := &model{takes: takes, rejects: rejects, kept: make(map[types.UID]*v1.Pod), waited: make(map[string][]time.Duration)}
 	m.leading.Store(true)
-	m.Turns = NewTurns(Queue{Active: m.count, Leads: m.leading.Load, Activate: m.activate})
+	m.Turns = NewTurns(m)
 	return m
 }
 
-func (m *model) count() int {
+func (m *model) Leads() error {
+	if !m.leading.Load() {
+		return lease.ErrNotLeading
+	}
+	return nil
+}
+
+func (m *model) Active() int {
 	if m.broken {
 		return int(m.size.Load()) + 10
 	}
 	return int(m.size.Load())
 }
 
-func (m *model) activate(pods map[string]*v1.Pod) {
+func (m *model) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.letIn = time.Now()

@@ -59,11 +59,11 @@ func (p *Pod) fail(now time.Time) {
 }
 
 // Fail records an attempt that failed although it had a node for the pod.
-func (w *Waker) Fail(p *Pod) { p.fail(w.now()) }
+func (w *Waker) Fail(p *Pod) { p.fail(w.clock.Now()) }
 
 // Paused returns for how long the pod must be kept out of the queue: the rest of its pause if its attempt failed although it had a
 // node and it was tried too often before its pauses were over, otherwise 0.
-func (w *Waker) Paused(p *Pod) time.Duration { return p.paused(w.now()) }
+func (w *Waker) Paused(p *Pod) time.Duration { return p.paused(w.clock.Now()) }
 
 func (p *Pod) paused(now time.Time) time.Duration {
 	p.mutex.Lock()

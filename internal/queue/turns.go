@@ -7,6 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 const (
@@ -42,14 +46,13 @@ func (Turn) Error() string {
 	return "pods of this namespace take the scheduler more time than usual and are tried in turn with pods of other namespaces"
 }
 
-// Queue represents the scheduling queue. Turns holds no lock when it calls Activate.
-type Queue struct {
+// Queue is the scheduling queue. Turns holds no lock when it calls Activate, which takes in pods that were held.
+type Queue interface {
+	fwk.PodActivator
+	// Leadership says whether this process schedules. The queue of a standby takes in all pods, and tries none.
+	lease.Leadership
 	// Active returns the number of pods that are about to be tried.
-	Active func() int
-	// Leads reports whether this process schedules. The queue of a standby takes in all pods, and tries none.
-	Leads func() bool
-	// Activate puts pods that were held into the queue.
-	Activate func(pods map[string]*v1.Pod)
+	Active() int
 }
 
 // Turns makes namespaces take turns. The scheduling queue is sorted by priority and time, so that a pod waits for each pod that
@@ -146,7 +149,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	_, isInside := t.inside[pod.UID]
 	tries, found := t.triesOf(pod.UID)
 	switch {
-	case t.last.began.IsZero(), n != nil && !n.isCostly(), isInside, found && !tries.rejected && !t.waking[pod.UID], !t.queue.Leads():
+	case t.last.began.IsZero(), n != nil && !n.isCostly(), isInside, found && !tries.rejected && !t.waking[pod.UID], t.queue.Leads() != nil:
 		return nil
 	}
 	now, active := time.Now(), t.queue.Active()
@@ -169,10 +172,10 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	return Turn{now}
 }
 
-// Wake activates pods, which ends their back-off. They may be held until it is their turn.
-func (t *Turns) Wake(pods map[string]*v1.Pod) {
+// Activate implements fwk.PodActivator: it ends the back-off of pods. They may be held until it is their turn.
+func (t *Turns) Activate(logger klog.Logger, pods map[string]*v1.Pod) {
 	t.note(pods, true)
-	t.queue.Activate(pods)
+	t.queue.Activate(logger, pods)
 	t.note(pods, false)
 }
 
@@ -268,7 +271,7 @@ func (t *Turns) next(now time.Time) map[string]*v1.Pod {
 	if len(t.held) == 0 {
 		return nil
 	}
-	leads, active := t.queue.Leads(), t.queue.Active()
+	leads, active := t.queue.Leads() == nil, t.queue.Active()
 	pods := make(map[string]*v1.Pod)
 	for len(t.later) > 0 && (!leads || !t.later[0].due.After(now) || t.isIdle(active)) {
 		own := t.later[0]
@@ -295,7 +298,7 @@ func (t *Turns) next(now time.Time) map[string]*v1.Pod {
 
 func (t *Turns) activate(pods map[string]*v1.Pod) {
 	if len(pods) > 0 {
-		t.queue.Activate(pods)
+		t.queue.Activate(klog.Background(), pods)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // TestOthersDoNotWaitForAllOfANamespace: however many pods it has, a pod of another one waits for a few attempts, and the scheduler has
@@ -189,7 +190,7 @@ func TestTriedPodsKeepTheirBackOff(t *testing.T) {
 	})
 	inBubble(t, "woken", func(t *testing.T) {
 		m, again := begin(t)
-		m.Wake(map[string]*v1.Pod{"": again})
+		m.Turns.Activate(klog.Background(), map[string]*v1.Pod{"": again})
 		require.Error(t, m.Held(again.UID))
 		m.run(time.Now().Add(longestShut))
 		require.Equal(t, 1, m.attempts("costly"))
@@ -262,7 +263,7 @@ func TestTurnsAtRandom(t *testing.T) {
 								m.kept[pod.UID] = pod
 							}
 							m.lock.Unlock()
-							m.Wake(map[string]*v1.Pod{"": pod})
+							m.Turns.Activate(klog.Background(), map[string]*v1.Pod{"": pod})
 						}
 					case 2: // Something else keeps pods out that were let in, or queues them again.
 						if len(pods) > 0 {

@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 )
 
 // Waker moves pods from the unschedulable ones to the active queue. A pod that waited for its own claim
@@ -14,10 +16,10 @@ import (
 // scheduling queue. A pod that was tried at once several times waits as well, whatever wakes it: the event
 // may follow from its own attempts, or from those of pods that wake each other.
 type Waker struct {
-	activate func(klog.Logger, map[string]*v1.Pod)
-	logger   klog.Logger
-	atOnce   flowcontrol.PassiveRateLimiter
-	now      func() time.Time
+	queue  fwk.PodActivator
+	logger klog.Logger
+	atOnce flowcontrol.PassiveRateLimiter
+	clock  clock.PassiveClock
 }
 
 // wokenASecond limits the pods a second that are woken within their pause. WokenAtOnce limits those at one time, after some
@@ -27,13 +29,13 @@ const (
 	WokenAtOnce  = 100
 )
 
-// NewWaker makes one that hands pods to the scheduling queue by activate.
-func NewWaker(logger klog.Logger, activate func(klog.Logger, map[string]*v1.Pod)) *Waker {
+// NewWaker returns a Waker that hands pods to a scheduling queue.
+func NewWaker(logger klog.Logger, queue fwk.PodActivator) *Waker {
 	return &Waker{
-		activate: activate,
-		logger:   logger,
-		atOnce:   flowcontrol.NewTokenBucketPassiveRateLimiter(wokenASecond, WokenAtOnce),
-		now:      time.Now,
+		queue:  queue,
+		logger: logger,
+		atOnce: flowcontrol.NewTokenBucketPassiveRateLimiter(wokenASecond, WokenAtOnce),
+		clock:  clock.RealClock{},
 	}
 }
 
@@ -57,7 +59,7 @@ func (w *Waker) WakeAfterPause(p *Pod) {
 	if !p.happened() {
 		return
 	}
-	if rest := p.rest(w.now()); rest > 0 {
+	if rest := p.rest(w.clock.Now()); rest > 0 {
 		p.after(rest, func() { w.activateNow(p) })
 	} else if !p.isActive() {
 		w.activateNow(p)
@@ -76,14 +78,14 @@ func (w *Waker) WakeIn(p *Pod, d time.Duration) { p.after(d, func() { w.activate
 // Reject notes that the plugin has rejected the pod, and has it tried again if something
 // happened in this attempt that may help.
 func (w *Waker) Reject(p *Pod) {
-	if p.reject(w.now()) {
+	if p.reject(w.clock.Now()) {
 		w.again(p)
 	}
 }
 
 // Retry has a rejected pod tried again after its pause, whatever happens or does not.
 func (w *Waker) Retry(p *Pod) {
-	p.after(max(0, p.rest(w.now())), func() { w.activateNow(p) })
+	p.after(max(0, p.rest(w.clock.Now())), func() { w.activateNow(p) })
 }
 
 // Nominated handles the event that a pod is nominated for a node. If the latest attempt has ended that nomination, the next
@@ -96,7 +98,7 @@ func (w *Waker) Nominated(p *Pod) {
 
 // again activates the pod, now or later.
 func (w *Waker) again(p *Pod) {
-	if p.rest(w.now()) > 0 && !w.atOnce.TryAccept() {
+	if p.rest(w.clock.Now()) > 0 && !w.atOnce.TryAccept() {
 		w.Retry(p)
 		return
 	}
@@ -105,12 +107,12 @@ func (w *Waker) again(p *Pod) {
 
 // activateNow makes the scheduling queue try the pod. If the pod was tried too often at once, it does so after a pause.
 func (w *Waker) activateNow(p *Pod) {
-	if wait := p.pass(w.now()); wait > 0 {
+	if wait := p.pass(w.clock.Now()); wait > 0 {
 		p.after(wait, func() { w.activateNow(p) })
 		return
 	}
 	begun := p.attemptsBegun()
 	pod := p.Latest()
-	w.activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	w.queue.Activate(w.logger, map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	p.activated(begun)
 }

@@ -21,13 +21,18 @@ type activator struct {
 	activated []string
 }
 
-func (a *activator) activate(_ klog.Logger, pods map[string]*v1.Pod) {
+func (a *activator) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	for name := range pods {
 		a.activated = append(a.activated, name)
 	}
 }
+
+// activated is called when pods are activated.
+type activated func()
+
+func (a activated) Activate(klog.Logger, map[string]*v1.Pod) { a() }
 
 func (a *activator) names() []string {
 	a.mutex.Lock()
@@ -39,7 +44,7 @@ func (a *activator) names() []string {
 func wakers() (*Pods, *Waker, *activator) {
 	a := &activator{}
 	pods := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), grouped: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}
-	return pods, NewWaker(klog.Background(), a.activate), a
+	return pods, NewWaker(klog.Background(), a), a
 }
 
 func TestWakeOnlyRejected(t *testing.T) {
@@ -188,12 +193,12 @@ func TestPasses(t *testing.T) {
 				var tries int
 				pods, pod := &Pods{pods: make(map[types.UID]*Pod), lacking: sets.New[types.UID](), grouped: sets.New[types.UID](), exists: func(*v1.Pod) bool { return true }}, builder.Pod("p")
 				active := make(chan struct{}, 1)
-				waker := NewWaker(klog.Background(), func(klog.Logger, map[string]*v1.Pod) {
+				waker := NewWaker(klog.Background(), activated(func() {
 					select {
 					case active <- struct{}{}:
 					default:
 					}
-				})
+				}))
 				end := time.After(time.Minute)
 				for tries < 10*passesInARow {
 					p := pods.Begin(pod)

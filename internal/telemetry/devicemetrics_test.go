@@ -50,7 +50,7 @@ func (w *world) allocate(t testing.TB, claim *resourceapi.ResourceClaim) {
 }
 
 func (w *world) all() []Scheduler {
-	return []Scheduler{{State: w.State, Guarded: func() bool { return true }}}
+	return []Scheduler{{State: w.State, Guard: inPlace(true)}}
 }
 
 // served has a registry serve some metrics, without those that are 0.
@@ -244,10 +244,15 @@ func TestOnlyWhatChangedIsCountedAgain(t *testing.T) {
 	require.Equal(t, 1, of(last, "n2").devices[free])
 }
 
+// inPlace says whether a guard is in place.
+type inPlace bool
+
+func (i inPlace) InPlace() bool { return bool(i) }
+
 // TestGuarded: the guard is in place only if it is for all.
 func TestGuarded(t *testing.T) {
 	t.Parallel()
-	yes, no := Scheduler{Guarded: func() bool { return true }}, Scheduler{Guarded: func() bool { return false }}
+	yes, no := Scheduler{Guard: inPlace(true)}, Scheduler{Guard: inPlace(false)}
 	require.EqualValues(t, 1, guarded([]Scheduler{yes, yes}))
 	require.EqualValues(t, 0, guarded([]Scheduler{yes, no}))
 }

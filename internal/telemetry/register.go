@@ -17,10 +17,16 @@ const metricsSubsystem = "quartermaster"
 // Scheduler gives access to one scheduler's state. A process usually has one.
 type Scheduler struct {
 	State *cluster.State
-	// Guarded reports whether a guard is in place.
-	Guarded func() bool
+	// Guard says whether a guard is in place.
+	Guard Guard
 	// Waiting has the waiting pods of each profile.
 	Waiting []*queue.Pods
+}
+
+// Guard is the guard of a cluster.
+type Guard interface {
+	// InPlace reports whether it decides about all allocations.
+	InPlace() bool
 }
 
 // Register registers the metrics. all returns the schedulers of the process; it is called at each scrape.
@@ -50,7 +56,7 @@ func inFlight(all []Scheduler) float64 {
 // guarded is 1 if all schedulers have a guard in place.
 func guarded(all []Scheduler) float64 {
 	for _, s := range all {
-		if !s.Guarded() {
+		if !s.Guard.InPlace() {
 			return 0
 		}
 	}

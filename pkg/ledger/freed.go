@@ -14,6 +14,11 @@ import (
 // devices.
 type Freed map[inventory.PoolID][]string
 
+// Receiver is told of devices that became free.
+type Receiver interface {
+	Freed(Freed)
+}
+
 // And returns the union of two Freed values. Either may be nil, and neither may be used afterwards.
 func (f Freed) And(more Freed) Freed {
 	if f == nil {

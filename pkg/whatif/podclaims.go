@@ -78,7 +78,7 @@ func (s *Snapshot) ask(pod *v1.Pod) *question {
 				return q
 			}
 		}
-		q.extended.Prepare(q.open, s.solver.Prepare, func() bool { return true })
+		q.extended.Prepare(q.open, s.solver.Prepare, true)
 		return q
 	}
 	if len(q.open) > 0 {

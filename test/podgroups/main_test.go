@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/manifests"
@@ -147,7 +148,7 @@ func follow(t *testing.T) *crd.Groups {
 	require.NoError(t, err)
 	untyped, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	controller := status.New(client, untyped, groups, func() error { return nil })
+	controller := status.New(client, untyped, groups, new(lease.Lease))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { groups.Run(ctx) })

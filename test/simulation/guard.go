@@ -50,12 +50,9 @@ func (w *World) Guard() error {
 	if err != nil {
 		return err
 	}
-	holdings, run, err := server.Follow(client)
-	if err != nil {
-		return err
-	}
+	holdings := server.Follow(client)
 	g.guard = &guard.Guard{
-		Book: guard.NewBook(holdings.Ledger), Lease: new(lease.Lease), Lookup: guard.NewLookup(client.ResourceV1()), Stored: holdings.Claim,
+		Book: guard.NewBook(holdings.Ledger), Lease: new(lease.Lease), Lookup: guard.NewLookup(client.ResourceV1()), Stored: holdings,
 		History: informer.NewHistory(client.ResourceV1()), // Nobody looks: the versions of this server never go back.
 	}
 	if err := holdings.OnClaim(g.guard.ClaimChanged); err != nil {
@@ -64,7 +61,7 @@ func (w *World) Guard() error {
 	if err := holdings.OnSlice(func(string) { g.guard.SliceChanged() }); err != nil {
 		return err
 	}
-	run(w.ctx)
+	holdings.Start(w.ctx)
 	if err := holdings.Sync(w.ctx); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Demand struct {
 	// open, prepare and recordable are the arguments of Prepare.
 	open       []*resourceapi.ResourceClaim
 	prepare    func([]*resourceapi.ResourceClaim) *allocator.Task
-	recordable func() bool
+	recordable bool
 
 	// mutex protects the fields that Filter writes for several nodes at once.
 	mutex sync.Mutex
@@ -94,7 +94,7 @@ func (d *Demand) Resources() []Resource { return d.resources }
 // the resources. open holds the pod's unallocated claims, including Found. prepare makes their
 // tasks; it is nil if tasks are not needed. recordable reports whether the API server can store the
 // field of the pod's status that tells the kubelet about the claim.
-func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*resourceapi.ResourceClaim) *allocator.Task, recordable func() bool) {
+func (d *Demand) Prepare(open []*resourceapi.ResourceClaim, prepare func([]*resourceapi.ResourceClaim) *allocator.Task, recordable bool) {
 	d.open, d.prepare, d.recordable = open, prepare, recordable
 	all := make([]byte, len(d.resources))
 	for i, resource := range d.resources {
@@ -212,7 +212,7 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	}
 	// Otherwise the server would drop the field that tells the kubelet about the claim, and the pod
 	// would run without its devices.
-	if v.Claim != nil && !d.recordable() {
+	if v.Claim != nil && !d.recordable {
 		return fmt.Errorf("devices would have to back the pod's extended resources on this node and the API server is too old for that " +
 			"(it has no claims in resource.k8s.io/v1); use a ResourceClaim")
 	}

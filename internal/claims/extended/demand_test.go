@@ -18,7 +18,7 @@ func TestNodesOfOneKindShareATask(t *testing.T) {
 	pod := builder.Pod("p", builder.Container("main", gpuResource, "1"))
 	d := NewDemand(pod, []Resource{{gpuResource, builder.Class("gpu")}}, nil)
 	tasks := 0
-	d.Prepare(nil, func([]*resourceapi.ResourceClaim) *allocator.Task { tasks++; return &allocator.Task{} }, func() bool { return true })
+	d.Prepare(nil, func([]*resourceapi.ResourceClaim) *allocator.Task { tasks++; return &allocator.Task{} }, true)
 	on := func(node string, gpus int64) *Variant {
 		variant, err := d.VariantOn(node, map[v1.ResourceName]int64{gpuResource: gpus})
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestRecordedClaimIsNeeded(t *testing.T) {
 	require.NoError(t, CheckRecorded(pod))
 	pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "gone"}
 	d := NewDemand(pod, []Resource{{gpuResource, builder.Class("gpu")}}, nil)
-	d.Prepare(nil, nil, func() bool { return true })
+	d.Prepare(nil, nil, true)
 	_, err := d.VariantOn("backed", nil)
 	require.NoError(t, err)
 	_, err = d.VariantOn("offered", map[v1.ResourceName]int64{gpuResource: 1})

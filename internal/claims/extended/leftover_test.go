@@ -39,9 +39,14 @@ func (m manager) GetDeviceClass(name v1.ResourceName) *resourceapi.DeviceClass {
 	return nil
 }
 
-func TestBackedBy(t *testing.T) {
+// handle has a manager.
+type handle struct{ manager fwk.SharedDRAManager }
+
+func (h handle) SharedDRAManager() fwk.SharedDRAManager { return h.manager }
+
+func TestBacking(t *testing.T) {
 	t.Parallel()
-	backed := BackedBy(func() fwk.SharedDRAManager { return manager{name: gpuResource, class: builder.Class("gpu")} })
+	backed := Backing{handle{manager{name: gpuResource, class: builder.Class("gpu")}}}.Backed
 	require.True(t, backed(gpuResource))
 	require.False(t, backed(nicResource))
 	require.False(t, backed(v1.ResourceCPU))

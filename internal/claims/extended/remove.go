@@ -23,10 +23,15 @@ type Remover struct {
 	Writer *write.Writer
 	// Controllers handles claims that controllers of drivers allocate (classicdra.Mode).
 	Controllers Controllers
-	// Observe receives a claim that the server has returned.
-	Observe func(context.Context, *resourceapi.ResourceClaim)
+	// Attempts are the attempts to schedule the pods.
+	Attempts Attempts
+}
+
+// Attempts are attempts to schedule pods.
+type Attempts interface {
+	write.Observer
 	// Keeps reports whether a claim of a pod must not be changed yet.
-	Keeps func(*resourceapi.ResourceClaim, *v1.Pod) bool
+	Keeps(*resourceapi.ResourceClaim, *v1.Pod) bool
 }
 
 // Why RemoveMade deletes claims.
@@ -35,10 +40,16 @@ const (
 	NoClass     = "requests none that a device class stands for"
 )
 
-// Controllers separates claims that controllers of drivers allocate.
-type Controllers interface {
-	// Divide returns the other claims of a pod.
+// Divider separates claims that controllers of drivers allocate.
+type Divider interface {
+	// Divide returns the other claims of a pod. usable reports whether the claims that controllers allocate can be used on
+	// a node, or may be.
 	Divide(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (ours []*resourceapi.ResourceClaim, usable func(*v1.Node) bool, err error)
+}
+
+// Controllers are controllers of drivers that allocate claims.
+type Controllers interface {
+	Divider
 	// FreeOne asks a driver to deallocate one of the claims without other consumers. It returns its name, "" if there is none.
 	FreeOne(pod *v1.Pod, claims []*resourceapi.ResourceClaim) (string, error)
 }
@@ -51,7 +62,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 	}
 	ctx = write.Because(ctx, write.Cause{Pod: pod, Why: "because pod " + pod.Name + ", for whose extended resources it was made, " + why})
 	for _, claim := range claims {
-		if r.Keeps(claim, pod) {
+		if r.Attempts.Keeps(claim, pod) {
 			return false, nil
 		}
 		unbound, err := r.Writer.Ask(ctx, claim, write.OfPod(pod))
@@ -63,7 +74,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 			return false, write.UnlessBound(fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err))
 		}
 		if left != nil {
-			r.Observe(ctx, left)
+			r.Attempts.Observe(ctx, left)
 		}
 	}
 	return true, nil
@@ -90,7 +101,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 		return nil, err
 	}
 	ours = slices.DeleteFunc(slices.Clone(ours), func(claim *resourceapi.ResourceClaim) bool {
-		return claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Keeps(claim, pod)
+		return claim.Status.Allocation == nil || !isReservedFor(claim, waiting()) || r.Attempts.Keeps(claim, pod)
 	})
 	for _, claim := range ours {
 		ctx := write.Because(ctx, write.Cause{Pod: pod, Why: "because its group does not fit with it"})
@@ -103,7 +114,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 			return released, write.UnlessBound(fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err))
 		}
 		if returned != nil {
-			r.Observe(ctx, returned)
+			r.Attempts.Observe(ctx, returned)
 		}
 		released = append(released, klog.KObj(claim).String())
 	}

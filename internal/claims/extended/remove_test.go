@@ -12,20 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
-
-// noTracker tracks no claims.
-type noTracker struct{ fwk.ResourceClaimTracker }
-
-func (noTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
-	return nil, errors.New("not tracked")
-}
 
 // noControllers stands for a server without claims that controllers allocate.
 type noControllers struct{}
@@ -35,6 +27,11 @@ func (noControllers) Divide(_ *v1.Pod, all []*resourceapi.ResourceClaim) ([]*res
 }
 
 func (noControllers) FreeOne(*v1.Pod, []*resourceapi.ResourceClaim) (string, error) { return "", nil }
+
+// noAttempts stands for attempts that keep no claims.
+type noAttempts struct{ extended.Attempts }
+
+func (noAttempts) Keeps(*resourceapi.ResourceClaim, *v1.Pod) bool { return false }
 
 // TestBoundPodsKeepTheirClaims: a pod whose binding has lost its answer may be bound although the informer does not show it.
 // Its claims stay, also if the server cannot say whether it is bound.
@@ -56,9 +53,9 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 				return false, nil, nil
 			})
 			remover := extended.Remover{
-				Claims: &podclaims.Claims{Stored: stored, Tracked: noTracker{}}, Stored: stored, Controllers: noControllers{},
-				Writer: write.New(client),
-				Keeps:  func(*resourceapi.ResourceClaim, *v1.Pod) bool { return false },
+				Claims: &podclaims.Claims{Stored: stored, Tracked: builder.NoTracker{}}, Stored: stored, Controllers: noControllers{},
+				Writer:   write.New(client),
+				Attempts: noAttempts{},
 			}
 			waiting := func() map[types.UID]*v1.Pod { return map[types.UID]*v1.Pod{pod.UID: pod} }
 			released, err := remover.Release(t.Context(), pod, waiting)

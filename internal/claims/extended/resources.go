@@ -71,11 +71,15 @@ func AnyBacked(resources []Resource) bool {
 	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Class != nil })
 }
 
-// BackedBy returns a function that reports whether a resource has a class.
-func BackedBy(manager func() fwk.SharedDRAManager) func(v1.ResourceName) bool {
-	return func(name v1.ResourceName) bool {
-		return kube.IsDRAExtendedResourceName(name) && manager().DeviceClassResolver().GetDeviceClass(name) != nil
-	}
+// Backing says which resources devices can back, by the classes that kube-scheduler knows.
+type Backing struct {
+	// Handle has the manager of the classes once all plugins are made.
+	Handle interface{ SharedDRAManager() fwk.SharedDRAManager }
+}
+
+// Backed reports whether a resource has a class.
+func (b Backing) Backed(name v1.ResourceName) bool {
+	return kube.IsDRAExtendedResourceName(name) && b.Handle.SharedDRAManager().DeviceClassResolver().GetDeviceClass(name) != nil
 }
 
 // AsksFor reports whether a pod asks for an extended resource of the class.

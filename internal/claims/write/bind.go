@@ -206,7 +206,9 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		ctx, mark := Recording(ctx)
 		stored, err := b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
 		if allocates && err == nil {
-			b.writer.allocated(mark.Seen())
+			if b.writer.guards != nil {
+				b.writer.guards.Stored(mark.Seen())
+			}
 		}
 		return stored, err
 	}

@@ -26,18 +26,24 @@ type Recorder struct {
 	Events events.EventRecorder
 	// Limit is shared by the whole scheduler.
 	Limit *Limit
-	// APIVersion returns the API version in which the server has claims.
-	APIVersion func() string
+	// Versions has the API version in which the server has claims.
+	Versions Versions
+}
+
+// Versions has the versions of an API server.
+type Versions interface {
+	// ClaimVersion returns the apiVersion of claims.
+	ClaimVersion() string
 }
 
 // Told returns an option that sends events about changes of allocations. It raises the limit to
 // perSecond if the limit is lower; with 0 no events are sent.
-func Told(events events.EventRecorder, perSecond int32, limit *Limit, apiVersion func() string) Option {
+func Told(events events.EventRecorder, perSecond int32, limit *Limit, versions Versions) Option {
 	if perSecond == 0 || events == nil {
 		return WithChanges(nil)
 	}
 	limit.AtLeast(int(perSecond))
-	return WithChanges((&Recorder{Events: events, Limit: limit, APIVersion: apiVersion}).Changed)
+	return WithChanges((&Recorder{Events: events, Limit: limit, Versions: versions}).Changed)
 }
 
 // Changed sends an event, unless the limit is reached. It returns at once.
@@ -64,7 +70,7 @@ func (r *Recorder) Changed(ctx context.Context, change Change) {
 // find it.
 func (r *Recorder) reference(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{
-		TypeMeta: metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: r.APIVersion()},
+		TypeMeta: metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: r.Versions.ClaimVersion()},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 		},

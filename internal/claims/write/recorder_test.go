@@ -47,7 +47,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
 	limit := NewLimit()
 	limit.AtLeast(DefaultPerSecond)
-	r := &Recorder{Events: broadcaster.NewRecorder(scheme.Scheme, "quartermaster"), Limit: limit, APIVersion: func() string { return "resource.k8s.io/v1beta1" }}
+	r := &Recorder{Events: broadcaster.NewRecorder(scheme.Scheme, "quartermaster"), Limit: limit, Versions: version("resource.k8s.io/v1beta1")}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p-uid"}}
 	var notes []string
 	list := func() []eventsv1.Event {
@@ -159,7 +159,7 @@ func TestLimit(t *testing.T) {
 		var log logged
 		ctx := klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(2), textlogger.Output(&log))))
 		recorder := events.NewFakeRecorder(1000)
-		r := &Recorder{Events: recorder, Limit: NewLimit(), APIVersion: func() string { return "resource.k8s.io/v1" }}
+		r := &Recorder{Events: recorder, Limit: NewLimit(), Versions: version("resource.k8s.io/v1")}
 		send := func(n int) int {
 			before := len(recorder.Events)
 			for range n {
@@ -185,3 +185,8 @@ func TestLimit(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), "nothing was left out since")
 	})
 }
+
+// version is the version of claims.
+type version string
+
+func (v version) ClaimVersion() string { return string(v) }

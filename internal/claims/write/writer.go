@@ -43,14 +43,13 @@ type Writer struct {
 	random func() float64
 	// timestamp is set if allocations get the time at which they are written.
 	timestamp bool
-	// consumerLimit returns the number of consumers that the server accepts for a claim.
-	consumerLimit func(*resourceapi.ResourceClaim) int
-	groups        groupWrites
-	// mayWrite returns why writes are forbidden, nil if they are permitted.
-	mayWrite func() error
-	// allocated is called when an allocation was stored; asked says whether the API server asked a
-	// guard about it.
-	allocated func(asked bool)
+	// limits has the number of consumers that the server accepts; nil stands for the limit of v1.
+	limits Limits
+	groups groupWrites
+	// permission is checked before each write; nil permits all.
+	permission Permission
+	// guards is told when an allocation was stored; it may be nil.
+	guards Guards
 	// changed is called when the server has confirmed a change of an allocation; it may be nil.
 	changed func(context.Context, Change)
 	// busy makes calls for one claim UID wait for each other.
@@ -66,23 +65,60 @@ func WithTimestamp(timestamp bool) Option {
 	return func(w *Writer) { w.timestamp = timestamp }
 }
 
+// Limits has the limits of an API server.
+type Limits interface {
+	// ConsumerLimit returns the maximum number of consumers of a claim.
+	ConsumerLimit(*resourceapi.ResourceClaim) int
+}
+
 // WithConsumerLimit sets how many consumers a claim can have at the same time. The default is
 // resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
-func WithConsumerLimit(limit func(*resourceapi.ResourceClaim) int) Option {
-	return func(w *Writer) { w.consumerLimit = limit }
+func WithConsumerLimit(limits Limits) Option {
+	return func(w *Writer) { w.limits = limits }
+}
+
+func (w *Writer) consumerLimit(claim *resourceapi.ResourceClaim) int {
+	if w.limits == nil {
+		return resourceapi.ResourceClaimReservedForMaxSize
+	}
+	return w.limits.ConsumerLimit(claim)
+}
+
+// Permission says whether a process may write: its lease.
+type Permission interface {
+	// Leads returns why writes are forbidden, nil if they are permitted.
+	Leads() error
 }
 
 // WithPermission sets a check before each write: if it returns an error, the write is not sent, and
 // the operation ends with that error. The check runs after the write was decided, so a decision
 // from before the end of the permission is not written later.
-func WithPermission(mayWrite func() error) Option {
-	return func(w *Writer) { w.mayWrite = mayWrite }
+func WithPermission(permission Permission) Option {
+	return func(w *Writer) { w.permission = permission }
 }
 
-// WithStored sets a function that is called when an allocation was stored. Its argument says
-// whether the API server has asked a guard about it, see GuardWarning.
-func WithStored(stored func(asked bool)) Option {
-	return func(w *Writer) { w.allocated = stored }
+func (w *Writer) mayWrite() error {
+	if w.permission == nil {
+		return nil
+	}
+	return w.permission.Leads()
+}
+
+// Guards finds out whether a guard is in place.
+type Guards interface {
+	// Stored is called when an allocation was stored. asked says whether the API server has asked a
+	// guard about it, see GuardWarning.
+	Stored(asked bool)
+}
+
+// WithGuards sets who is told of stored allocations.
+func WithGuards(guards Guards) Option {
+	return func(w *Writer) { w.guards = guards }
+}
+
+// Observer is told of claims as the server has returned them after a write.
+type Observer interface {
+	Observe(context.Context, *resourceapi.ResourceClaim)
 }
 
 // New returns a Writer that uses the client for all requests. See the package documentation for the
@@ -96,11 +132,6 @@ func New(client kubernetes.Interface, options ...Option) *Writer {
 		random:    rand.Float64,
 		groups:    newGroupWrites(),
 		timestamp: true,
-		consumerLimit: func(*resourceapi.ResourceClaim) int {
-			return resourceapi.ResourceClaimReservedForMaxSize
-		},
-		mayWrite:  func() error { return nil },
-		allocated: func(bool) {},
 	}
 	for _, option := range options {
 		option(w)

@@ -29,14 +29,19 @@ type Negotiator struct {
 	api    API
 	writer *Writer
 	store  *contextStore
-	// waits reports whether a pod still exists and has no node.
-	waits func(*v1.Pod) bool
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	pods   Pods
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mutex sync.Mutex
 	// wishes has the unfulfilled wishes, including those in progress. A worker must stop when its wish is no longer
 	// here.
 	wishes map[types.NamespacedName]*wish
+}
+
+// Pods are the pods that wait for a node.
+type Pods interface {
+	// Exists reports whether a pod still exists and has no node.
+	Exists(*v1.Pod) bool
 }
 
 // wish is the desired state for a pod.
@@ -53,12 +58,12 @@ const workers = 4
 
 // NewNegotiator returns a negotiator, and an error if it cannot watch the informer. changed is called with all
 // changes of contexts, see Progress: before is nil for new contexts, after for deleted ones. It must not block.
-func NewNegotiator(api API, writer *Writer, waits func(*v1.Pod) bool, changed func(before, after *api.PodSchedulingContext)) (*Negotiator, error) {
+func NewNegotiator(api API, writer *Writer, pods Pods, changed func(before, after *api.PodSchedulingContext)) (*Negotiator, error) {
 	n := &Negotiator{
 		api:    api,
 		writer: writer,
 		store:  newContextStore(api),
-		waits:  waits,
+		pods:   pods,
 		wishes: make(map[types.NamespacedName]*wish),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second)),
@@ -170,7 +175,7 @@ func (n *Negotiator) fulfil(ctx context.Context, w *wish) error {
 	if w.spec == nil {
 		return n.remove(ctx, w.pod)
 	}
-	if !n.waits(w.pod) {
+	if !n.pods.Exists(w.pod) {
 		return nil
 	}
 	known := n.Context(w.pod)

@@ -43,8 +43,10 @@ func negotiate(t *testing.T, s *classictest.Server, test func(f *fixture)) {
 	})
 }
 
+func (f *fixture) Exists(pod *v1.Pod) bool { return !f.gone[pod.Name] }
+
 func (f *fixture) start() {
-	negotiator, err := NewNegotiator(f.server, f.claims.Writer, func(pod *v1.Pod) bool { return !f.gone[pod.Name] },
+	negotiator, err := NewNegotiator(f.server, f.claims.Writer, f,
 		func(before, after *api.PodSchedulingContext) {
 			if after == nil {
 				f.told = append(f.told, before.Name+" ended")

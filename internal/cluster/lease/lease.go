@@ -16,16 +16,23 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
 )
 
 // ErrNotLeading is the reason why a process must not act (any more).
 var ErrNotLeading = errors.New("this process is not the leader")
 
+// Leadership says whether this process leads.
+type Leadership interface {
+	// Leads returns why this process must not act, nil if it leads.
+	Leads() error
+}
+
 // A Lease holds the state of this process's own lease. The zero value belongs to a process without election. It is safe
 // for concurrent use.
 type Lease struct {
-	// now is time.Now, except in tests.
-	now func() time.Time
+	// now has the time in tests; nil stands for the real clock.
+	now clock.PassiveClock
 
 	mutex    sync.Mutex
 	followed bool
@@ -125,7 +132,7 @@ func (l *Lease) Since() time.Time {
 
 func (l *Lease) clock() time.Time {
 	if l.now != nil {
-		return l.now()
+		return l.now.Now()
 	}
 	return time.Now()
 }

@@ -50,7 +50,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{time: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)}
-	w.now = func() time.Time { return w.time }
+	w.now = worldClock{w}
 	w.server.takes = func() {}
 	w.lock = w.Follow(&w.server, duration)
 	return w
@@ -59,6 +59,12 @@ func newWorld() *world {
 func (w *world) renew() error {
 	return w.lock.Update(context.Background(), resourcelock.LeaderElectionRecord{HolderIdentity: us})
 }
+
+// worldClock is the clock of a world.
+type worldClock struct{ *world }
+
+func (c worldClock) Now() time.Time                  { return c.time }
+func (c worldClock) Since(t time.Time) time.Duration { return c.time.Sub(t) }
 
 func (w *world) pass(d time.Duration) { w.time = w.time.Add(d) }
 

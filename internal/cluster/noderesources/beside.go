@@ -24,7 +24,7 @@ func (r *Rooms) Beside() float64 {
 // takes updates the requests of the pods on a node. The caller must hold the mutex.
 func (r *Rooms) takes(k *known, node fwk.NodeInfo) {
 	var now requested
-	if r.HasDevices != nil && r.HasDevices(node.Node().Name) {
+	if r.Devices != nil && r.Devices.IsLocal(node.Node().Name) {
 		now = requestedOn(node)
 	}
 	r.taken.withDevices += now.withDevices - k.taken.withDevices

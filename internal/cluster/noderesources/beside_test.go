@@ -28,7 +28,7 @@ func TestBeside(t *testing.T) {
 	daemon := podOf("d", "3", "1Gi")
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	gpu1, gpu2, plain := nodeInfo("gpu-1"), nodeInfo("gpu-2", daemon), nodeInfo("plain", podOf("x", "8", "1Gi"))
-	rooms := noderesources.Rooms{HasDevices: func(node string) bool { return strings.HasPrefix(node, "gpu") }}
+	rooms := noderesources.Rooms{Devices: prefix("gpu")}
 	beside := func(nodes ...*framework.NodeInfo) float64 {
 		var infos []fwk.NodeInfo
 		for _, n := range nodes {
@@ -45,6 +45,11 @@ func TestBeside(t *testing.T) {
 	require.Equal(t, 0.5, beside(gpu1, gpu2, plain), "2 cores for 4")
 	gpu1.AddPod(podOf("z", "2", "1Gi"))
 	require.Equal(t, 1.0, beside(gpu1, gpu2, plain))
-	rooms.HasDevices = nil
+	rooms.Devices = nil
 	require.Equal(t, 1.0, beside(gpu1, gpu2, plain), "nothing changed")
 }
+
+// prefix is the prefix of the names of nodes with devices.
+type prefix string
+
+func (p prefix) IsLocal(node string) bool { return strings.HasPrefix(node, string(p)) }

@@ -50,14 +50,20 @@ func On(node fwk.NodeInfo) Room {
 	}
 }
 
+// Devices finds the devices of nodes. It is called under a lock and must not call back.
+type Devices interface {
+	// IsLocal reports whether a node has devices of its own.
+	IsLocal(node string) bool
+}
+
 // Rooms follows the scheduler's snapshot. The zero value knows no nodes. It is safe for concurrent
 // use.
 type Rooms struct {
 	// Changed records the nodes whose room changed.
 	Changed inventory.Changes[string]
-	// HasDevices reports whether a node has devices of its own, for Beside; nil means that no node
-	// has. It is called under a lock and must not call back. It must be set before use.
-	HasDevices func(node string) bool
+	// Devices finds the nodes with devices of their own, for Beside; nil means that no node has
+	// any. It must be set before use.
+	Devices Devices
 
 	mutex sync.RWMutex
 	// seen holds the nodes in the order of the snapshot, which stays the same while no node is

@@ -58,7 +58,7 @@ func (o *overdrafts) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		o.changed.Insert(o.Order.TakeChanged()...)
-		if o.Leads() != nil {
+		if o.Leadership.Leads() != nil {
 			o.forgetUnused() // The leader reports; this process may become the leader.
 			continue
 		}
@@ -140,7 +140,7 @@ func (o *overdrafts) handle(ctx context.Context, found allocationlog.Overdraft, 
 		count(Conflicts, found.Pool)
 		known.told.Insert(claim.ID)
 		o.tell(claim.ClaimRef, found.String())
-		if o.Evicts() {
+		if o.Profiles.EvictsOnConflict() {
 			known.toEvict.Insert(claim.ID)
 		}
 	}

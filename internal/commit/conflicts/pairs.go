@@ -102,13 +102,13 @@ func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (ag
 			if left := p.grace() - time.Since(since); left > 0 {
 				return left
 			}
-			if p.Leads() != nil {
+			if p.Leadership.Leads() != nil {
 				return Grace // The leader reports; this process may become the leader.
 			}
 			p.reported[pair] = since
 			p.report(ctx, conflict)
 		}
-		if p.Evicts() && p.evictLater(ctx, conflict) {
+		if p.Profiles.EvictsOnConflict() && p.evictLater(ctx, conflict) {
 			return Grace
 		}
 		return 0

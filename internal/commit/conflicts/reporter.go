@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -23,13 +24,10 @@ type Reporter struct {
 	Order *allocationlog.Log
 	// Objects returns the cluster's claims and pods.
 	Objects Objects
-	// Leads returns nil if this process is the one that reports.
-	Leads func() error
-	// Settling returns the time for which new conflicts may still be settled. It grows while other schedulers are late
-	// with their writes.
-	Settling func() time.Duration
-	// Evicts reports whether pods are evicted.
-	Evicts func() bool
+	// Leadership says whether this process is the one that reports.
+	Leadership lease.Leadership
+	// Profiles are the profiles of the scheduler.
+	Profiles Profiles
 	// Client is for evictions.
 	Client kubernetes.Interface
 	// Recorder is for events.
@@ -42,6 +40,15 @@ type Objects interface {
 	Claim(namespace, name string) *resourceapi.ResourceClaim
 	// Consumers returns the pods for which a claim is reserved, except unknown ones.
 	Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod
+}
+
+// Profiles are the profiles of a scheduler.
+type Profiles interface {
+	// Settling returns the time for which new conflicts may still be settled. It grows while other schedulers are late
+	// with their writes.
+	Settling() time.Duration
+	// EvictsOnConflict reports whether pods are evicted.
+	EvictsOnConflict() bool
 }
 
 // Start starts to report in the background, until the context ends. It must be called before Order.Run, which finds the
@@ -58,7 +65,7 @@ func (r *Reporter) Start(ctx context.Context) {
 }
 
 // grace returns Grace plus the time for settling.
-func (r *Reporter) grace() time.Duration { return Grace + r.Settling() }
+func (r *Reporter) grace() time.Duration { return Grace + r.Profiles.Settling() }
 
 // conflictReason is the reason of the events.
 const conflictReason = "DeviceConflict"

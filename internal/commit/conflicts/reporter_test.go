@@ -39,8 +39,8 @@ type world struct {
 	pods              map[string]*v1.Pod
 	// late is the time for which claims settle.
 	late time.Duration
-	// follows is set if another replica leads.
-	follows bool
+	// follows is set if another replica leads, spares if nobody is to be evicted.
+	follows, spares bool
 }
 
 func newWorld() *world {
@@ -70,21 +70,26 @@ func newWorld() *world {
 	})
 	w.client.PrependWatchReactor("resourceclaims", func(clienttesting.Action) (bool, watch.Interface, error) { return true, w.watch, nil })
 	w.Reporter = &Reporter{
-		Order:   allocationlog.New(w.client, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
-		Objects: w,
-		Leads: func() error {
-			if w.follows {
-				return lease.ErrNotLeading
-			}
-			return nil
-		},
-		Settling: func() time.Duration { return w.late },
-		Evicts:   func() bool { return true },
-		Client:   w.client,
-		Recorder: w.events,
+		Order:      allocationlog.New(w.client, func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
+		Objects:    w,
+		Leadership: w,
+		Profiles:   w,
+		Client:     w.client,
+		Recorder:   w.events,
 	}
 	return w
 }
+
+func (w *world) Leads() error {
+	if w.follows {
+		return lease.ErrNotLeading
+	}
+	return nil
+}
+
+func (w *world) Settling() time.Duration { return w.late }
+
+func (w *world) EvictsOnConflict() bool { return !w.spares }
 
 func (w *world) Claim(_, name string) *resourceapi.ResourceClaim { return w.claims[name] }
 
@@ -136,7 +141,7 @@ func TestReports(t *testing.T) {
 		"claims settle":               {change: func(w *world) { w.late = time.Minute }, after: time.Minute},
 		"claims have settled":         {change: func(w *world) { w.late = time.Minute }, after: time.Minute + 2*Grace, events: both, evicted: []string{"second"}},
 		"another replica leads":       {change: func(w *world) { w.follows = true }, after: time.Minute},
-		"nobody is to be evicted":     {change: func(w *world) { w.Evicts = func() bool { return false } }, after: time.Minute, events: both},
+		"nobody is to be evicted":     {change: func(w *world) { w.spares = true }, after: time.Minute, events: both},
 		"the pod goes anyhow":         {change: func(w *world) { w.pods["second"].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, after: time.Minute, events: both},
 		"a container of it has begun": {change: func(w *world) { w.pods["second"].Status.Phase = v1.PodRunning }, after: time.Minute, events: both + 1},
 		"one claim is gone":           {change: func(w *world) { delete(w.claims, "first") }, after: time.Minute, events: both / 2, evicted: []string{"second"}},

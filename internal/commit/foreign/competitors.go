@@ -42,6 +42,12 @@ type Competitor struct {
 	TakesPart bool
 }
 
+// Needs finds out whether pods need devices.
+type Needs interface {
+	// MayHaveDevices reports whether a pod of another scheduler may get devices.
+	MayHaveDevices(*v1.Pod) bool
+}
+
 // A Registry holds the pods that wait and those that were bound within the last Memory. All methods are
 // safe for concurrent use.
 //
@@ -49,7 +55,7 @@ type Competitor struct {
 // pods that get a node while it watches: the creator of a pod may have chosen the node that the pod came with.
 type Registry struct {
 	clock clock.PassiveClock
-	needs func(*v1.Pod) bool
+	needs Needs
 
 	mutex sync.Mutex
 	// own are the schedulerNames of this scheduler.
@@ -101,7 +107,7 @@ type scheduler struct {
 }
 
 // New returns an empty Registry. needs reports whether a pod needs devices.
-func New(clock clock.PassiveClock, needs func(*v1.Pod) bool) *Registry {
+func New(clock clock.PassiveClock, needs Needs) *Registry {
 	return &Registry{clock: clock, needs: needs, own: sets.New[string](),
 		pods: make(map[types.UID]*entry), in: make(map[string]*namespace),
 		ours: make(map[types.UID]*patience), heard: make(map[string]time.Time), schedulers: make(map[string]*scheduler)}
@@ -282,7 +288,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	bound := pod.Spec.NodeName != ""
 	bindsNow := false
 	switch {
-	case pod.Spec.SchedulerName == "" || !r.needs(pod):
+	case pod.Spec.SchedulerName == "" || !r.needs.MayHaveDevices(pod):
 		return
 	case r.own.Has(pod.Spec.SchedulerName):
 		r.applyOurs(pod, now)

@@ -33,9 +33,14 @@ func (w *world) Update(pod *v1.Pod) {
 	w.latest[pod.UID] = pod
 }
 
+// needs says which pods may have devices.
+type needs func(*v1.Pod) bool
+
+func (n needs) MayHaveDevices(pod *v1.Pod) bool { return n(pod) }
+
 func newWorld() *world {
 	clock := testingclock.NewFakePassiveClock(start)
-	w := &world{clock: clock, latest: make(map[types.UID]*v1.Pod), Registry: New(clock, func(pod *v1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 })}
+	w := &world{clock: clock, latest: make(map[types.UID]*v1.Pod), Registry: New(clock, needs(func(pod *v1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 }))}
 	w.Own("ours")
 	return w
 }

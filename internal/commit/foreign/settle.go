@@ -79,7 +79,7 @@ func newDevices(allocations []*resourceapi.AllocationResult) map[inventory.PoolI
 }
 
 // Settles reports whether claims settle at all.
-func (c *Watch) Settles() bool { return c.SettleTime() > 0 }
+func (c *Watch) Settles() bool { return c.Cluster.SettleTime() > 0 }
 
 // Yield records that the pod must yield to a claim of a namespace.
 func (s *Settling) Yield(to string) {
@@ -97,7 +97,7 @@ func (s *Settling) Contested() bool { return s.contested || s.elsewhere }
 // namespace or elsewhere, although no pods may have been seen: the watch of pods may be late, or they
 // allocate claims that no pod waits for.
 func (s *Settling) unseen() (there, elsewhere bool) {
-	lately := func(at time.Time) bool { return time.Since(at) <= unseenTimes*s.watch.SettleTime() }
+	lately := func(at time.Time) bool { return time.Since(at) <= unseenTimes*s.watch.Cluster.SettleTime() }
 	for pool := range s.pools {
 		own, others := s.watch.Order.ForeignIn(pool, s.pod.Namespace)
 		there, elsewhere = there || lately(own), elsewhere || lately(others)
@@ -122,7 +122,7 @@ func (s *Settling) active() bool {
 		silent := min(waited, time.Since(c.Order.LastForeign(s.pod.Namespace)), time.Since(c.Competitors.Heard(s.pod.Namespace)))
 		return silent < c.settlingTime(s.pod.Namespace)
 	default:
-		return s.begun(others.young) && waited < c.SettleTime()
+		return s.begun(others.young) && waited < c.Cluster.SettleTime()
 	}
 }
 
@@ -162,14 +162,14 @@ func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Du
 // before they could know of the writes. It calls look from time to time.
 func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, error) {
 	own := func() bool {
-		return s.contested && (time.Since(s.begin) < s.watch.SettleTime() || s.active())
+		return s.contested && (time.Since(s.begin) < s.watch.Cluster.SettleTime() || s.active())
 	}
 	left := s.spare()
 	elsewhere := func(waited time.Duration) time.Duration {
 		if !s.elsewhere {
 			return 0
 		}
-		return min(left, s.watch.SettleTime()) - waited
+		return min(left, s.watch.Cluster.SettleTime()) - waited
 	}
 	return s.wait(ctx, own, elsewhere, func() bool { look(); return false })
 }
@@ -207,18 +207,18 @@ func (s *Settling) wait(ctx context.Context, own func() bool, elsewhere func(tim
 }
 
 // step returns the time between two looks.
-func (c *Watch) step() time.Duration { return c.SettleTime() / SettleSteps }
+func (c *Watch) step() time.Duration { return c.Cluster.SettleTime() / SettleSteps }
 
 // settlingTime returns how long claims of a namespace must settle. The settle time is enough if other
 // schedulers write soon after they decide. If they are late with their writes, writes that cannot be
 // seen yet are late as well.
 func (c *Watch) settlingTime(namespace string) time.Duration {
-	return min(c.SettleTime()+delayFactor*c.Order.ForeignDelay(namespace), c.maxSettling())
+	return min(c.Cluster.SettleTime()+delayFactor*c.Order.ForeignDelay(namespace), c.maxSettling())
 }
 
 // maxSettling limits settling before claims are written, and again after that.
 func (c *Watch) maxSettling() time.Duration {
-	return MaxSettleTimes * c.SettleTime()
+	return MaxSettleTimes * c.Cluster.SettleTime()
 }
 
 // StillSettling returns how long conflicts that have just arisen may continue to be settled.
@@ -229,7 +229,7 @@ func (c *Watch) StillSettling() time.Duration {
 	case c.active():
 		return c.maxSettling()
 	case c.Order.ForeignWithin(foreignWindow):
-		return min(c.SettleTime()+delayFactor*c.Order.LongestForeignDelay(), c.maxSettling())
+		return min(c.Cluster.SettleTime()+delayFactor*c.Order.LongestForeignDelay(), c.maxSettling())
 	default:
 		return 0
 	}

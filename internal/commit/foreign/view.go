@@ -45,7 +45,7 @@ func (c *Watch) view(maxAge time.Duration) *view {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	switch {
-	case c.latest == nil || time.Since(c.latest.taken) >= max(maxAge, c.latest.lasts(c.SettleTime())):
+	case c.latest == nil || time.Since(c.latest.taken) >= max(maxAge, c.latest.lasts(c.Cluster.SettleTime())):
 		c.latest = c.look()
 	case time.Since(c.latest.added) >= maxAge:
 		c.latest = c.lookAgain(c.latest)

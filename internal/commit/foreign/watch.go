@@ -21,9 +21,6 @@ type Watch struct {
 	Order *allocationlog.Log
 	// Cluster provides everything else.
 	Cluster Cluster
-	// SettleTime returns how long a scheduler may take to show what it has decided (settleTime). With
-	// 0, claims do not settle.
-	SettleTime func() time.Duration
 	// Cost returns the duration of a full look that began at the given time; nil stands for time.Since.
 	Cost func(begin time.Time) time.Duration
 
@@ -35,6 +32,9 @@ type Watch struct {
 
 // Cluster is the known state of claims, devices and the pods that want them, all of it in memory.
 type Cluster interface {
+	// SettleTime returns how long a scheduler may take to show what it has decided (settleTime). With
+	// 0, claims do not settle.
+	SettleTime() time.Duration
 	// Claim returns the latest known state of a claim, nil if there is none of that name.
 	Claim(namespace, name string) *resourceapi.ResourceClaim
 	// Of returns the claims of a pod. It fails if one of them is missing or cannot be used.

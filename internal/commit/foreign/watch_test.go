@@ -27,21 +27,23 @@ const settleTime = time.Second
 // which the claim's annotation names.
 type foreignWorld struct {
 	*Watch
+	settles time.Duration
 	claims  map[string]*resourceapi.ResourceClaim
 	drivers map[*allocator.Task]string
 }
 
 func newForeignWorld(t testing.TB) *foreignWorld {
-	w := &foreignWorld{claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
+	w := &foreignWorld{settles: settleTime, claims: make(map[string]*resourceapi.ResourceClaim), drivers: make(map[*allocator.Task]string)}
 	w.Watch = &Watch{
-		Competitors: New(clock.RealClock{}, func(*v1.Pod) bool { return true }),
+		Competitors: New(clock.RealClock{}, needs(func(*v1.Pod) bool { return true })),
 		Order:       allocationlog.New(fake.NewClientset(), func(inventory.PoolID) *inventory.NodePool { return nil }, clock.RealClock{}),
 		Cluster:     w,
-		SettleTime:  func() time.Duration { return settleTime },
 	}
 	require.Empty(t, w.view(0).crowds)
 	return w
 }
+
+func (w *foreignWorld) SettleTime() time.Duration { return w.settles }
 
 func (w *foreignWorld) Claim(_, name string) *resourceapi.ResourceClaim { return w.claims[name] }
 
@@ -140,7 +142,7 @@ func TestForHowLongToSettle(t *testing.T) {
 		}},
 		"off": {change: func(w *foreignWorld) {
 			w.contend("theirs", "gpu", nominate)
-			w.SettleTime = func() time.Duration { return 0 }
+			w.settles = 0
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

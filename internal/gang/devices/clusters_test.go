@@ -82,12 +82,12 @@ func (c *cluster) publish(slices ...*b.SliceBuilder) {
 	c.store = inventory.FromSlices(published, allocator.InventoryOptions(c.solver.Features))
 }
 
-func (c *cluster) site(node *v1.Node) allocator.Site {
+func (c *cluster) Site(node *v1.Node) allocator.Site {
 	return allocator.Site{Node: node, Pools: c.store.OnNode(node), Usage: c.ledger}
 }
 
-func (c *cluster) valued(node *v1.Node) allocator.Site {
-	site := c.site(node)
+func (c *cluster) Valued(node *v1.Node) allocator.Site {
+	site := c.Site(node)
 	site.Objective = &allocator.Objective{}
 	return site
 }
@@ -144,16 +144,21 @@ func (g group) needing(cpu int) group {
 	return g
 }
 
+// allocatedOn are claims that are allocated on the node of that name.
+type allocatedOn string
+
+func (o allocatedOn) UsableOn(node *v1.Node) bool { return node.Name == string(o) }
+
 // on makes the pods use claims that are allocated on a node.
 func (g group) on(name string) group {
 	for i := range g.pods {
-		g.pods[i].Usable = func(node *v1.Node) bool { return node.Name == name }
+		g.pods[i].Allocated = allocatedOn(name)
 	}
 	return g
 }
 
 func (c *cluster) trial(t testing.TB, groups ...group) *devices.Trial {
-	world := devices.World{Solver: c.solver, Nodes: c.nodes, Site: c.site, Valued: c.valued, Tied: c.tied}
+	world := devices.World{Solver: c.solver, Nodes: c.nodes, Sites: c, Tied: c.tied}
 	if c.cpu != nil {
 		world.Others = &cpuOnly{free: slices.Clone(c.cpu), groups: groups}
 	}

@@ -25,22 +25,37 @@ type Pod struct {
 	// Open holds its claims without an allocation, in the order of pod.spec.resourceClaims. Other pods may use them
 	// too.
 	Open []*resourceapi.ResourceClaim
-	// Usable reports whether its allocated claims can be used on a node; nil stands for all nodes.
-	Usable func(*v1.Node) bool
+	// Allocated says on which nodes its allocated claims can be used; nil stands for all nodes.
+	Allocated Allocated
 	// Made is the claim for the pod's extended resources (KEP-5004); nil if devices back none of them.
 	Made *Made
 }
+
+// Allocated are allocated claims.
+type Allocated interface {
+	// UsableOn reports whether they can be used on a node.
+	UsableOn(*v1.Node) bool
+}
+
+// UsableOn reports whether the pod's allocated claims can be used on a node.
+func (p *Pod) UsableOn(node *v1.Node) bool { return p.Allocated == nil || p.Allocated.UsableOn(node) }
 
 // Made is a claim of one pod that is created once the pod's node is known: devices back only resources that no device
 // plugin offers there.
 type Made struct {
 	// Most is the claim for nodes where no device plugin offers anything.
 	Most *resourceapi.ResourceClaim
-	// On returns the claim for a node, nil if the pod needs none there. kind is a text of ASCII letters and dashes that
-	// is equal for nodes where pods of the class need the same.
-	On func(*v1.Node) (claim *resourceapi.ResourceClaim, kind string)
+	// Variants has the claim for each node.
+	Variants
 	// Varies is set if the claim is not the same on all nodes.
 	Varies bool
+}
+
+// Variants are the claims that a pod needs on different nodes.
+type Variants interface {
+	// On returns the claim for a node, nil if the pod needs none there. kind is a text of ASCII letters and dashes that
+	// is equal for nodes where pods of the class need the same.
+	On(*v1.Node) (claim *resourceapi.ResourceClaim, kind string)
 }
 
 // OpenOn returns the claims that need devices if the pod is on a node. kind is equal for nodes where pods of the class
@@ -68,13 +83,19 @@ type Others interface {
 	Remove()
 }
 
+// Sites are the nodes as the allocator sees them.
+type Sites interface {
+	// Site returns the allocator's site of a node, without an objective, and Valued with one.
+	Site(*v1.Node) allocator.Site
+	Valued(*v1.Node) allocator.Site
+}
+
 // World is the input of a trial. It must not change while the trial is used.
 type World struct {
 	Solver *allocator.Solver
 	// Nodes are the nodes of the cluster; the trial uses their positions.
 	Nodes []*v1.Node
-	// Site returns the allocator's site of a node, without an objective, and Valued with one.
-	Site, Valued func(*v1.Node) allocator.Site
+	Sites
 	// Classes holds the pods of the gang by class. The open claims of pods in a class have equal specs, in the same
 	// order; each claim belongs to one pod, or is the same claim for all pods of the class.
 	Classes [][]Pod
@@ -148,7 +169,7 @@ func (t *Trial) Pending() error { return t.pending }
 // Add implements gang.Judge.
 func (t *Trial) Add(class, node int) search.Answer {
 	pod := &t.Classes[class][t.used[class]]
-	if pod.Usable != nil && !pod.Usable(t.Nodes[node]) {
+	if !pod.UsableOn(t.Nodes[node]) {
 		return search.No
 	}
 	s := step{class: class, node: node, pod: pod, units: make(map[int]*unit), on: make(map[types.UID][]int)}

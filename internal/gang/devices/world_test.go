@@ -144,15 +144,35 @@ func numbered(model, n int) (devices []*builder.DeviceBuilder) {
 
 // made returns a claim that is needed only on nodes where no device plugin offers the resource.
 func (w *world) made(claim *resourceapi.ResourceClaim) *Made {
-	return &Made{Most: claim, Varies: true, On: func(node *v1.Node) (*resourceapi.ResourceClaim, string) {
-		for i, offers := range w.offers {
-			if offers && node.Name == fmt.Sprintf("n%d", i) {
-				return nil, "-"
-			}
-		}
-		return claim, "d"
-	}}
+	return &Made{Most: claim, Varies: true, Variants: variants{claim, w.offers}}
 }
+
+// variants are the variants of a claim where device plugins on some nodes offer the resource.
+type variants struct {
+	claim  *resourceapi.ResourceClaim
+	offers []bool
+}
+
+func (v variants) On(node *v1.Node) (*resourceapi.ResourceClaim, string) {
+	for i, offers := range v.offers {
+		if offers && node.Name == fmt.Sprintf("n%d", i) {
+			return nil, "-"
+		}
+	}
+	return v.claim, "d"
+}
+
+// plainSites are the nodes, without an objective.
+type plainSites struct {
+	store *inventory.Store
+	usage ledger.View
+}
+
+func (s plainSites) Site(node *v1.Node) allocator.Site {
+	return allocator.Site{Node: node, Pools: s.store.OnNode(node), Usage: s.usage}
+}
+
+func (s plainSites) Valued(node *v1.Node) allocator.Site { return s.Site(node) }
 
 // objects returns the world as API objects, and the trial.
 func (w *world) objects(t testing.TB) (*Trial, search.Problem) {
@@ -167,10 +187,7 @@ func (w *world) objects(t testing.TB) (*Trial, search.Problem) {
 	slices = append(slices, builder.Slice("shared").InPool("shared", 1, 1).OnAllNodes().Devices(numbered(network, w.shared)...).Obj())
 	store := inventory.FromSlices(slices, allocator.InventoryOptions(allocator.Supported))
 	usage := ledger.New()
-	world.Site = func(node *v1.Node) allocator.Site {
-		return allocator.Site{Node: node, Pools: store.OnNode(node), Usage: usage}
-	}
-	world.Valued = world.Site
+	world.Sites = plainSites{store, usage}
 	var before *wanted
 	for i := range w.pods {
 		p := &w.pods[i]

@@ -59,9 +59,9 @@ type added struct {
 	before fwk.NodeInfo
 }
 
-// New runs the PreFilter plugins for one pod of each class. It calls mark with each cycle state before any plugin
-// sees it: the caller's own plugin must return Skip for it.
-func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod, mark func(fwk.CycleState)) (*Others, error) {
+// New runs the PreFilter plugins for one pod of each class. It sets each cycle state apart before any plugin sees it:
+// the caller's own plugin must return Skip for it.
+func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Pod) (*Others, error) {
 	o := &Others{ctx: ctx, run: run, nodes: nodes, changed: make(map[int]fwk.NodeInfo)}
 	for _, pod := range pods {
 		info, err := kube.NewPodInfo(pod)
@@ -69,7 +69,7 @@ func New(ctx context.Context, run Framework, nodes []fwk.NodeInfo, pods []*v1.Po
 			return nil, fmt.Errorf("understand the affinity of pod %s: %w; correct it", klog.KObj(pod), err)
 		}
 		c := &class{pod: info, state: kube.NewCycleState()}
-		mark(c.state)
+		SetApart(c.state)
 		named, status, by := run.RunPreFilterPlugins(ctx, c.state, pod)
 		switch {
 		case status.IsRejected():

@@ -20,6 +20,8 @@ import (
 
 // fakeFramework takes a number of pods on each node, and gives the configured answers for pods by name.
 type fakeFramework struct {
+	// apart counts the cycle states that are set apart.
+	apart     int
 	room      int
 	rejects   map[string]*fwk.Status
 	names     map[string]sets.Set[string]
@@ -30,6 +32,9 @@ type fakeFramework struct {
 }
 
 func (f *fakeFramework) RunPreFilterPlugins(_ context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
+	if IsApart(state) {
+		f.apart++
+	}
 	state.SetSkipFilterPlugins(sets.New(names.InterPodAffinity))
 	return &fwk.PreFilterResult{NodeNames: f.names[pod.Name]}, f.rejects[pod.Name], sets.New("Naming")
 }
@@ -72,10 +77,10 @@ func newOthers(t *testing.T, f *fakeFramework, pods ...*v1.Pod) *Others {
 		info.SetNode(builder.Node(fmt.Sprint("n", i), "rack", "a"))
 		nodes = append(nodes, info)
 	}
-	marked := 0
-	o, err := New(t.Context(), f, nodes, pods, func(fwk.CycleState) { marked++ })
+	f.apart = 0
+	o, err := New(t.Context(), f, nodes, pods)
 	require.NoError(t, err)
-	require.Equal(t, len(pods), marked)
+	require.Equal(t, len(pods), f.apart)
 	return o
 }
 
@@ -135,7 +140,7 @@ func TestUnknown(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 0}, f.told)
 	require.Empty(t, o.changed)
 
-	_, err := New(t.Context(), &fakeFramework{rejects: map[string]*fwk.Status{"a": fwk.AsStatus(fmt.Errorf("no connection"))}}, nil, []*v1.Pod{a}, func(fwk.CycleState) {})
+	_, err := New(t.Context(), &fakeFramework{rejects: map[string]*fwk.Status{"a": fwk.AsStatus(fmt.Errorf("no connection"))}}, nil, []*v1.Pod{a})
 	require.ErrorContains(t, err, "no connection")
 }
 

@@ -27,7 +27,7 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 	labels := p.labelsThatMatter(pods)
 	byKey := make(map[string]*class)
 	for _, pod := range pods {
-		member, err := p.Describe(pod)
+		member, err := p.Pods.Describe(pod)
 		if err != nil {
 			return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
 		}
@@ -38,7 +38,7 @@ func (p *Planner) classes(ctx context.Context, pods []*v1.Pod) (classes []*class
 		c := byKey[key]
 		if c == nil {
 			c = &class{}
-			if c.view, err = p.View(ctx, pod); err != nil {
+			if c.view, err = p.Pods.View(ctx, pod); err != nil {
 				return nil, fmt.Errorf("pod %s of the group: %w", pod.Name, err)
 			}
 			byKey[key] = c

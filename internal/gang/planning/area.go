@@ -4,9 +4,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -17,48 +17,75 @@ type area struct {
 	nodes []int
 	// running is set if all pods of the gang that have a node are in the domain.
 	running bool
-	// blocked returns the devices of a node that must not be taken, nil for none. It may be nil itself.
-	blocked func(*v1.Node) *ledger.Use
+	// others has the devices of other domains, which must not be taken; nil if there are none.
+	others *otherDomains
 	// room is the number of pods like the gang's that fit, and most an upper bound for the gang's pods that any search
 	// can place.
 	room, most int
 }
 
-// seen returns a site function that treats the blocked devices as used.
-func (w *area) seen(site func(*v1.Node) allocator.Site) func(*v1.Node) allocator.Site {
-	if w.blocked == nil {
-		return site
+// seen returns sites where the devices of other domains are in use.
+func (w *area) seen(sites devices.Sites) devices.Sites {
+	if w.others == nil {
+		return sites
 	}
-	known := make(map[string]allocator.Site)
-	return func(node *v1.Node) allocator.Site {
-		s, found := known[node.Name]
-		if !found {
-			s = site(node)
-			if use := w.blocked(node); use != nil {
-				s.Usage = ledger.WhatIf(s.Usage, nil, []ledger.Use{*use})
-			}
-			known[node.Name] = s
-		}
-		return s
-	}
+	return &blockedSites{sites, w.others, make(map[string]allocator.Site), make(map[string]allocator.Site)}
 }
 
-// blocking returns a function for the devices of a node that belong to other domains.
-func blocking(key domain.Key, name string, pools func(*v1.Node) []*inventory.NodePool) func(*v1.Node) *ledger.Use {
+// otherDomains has the devices that belong to other domains than the named one.
+type otherDomains struct {
+	key   domain.Key
+	name  string
+	sites devices.Sites
+}
+
+// blocking returns the devices of other domains, nil if domains have no devices.
+func blocking(key domain.Key, name string, sites devices.Sites) *otherDomains {
 	if key.Attribute == "" {
 		return nil
 	}
-	return func(node *v1.Node) *ledger.Use {
-		use := &ledger.Use{Claim: ledger.ClaimRef{Name: "other domains"}, Allocation: &resourceapi.AllocationResult{}}
-		for id, devices := range domain.Blocked(key, name, pools(node)) {
-			for _, device := range devices {
-				use.Allocation.Devices.Results = append(use.Allocation.Devices.Results,
-					resourceapi.DeviceRequestAllocationResult{Driver: id.Driver, Pool: id.Name, Device: device})
-			}
+	return &otherDomains{key, name, sites}
+}
+
+// on returns the devices of a node that belong to other domains, nil if there are none.
+func (o *otherDomains) on(node *v1.Node) *ledger.Use {
+	use := &ledger.Use{Claim: ledger.ClaimRef{Name: "other domains"}, Allocation: &resourceapi.AllocationResult{}}
+	for id, devices := range domain.Blocked(o.key, o.name, o.sites.Site(node).Pools) {
+		for _, device := range devices {
+			use.Allocation.Devices.Results = append(use.Allocation.Devices.Results,
+				resourceapi.DeviceRequestAllocationResult{Driver: id.Driver, Pool: id.Name, Device: device})
 		}
-		if len(use.Allocation.Devices.Results) == 0 {
-			return nil
-		}
-		return use
 	}
+	if len(use.Allocation.Devices.Results) == 0 {
+		return nil
+	}
+	return use
+}
+
+// blockedSites are sites where the devices of other domains are in use.
+type blockedSites struct {
+	devices.Sites
+	others *otherDomains
+	// sites and valued hold the known sites by node.
+	sites, valued map[string]allocator.Site
+}
+
+// Site implements devices.Sites.
+func (b *blockedSites) Site(node *v1.Node) allocator.Site { return b.of(node, b.sites, b.Sites.Site) }
+
+// Valued implements devices.Sites.
+func (b *blockedSites) Valued(node *v1.Node) allocator.Site {
+	return b.of(node, b.valued, b.Sites.Valued)
+}
+
+func (b *blockedSites) of(node *v1.Node, known map[string]allocator.Site, site func(*v1.Node) allocator.Site) allocator.Site {
+	s, found := known[node.Name]
+	if !found {
+		s = site(node)
+		if use := b.others.on(node); use != nil {
+			s.Usage = ledger.WhatIf(s.Usage, nil, []ledger.Use{*use})
+		}
+		known[node.Name] = s
+	}
+	return s
 }

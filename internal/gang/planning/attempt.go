@@ -35,7 +35,7 @@ func (a *attempt) askOthers() (err error) {
 	for _, c := range a.classes {
 		pods = append(pods, c.first())
 	}
-	a.rest, err = filters.New(a.ctx, filters.Without(a.Framework, a.gang.Pods), a.Planner.Nodes, pods, a.Mark)
+	a.rest, err = filters.New(a.ctx, filters.Without(a.Framework, a.gang.Pods), a.Planner.Nodes, pods)
 	return err
 }
 
@@ -68,7 +68,7 @@ func (a *attempt) try(where area, need int) (*search.Result, error) {
 // world returns the input of a trial in an area.
 func (a *attempt) world(where area) devices.World {
 	view := a.classes[0].view
-	world := devices.World{Solver: a.Solver, Nodes: a.nodes, Site: where.seen(view.Site), Valued: where.seen(view.Valued)}
+	world := devices.World{Solver: a.Solver, Nodes: a.nodes, Sites: where.seen(view)}
 	for _, c := range a.classes {
 		world.Tied = world.Tied || c.view.Tied
 		pods := make([]devices.Pod, len(c.members))

@@ -49,7 +49,7 @@ func (a *attempt) areas() (areas []area) {
 	key := a.gang.Wish.Key
 	here := a.running()
 	for _, d := range domain.Split(key, nodes, a.pools) {
-		where := area{name: d.Name, running: here == nil || here.Has(d.Name), blocked: blocking(key, d.Name, a.pools)}
+		where := area{name: d.Name, running: here == nil || here.Has(d.Name), others: blocking(key, d.Name, a.classes[0].view)}
 		for _, at := range d.Nodes {
 			where.nodes = append(where.nodes, a.candidates[at])
 		}

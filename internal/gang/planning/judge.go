@@ -80,6 +80,5 @@ func (j *judge) Add(class, node int) search.Answer {
 
 // isUsable reports whether a node can use the existing allocations of a class's claims.
 func (j *judge) isUsable(class, node int) bool {
-	usable := j.Classes[class][0].Usable
-	return usable == nil || usable(j.Nodes[node])
+	return j.Classes[class][0].UsableOn(j.Nodes[node])
 }

@@ -15,12 +15,12 @@ func (a *attempt) order() {
 			a.candidates = append(a.candidates, i)
 		}
 	}
-	has, value := a.classes[0].view.Has, a.classes[0].view.Value
+	has, values := a.classes[0].view.Has, a.classes[0].view.Values
 	slices.SortStableFunc(a.candidates, func(i, j int) int {
 		x, y := a.nodes[i].Name, a.nodes[j].Name
-		if value != nil {
-			costX, knownX := value(x)
-			costY, knownY := value(y)
+		if values != nil {
+			costX, knownX := values.Value(x)
+			costY, knownY := values.Value(y)
 			if knownX && knownY {
 				return costX.Compare(costY)
 			}

@@ -42,27 +42,35 @@ type Member struct {
 
 // A View is one pod's view of the devices.
 type View struct {
-	// Site returns the allocator's site of a node, without an objective, and Valued with one.
-	Site, Valued func(*v1.Node) allocator.Site
+	devices.Sites
 	// Tied is set if the pod may get devices that several nodes reach.
 	Tied bool
 	// Has holds the nodes that have devices for the pod, or might have; nil if that is not known.
 	Has sets.Set[string]
-	// Value returns the cost of the devices on a node, and whether it is known. It is nil if no cost is known.
-	Value func(node string) (allocator.Value, bool)
+	// Values has the cost of devices; it is nil if no cost is known.
+	Values Values
+}
+
+// Values has the cost of the devices that a pod would take.
+type Values interface {
+	// Value returns the cost on a node, and whether it is known.
+	Value(node string) (allocator.Value, bool)
+}
+
+// Pods describes the pods of a gang.
+type Pods interface {
+	// Describe returns a pod with its claims. Its error says why the pod cannot be scheduled anywhere for now.
+	Describe(*v1.Pod) (Member, error)
+	// View returns a pod's view of the devices. It is called for the first pod of each class.
+	View(context.Context, *v1.Pod) (*View, error)
 }
 
 // A Planner plans gangs, in one scheduling cycle.
 type Planner struct {
 	Solver    *allocator.Solver
 	Framework filters.Framework
-	// Mark marks the cycle state of attempts that others.New makes; see there.
-	Mark  func(fwk.CycleState)
-	Nodes []fwk.NodeInfo
-	// Describe returns a pod with its claims. Its error says why the pod cannot be scheduled anywhere for now.
-	Describe func(*v1.Pod) (Member, error)
-	// View is called for the first pod of each class.
-	View func(context.Context, *v1.Pod) (*View, error)
+	Nodes     []fwk.NodeInfo
+	Pods      Pods
 	// Steps is the budget of a search with backtracking; see gang.Problem.
 	Steps int
 }

@@ -303,15 +303,8 @@ var _ fwk.PodNominator = nominations{}
 func TestUnfit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{gpus: 3})
+	w.unfit = map[string]error{"p1": errors.New("its devices did not get ready")}
 	p := w.planner()
-	describe := p.Describe
-	p.Describe = func(pod *v1.Pod) (Member, error) {
-		m, err := describe(pod)
-		if pod.Name == "p1" {
-			m.Unfit = errors.New("its devices did not get ready")
-		}
-		return m, err
-	}
 	out, err := p.Plan(t.Context(), gangOf(3, 2, domain.Wish{}))
 	require.NoError(t, err)
 	require.NotNil(t, out.Plan)

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -70,16 +71,16 @@ func (a *attempt) groups() (groups [][]int) {
 // without other pods of the gang. Similar nodes often follow each other, so the last answer is the next guess.
 func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	c := a.classes[class]
-	site := where.seen(c.view.Site)
+	sites := where.seen(c.view)
 	onLast, roomOnLast := 0, 0
 	for _, node := range where.nodes {
 		if a.ctx.Err() != nil {
 			return devices, room
 		}
-		if usable := c.members[0].Usable; usable != nil && !usable(a.nodes[node]) || c.view.Has != nil && !c.view.Has.Has(a.nodes[node].Name) {
+		if !c.members[0].UsableOn(a.nodes[node]) || c.view.Has != nil && !c.view.Has.Has(a.nodes[node].Name) {
 			continue
 		}
-		onLast = a.roomOfDevices(class, a.nodes[node], site, onLast)
+		onLast = a.roomOfDevices(class, a.nodes[node], sites, onLast)
 		devices += onLast
 		if onLast > 0 {
 			roomOnLast = a.rest.Room(class, node, min(onLast, max(roomOnLast, 1)), onLast)
@@ -90,12 +91,12 @@ func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 }
 
 // roomOfDevices returns the number of pods of a class for which a node has devices.
-func (a *attempt) roomOfDevices(class int, node *v1.Node, site func(*v1.Node) allocator.Site, guess int) int {
+func (a *attempt) roomOfDevices(class int, node *v1.Node, sites devices.Sites, guess int) int {
 	open, kind := a.classes[class].members[0].OpenOn(node)
 	if len(open) == 0 {
 		return mostOnNode
 	}
-	seen := site(node)
+	seen := sites.Site(node)
 	return search.Most(guess, mostOnNode, func(pods int) bool {
 		outcome, err := a.task(taskKey{class, pods, kind}, open).Check(a.ctx, seen)
 		if err != nil {

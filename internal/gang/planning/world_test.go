@@ -78,6 +78,8 @@ type world struct {
 	gpus func(*v1.Pod) int64
 	// tied is set if several nodes may reach the same devices.
 	tied bool
+	// unfit is why no node can take the pods of these names.
+	unfit map[string]error
 }
 
 // newWorld returns a cluster with nodes n0, n1 and so on.
@@ -138,28 +140,40 @@ func (w *world) newFramework() framework.Framework {
 func (w *world) planner() *Planner {
 	w.lister.Snapshot = schedulercache.NewSnapshot(w.running, w.nodes)
 	usage := ledger.WhatIf(ledger.New(), nil, w.uses)
-	site := func(node *v1.Node) allocator.Site {
-		return allocator.Site{Node: node, Pools: w.store.OnNode(node), Usage: usage}
-	}
-	p := &Planner{Framework: w.framework, Mark: func(fwk.CycleState) {}, Steps: 2000, Solver: w.solver}
+	p := &Planner{Framework: w.framework, Steps: 2000, Solver: w.solver}
 	for _, node := range w.nodes {
 		info, err := w.lister.NodeInfos().Get(node.Name)
 		require.NoError(w.tb, err)
 		p.Nodes = append(p.Nodes, info)
 	}
-	p.View = func(context.Context, *v1.Pod) (*View, error) {
-		return &View{Site: site, Valued: site, Tied: w.tied}, nil
-	}
-	p.Describe = func(pod *v1.Pod) (Member, error) {
-		m := Member{Pod: devices.Pod{Pod: pod}}
-		if gpus := w.gpus(pod); gpus > 0 {
-			claim := builder.Claim(pod.Name, builder.Request("gpu", "gpu").Count(gpus)).Obj()
-			claim.UID = "claim-" + pod.UID
-			m.Open, m.Claims = []*resourceapi.ResourceClaim{claim}, fmt.Sprint(gpus, " of class gpu")
-		}
-		return m, nil
-	}
+	p.Pods = described{w, usage}
 	return p
+}
+
+// described implements Pods, and devices.Sites without an objective.
+type described struct {
+	*world
+	usage ledger.View
+}
+
+func (d described) Site(node *v1.Node) allocator.Site {
+	return allocator.Site{Node: node, Pools: d.store.OnNode(node), Usage: d.usage}
+}
+
+func (d described) Valued(node *v1.Node) allocator.Site { return d.Site(node) }
+
+func (d described) View(context.Context, *v1.Pod) (*View, error) {
+	return &View{Sites: d, Tied: d.tied}, nil
+}
+
+func (d described) Describe(pod *v1.Pod) (Member, error) {
+	m := Member{Pod: devices.Pod{Pod: pod}, Unfit: d.unfit[pod.Name]}
+	if gpus := d.gpus(pod); gpus > 0 {
+		claim := builder.Claim(pod.Name, builder.Request("gpu", "gpu").Count(gpus)).Obj()
+		claim.UID = "claim-" + pod.UID
+		m.Open, m.Claims = []*resourceapi.ResourceClaim{claim}, fmt.Sprint(gpus, " of class gpu")
+	}
+	return m, nil
 }
 
 // bind runs the pods of a plan.

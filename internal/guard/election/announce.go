@@ -27,7 +27,7 @@ const (
 type announcer struct {
 	coordinationclient.LeasesGetter
 	identity, mode string
-	decides        func() bool
+	guard          Guard
 	age            *age
 }
 
@@ -63,7 +63,7 @@ func (l *announcedLeases) seen(lease *coordinationv1.Lease, err error) (*coordin
 func (a *announcer) announce(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, ModeAnnotation, a.mode)
-	if ptr.Deref(lease.Spec.HolderIdentity, "") == a.identity && a.decides() {
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == a.identity && a.guard.Decides() {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, DecidesAnnotation, a.identity)
 	} else {
 		delete(lease.Annotations, DecidesAnnotation)

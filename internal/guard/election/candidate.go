@@ -11,7 +11,7 @@ import (
 // the Lease: when it may hold it, it has already measured the time since the last renewal.
 type candidateLock struct {
 	resourcelock.Interface
-	candidate func() error
+	guard Guard
 }
 
 // Create implements resourcelock.Interface.
@@ -35,7 +35,7 @@ func (c *candidateLock) check(record *resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		return nil
 	}
-	if err := c.candidate(); err != nil {
+	if err := c.guard.Candidate(); err != nil {
 		return fmt.Errorf("not taking part in the election of the guard that decides (now): %w", err)
 	}
 	return nil

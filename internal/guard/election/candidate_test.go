@@ -18,6 +18,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
+// decider is a guard that is a candidate, and decides, while it is allowed to.
+type decider struct{ allowed atomic.Bool }
+
+func (d *decider) Candidate() error {
+	if !d.allowed.Load() {
+		return errors.New("the scheduler does not lead")
+	}
+	return nil
+}
+
+func (d *decider) TakeOver(context.Context, time.Time) error { return nil }
+func (d *decider) Decides() bool                             { return d.allowed.Load() }
+func (d *decider) Lead(context.Context)                      {}
+
 // TestOnlyCandidatesGetTheLease: a guard in a scheduler stands for election only while that leads, and
 // has looked at the Lease before: if its holder has died with the scheduler that led, nothing is
 // waited for once more.
@@ -34,18 +48,11 @@ func TestOnlyCandidatesGetTheLease(t *testing.T) {
 			require.NoError(t, err)
 			return ptr.Deref(lease.Spec.HolderIdentity, "")
 		}
-		var leads atomic.Bool
+		guard := &decider{}
 		lease := &lease.Lease{}
 		standing := &Election{
 			Leases: client.CoordinationV1(), Identity: "us", Mode: "Enforce", Lease: lease,
-			Candidate: func() error {
-				if leads.Load() {
-					return nil
-				}
-				return errors.New("the scheduler does not lead")
-			},
-			TakeOver: func(context.Context, time.Time) error { return nil },
-			Decides:  func() bool { return true },
+			Guard: guard,
 			Config: componentbaseconfig.LeaderElectionConfiguration{
 				ResourceNamespace: "guards", ResourceName: LeaseName, LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 				RenewDeadline: metav1.Duration{Duration: 10 * time.Second}, RetryPeriod: metav1.Duration{Duration: 2 * time.Second},
@@ -59,12 +66,12 @@ func TestOnlyCandidatesGetTheLease(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "dead", holder())
 		require.Error(t, lease.Leads())
-		leads.Store(true)
+		guard.allowed.Store(true)
 		time.Sleep(5 * time.Second) // The lease has long expired: the next look is enough.
 		synctest.Wait()
 		require.Equal(t, "us", holder())
 		require.NoError(t, lease.Leads())
-		leads.Store(false)
+		guard.allowed.Store(false)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		require.Empty(t, holder(), "it was released")

@@ -29,31 +29,33 @@ type Election struct {
 	Config componentbaseconfig.LeaderElectionConfiguration
 	// Lease is updated with the state of the Lease.
 	Lease *lease.Lease
-	// Candidate returns why the process must not hold the Lease at the moment, nil if it may. A nil Candidate means
-	// that it always may.
-	Candidate func() error
-	// TakeOver makes sure that writes that predecessors approved cannot be stored any more. After its success the
-	// process decides in a tenure (see lease.Lease.Since), as long as it holds the Lease without a break.
-	TakeOver func(ctx context.Context, tenure time.Time) error
-	// Decides reports whether the process decides.
-	Decides func() bool
-	// WhileLeading runs while the process holds the Lease; it may be nil.
-	WhileLeading func(context.Context)
+	// Guard is the guard that stands for election.
+	Guard Guard
 
 	age age
+}
+
+// Guard is a guard that stands for election.
+type Guard interface {
+	// Candidate returns why the process must not hold the Lease at the moment, nil if it may.
+	Candidate() error
+	// TakeOver makes sure that writes that predecessors approved cannot be stored any more. After its success the
+	// process decides in a tenure (see lease.Lease.Since), as long as it holds the Lease without a break.
+	TakeOver(ctx context.Context, tenure time.Time) error
+	// Decides reports whether the process decides.
+	Decides() bool
+	// Lead runs while the process holds the Lease.
+	Lead(context.Context)
 }
 
 // Run takes part until the context ends. After losing the Lease, the process takes part again.
 func (e *Election) Run(ctx context.Context) error {
 	e.age.duration = e.Config.LeaseDuration.Duration
-	var lock resourcelock.Interface = &resourcelock.LeaseLock{
+	lock := &candidateLock{&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.Config.ResourceNamespace, Name: e.Config.ResourceName},
-		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, decides: e.Decides, age: &e.age},
+		Client:     &announcer{LeasesGetter: e.Leases, identity: e.Identity, mode: e.Mode, guard: e.Guard, age: &e.age},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-	}
-	if e.Candidate != nil {
-		lock = &candidateLock{lock, e.Candidate}
-	}
+	}, e.Guard}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            e.Lease.Follow(lock, e.Config.LeaseDuration.Duration),
 		LeaseDuration:   e.Config.LeaseDuration.Duration,
@@ -80,14 +82,12 @@ func (e *Election) Run(ctx context.Context) error {
 // While a process is paused, another one may take the Lease and release it; the elector then continues as if nothing
 // had happened. So begin checks the tenure repeatedly.
 func (e *Election) begin(ctx context.Context) {
-	if e.WhileLeading != nil {
-		go e.WhileLeading(ctx)
-	}
+	go e.Guard.Lead(ctx)
 	var waiting time.Time // the tenure whose wait is already logged
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		// Read the tenure first: if it ends meanwhile, the rest has no effect.
 		tenure := e.Lease.Since()
-		if e.Decides() || e.Lease.Leads() != nil {
+		if e.Guard.Decides() || e.Lease.Leads() != nil {
 			return
 		}
 		logger := klog.LoggerWithValues(klog.FromContext(ctx), "identity", e.Identity)
@@ -99,7 +99,7 @@ func (e *Election) begin(ctx context.Context) {
 			return
 		}
 		logger.Info("Got the Lease; finding out which approved allocations may still be stored")
-		if err := e.TakeOver(ctx, tenure); err != nil {
+		if err := e.Guard.TakeOver(ctx, tenure); err != nil {
 			logger.Error(err, "Lost the Lease before anything was decided")
 		}
 	}, takeoverInterval)

@@ -120,7 +120,7 @@ type candidate struct {
 	mutex     sync.Mutex
 	decidesIn time.Time
 	takeovers int
-	tenures   int // how often WhileLeading was called
+	tenures   int // how often Lead was called
 	fails     error
 }
 
@@ -134,26 +134,32 @@ func newCandidate(s *leaseServer, identity string) *candidate {
 			RetryPeriod:   metav1.Duration{Duration: 5 * time.Millisecond},
 		},
 	}}
-	c.TakeOver = func(_ context.Context, tenure time.Time) error {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		if c.takeovers++; c.fails != nil {
-			return c.fails
-		}
-		c.decidesIn = tenure
-		return nil
-	}
-	c.Decides = func() bool {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		return c.Lease.Leads() == nil && !c.decidesIn.IsZero() && c.decidesIn.Equal(c.Lease.Since())
-	}
-	c.WhileLeading = func(context.Context) {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		c.tenures++
-	}
+	c.Guard = c
 	return c
+}
+
+func (c *candidate) Candidate() error { return nil }
+
+func (c *candidate) TakeOver(_ context.Context, tenure time.Time) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.takeovers++; c.fails != nil {
+		return c.fails
+	}
+	c.decidesIn = tenure
+	return nil
+}
+
+func (c *candidate) Decides() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.Lease.Leads() == nil && !c.decidesIn.IsZero() && c.decidesIn.Equal(c.Lease.Since())
+}
+
+func (c *candidate) Lead(context.Context) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.tenures++
 }
 
 // run has the candidate take part until what is returned is called, or the test ends.
@@ -254,7 +260,9 @@ func TestTakesOverAgainAfterSomebodyElse(t *testing.T) {
 
 func TestAnnounceIsNotForTheLeaseOfOthers(t *testing.T) {
 	t.Parallel()
-	a := &announcer{identity: "a", mode: "Enforce", decides: func() bool { return true }, age: &age{}}
+	guard := &decider{}
+	guard.allowed.Store(true)
+	a := &announcer{identity: "a", mode: "Enforce", guard: guard, age: &age{}}
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{DecidesAnnotation: "b", "other": "kept"}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")},
@@ -263,6 +271,6 @@ func TestAnnounceIsNotForTheLeaseOfOthers(t *testing.T) {
 	require.Equal(t, "b", lease.Annotations[DecidesAnnotation], "what was passed in is not changed")
 	lease.Spec.HolderIdentity = ptr.To("a")
 	require.Equal(t, "a", a.announce(lease).Annotations[DecidesAnnotation])
-	a.decides = func() bool { return false }
+	guard.allowed.Store(false)
 	require.NotContains(t, a.announce(lease).Annotations, DecidesAnnotation)
 }

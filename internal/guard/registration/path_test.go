@@ -35,7 +35,7 @@ func TestPathThatNobodyKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegistered(t, here)
 		l := &Lookout{Client: r.client, Lease: "guards/lease", Lasts: lasts}
-		r.Expect = l.Expect
+		r.Lookout = l
 		r.install(elsewhere())
 		l.Look(t.Context())
 		require.True(t, l.Asked(t.Context(), "/"), "as somebody has installed it")

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
 // interval is the interval of the checks of the configuration.
@@ -32,25 +34,37 @@ type Registrar struct {
 	Lease string
 	// FailurePolicy is the policy of configurations that the Registrar creates. Existing ones keep theirs.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
-	// Leads returns why this process must not register; nil if it may.
-	Leads func() error
-	// Decides reports whether this process decides.
-	Decides func() bool
-	// CABundle returns the authorities to trust, in PEM; it is nil if others maintain the bundle.
-	CABundle func() []byte
-	// Expect is called with each path before API servers can use it. It may be nil.
-	Expect func(path string)
+	// Leadership says whether this process may register.
+	Leadership lease.Leadership
+	// Decider says whether this process decides.
+	Decider Decider
+	// Authorities are the authorities to trust, nil if others maintain the bundle.
+	Authorities Authorities
+	// Lookout, unless nil, is told of each path before API servers can use it.
+	Lookout *Lookout
 
 	mutex sync.Mutex
 	path  string
 	made  time.Time
 }
 
+// Decider is the guard of this process.
+type Decider interface {
+	// Decides reports whether this process decides.
+	Decides() bool
+}
+
+// Authorities are certificate authorities.
+type Authorities interface {
+	// CABundle returns their certificates, in PEM.
+	CABundle() []byte
+}
+
 // Run keeps the configuration up to date while this process decides, until the context ends. Register must have been
 // called before the takeover.
 func (r *Registrar) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if r.Decides() {
+		if r.Decider.Decides() {
 			_ = r.Register(ctx) // A Lookout takes the Lease from this process if it must not decide.
 		}
 	}, interval)
@@ -78,11 +92,11 @@ func (r *Registrar) Ensure(ctx context.Context) error {
 // ensure works like Ensure, without retries after concurrent writes.
 func (r *Registrar) ensure(ctx context.Context) error {
 	// A process that was paused may continue here after it lost the Lease.
-	if err := r.Leads(); err != nil {
+	if err := r.Leadership.Leads(); err != nil {
 		return fmt.Errorf("register the guard in ValidatingWebhookConfiguration %s: %w", Name, err)
 	}
-	if r.Expect != nil {
-		r.Expect(r.secret())
+	if r.Lookout != nil {
+		r.Lookout.Expect(r.secret())
 	}
 	configurations := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	current, err := configurations.Get(ctx, Name, metav1.GetOptions{})
@@ -131,7 +145,7 @@ func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookCo
 		made.ClientConfig.CABundle = webhook.ClientConfig.CABundle
 		*webhook = made
 	}
-	if service := webhook.ClientConfig.Service; service != nil && r.CABundle != nil {
+	if service := webhook.ClientConfig.Service; service != nil && r.Authorities != nil {
 		service.Path = ptr.To(r.secret())
 	}
 	webhook.ClientConfig.CABundle = r.bundle(webhook.ClientConfig.CABundle)
@@ -139,8 +153,8 @@ func (r *Registrar) updated(current *admissionregistrationv1.ValidatingWebhookCo
 }
 
 func (r *Registrar) bundle(current []byte) []byte {
-	if r.CABundle == nil {
+	if r.Authorities == nil {
 		return current
 	}
-	return bytes.Clone(r.CABundle())
+	return bytes.Clone(r.Authorities.CABundle())
 }

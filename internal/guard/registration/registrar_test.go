@@ -19,9 +19,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// leader is a process that leads unless there is an error.
+type leader struct {
+	err     error
+	decides atomic.Bool
+}
+
+func (l *leader) Leads() error  { return l.err }
+func (l *leader) Decides() bool { return l.decides.Load() }
+
+// authorities are Authorities with this bundle.
+type authorities string
+
+func (a authorities) CABundle() []byte { return []byte(a) }
+
 // registered has a Registrar, and the configuration that it keeps.
 type registered struct {
 	*Registrar
+	leader *leader
 	t      *testing.T
 	client *fake.Clientset
 }
@@ -29,10 +44,12 @@ type registered struct {
 func newRegistered(t *testing.T, url string) *registered {
 	t.Helper()
 	client := fake.NewClientset()
+	leader := &leader{}
+	leader.decides.Store(true)
 	return &registered{&Registrar{
 		Client: client, URL: url, Lease: "guards/lease", FailurePolicy: admissionregistrationv1.Ignore,
-		Leads: func() error { return nil }, Decides: func() bool { return true }, CABundle: func() []byte { return []byte("authorities") },
-	}, t, client}
+		Leadership: leader, Decider: leader, Authorities: authorities("authorities"),
+	}, leader, t, client}
 }
 
 func (r *registered) ensure() *admissionregistrationv1.ValidatingWebhookConfiguration {
@@ -142,7 +159,7 @@ func TestBehindAService(t *testing.T) {
 func TestBundleOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	r := newRegistered(t, here)
-	r.CABundle = nil
+	r.Authorities = nil
 	r.install(elsewhere())
 	require.Equal(t, "old", string(r.ensure().Webhooks[0].ClientConfig.CABundle))
 }
@@ -211,7 +228,7 @@ func TestOnlyTheLeaderRegisters(t *testing.T) {
 	r := newRegistered(t, here)
 	r.install(elsewhere())
 	writes := r.writes()
-	r.Leads = func() error { return errors.New("not the leader") }
+	r.leader.err = errors.New("not the leader")
 	require.ErrorContains(t, r.Ensure(t.Context()), "not the leader")
 	require.Equal(t, writes, r.writes())
 }
@@ -221,13 +238,12 @@ func TestOnlyTheDeciderIsKeptRegistered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegistered(t, here)
-		var decides atomic.Bool
-		r.Decides = decides.Load
+		r.leader.decides.Store(false)
 		go r.Run(t.Context())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, r.writes())
-		decides.Store(true)
+		r.leader.decides.Store(true)
 		time.Sleep(interval)
 		synctest.Wait()
 		require.Equal(t, 1, r.writes())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartermaster-dra/quartermaster/internal/guard"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -18,59 +19,86 @@ import (
 // Holdings gives access to the published devices and their holders.
 type Holdings struct {
 	Ledger *ledger.Ledger
-	Pools  ledger.Pools
-	// Claim returns a claim as the watch has shown it, by "namespace/name", nil if it has not.
-	Claim func(key string) *resourceapi.ResourceClaim
-	// OnClaim and OnSlice register a function that is called after each event, when ledger and inventory have
-	// processed it. Claims have the key "namespace/name".
-	OnClaim, OnSlice func(changed func(key string)) error
-	// Ended is called with each claim whose approved allocation was stored or cannot be stored any more, and with the
-	// freed devices. It must not call the guard. It may be nil.
-	Ended func(ledger.ClaimRef, ledger.Freed)
-	// Sync waits until the initial lists are processed.
-	Sync func(context.Context) error
+	// Scheduler is the scheduler in this process, nil if there is none.
+	Scheduler guard.Scheduler
+	Informers
 }
 
-// Follow returns Holdings for a process without a scheduler, on its own informers. They run from the call of run
-// until the context ends.
-func Follow(client kubernetes.Interface) (holdings *Holdings, run func(context.Context), err error) {
+// Informers are informers of claims and slices, which keep the ledger up to date.
+type Informers interface {
+	guard.StoredClaims
+	// OnClaim and OnSlice register a function that is called after each event, when ledger and inventory have
+	// processed it. Claims have the key "namespace/name".
+	OnClaim(changed func(key string)) error
+	OnSlice(changed func(name string)) error
+	// Start is called when all functions are registered. It starts informers that do not run yet.
+	Start(context.Context)
+	// Sync waits until the initial lists are processed.
+	Sync(context.Context) error
+}
+
+// ownInformers are the informers of a process without a scheduler.
+type ownInformers struct {
+	factory        informers.SharedInformerFactory
+	claims, slices cache.SharedIndexInformer
+	pools          *inventory.Store
+	ledger         *ledger.Ledger
+	synced         []cache.InformerSynced
+}
+
+// Follow returns Holdings for a process without a scheduler, on its own informers.
+func Follow(client kubernetes.Interface) *Holdings {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
-	claims, slices := factory.Resource().V1().ResourceClaims().Informer(), factory.Resource().V1().ResourceSlices().Informer()
 	// The features of the schedulers are unknown here, so all slices count.
-	pools := inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true})
-	holdings = &Holdings{Ledger: ledger.New()}
-	holdings.Ledger.Follow(pools)
-	holdings.Pools = holdings.Ledger.Pools
-	holdings.Claim = func(key string) *resourceapi.ResourceClaim {
-		return informer.Object[resourceapi.ResourceClaim](claims.GetStore(), key)
+	o := &ownInformers{
+		factory: factory, claims: factory.Resource().V1().ResourceClaims().Informer(), slices: factory.Resource().V1().ResourceSlices().Informer(),
+		pools: inventory.NewStore(inventory.Options{PartitionableDevices: true, CompatibilityGroups: true}), ledger: ledger.New(),
 	}
-	refreshClaim := func(key string) {
-		holdings.Ledger.Refresh(key, func() *resourceapi.ResourceClaim { return holdings.Claim(key) })
-	}
-	refreshSlice := func(name string) {
-		pools.RefreshSlice(name, func() *resourceapi.ResourceSlice {
-			return informer.Object[resourceapi.ResourceSlice](slices.GetStore(), name)
+	o.ledger.Follow(o.pools)
+	return &Holdings{Ledger: o.ledger, Informers: o}
+}
+
+// Claim implements guard.StoredClaims.
+func (o *ownInformers) Claim(key string) *resourceapi.ResourceClaim {
+	return informer.Object[resourceapi.ResourceClaim](o.claims.GetStore(), key)
+}
+
+// OnClaim implements Informers.
+func (o *ownInformers) OnClaim(changed func(key string)) error {
+	return o.after(o.claims, func(key string) {
+		o.ledger.Refresh(key, func() *resourceapi.ResourceClaim { return o.Claim(key) })
+		changed(key)
+	})
+}
+
+// OnSlice implements Informers.
+func (o *ownInformers) OnSlice(changed func(name string)) error {
+	return o.after(o.slices, func(name string) {
+		o.pools.RefreshSlice(name, func() *resourceapi.ResourceSlice {
+			return informer.Object[resourceapi.ResourceSlice](o.slices.GetStore(), name)
 		})
+		changed(name)
+	})
+}
+
+func (o *ownInformers) after(objects cache.SharedIndexInformer, changed func(key string)) error {
+	registration, err := informer.AfterEvents(objects, changed)
+	if err != nil {
+		return fmt.Errorf("watch what the guard needs to know: %w", err)
 	}
-	var synced []cache.InformerSynced
-	follow := func(objects cache.SharedIndexInformer, refresh func(string)) func(func(string)) error {
-		return func(changed func(string)) error {
-			registration, err := informer.AfterEvents(objects, func(key string) { refresh(key); changed(key) })
-			if err != nil {
-				return fmt.Errorf("watch what the guard needs to know: %w", err)
-			}
-			synced = append(synced, registration.HasSynced)
-			return nil
-		}
+	o.synced = append(o.synced, registration.HasSynced)
+	return nil
+}
+
+// Start implements Informers. They run until the context ends.
+func (o *ownInformers) Start(ctx context.Context) { o.factory.StartWithContext(ctx) }
+
+// Sync implements Informers.
+func (o *ownInformers) Sync(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), o.synced...) {
+		return fmt.Errorf("waiting for the lists of claims and slices: %w", context.Cause(ctx))
 	}
-	holdings.OnClaim, holdings.OnSlice = follow(claims, refreshClaim), follow(slices, refreshSlice)
-	holdings.Sync = func(ctx context.Context) error {
-		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-			return fmt.Errorf("waiting for the lists of claims and slices: %w", context.Cause(ctx))
-		}
-		return nil
-	}
-	return holdings, factory.StartWithContext, nil
+	return nil
 }
 
 // withoutManagedFields halves the memory of objects.

@@ -55,15 +55,11 @@ type Config struct {
 	ServiceNames []string
 	// RequestTimeout is the --request-timeout of the API servers.
 	RequestTimeout time.Duration
-	// Candidate returns why this process must not decide at the moment, nil if it may. A nil Candidate means that it
-	// always may.
-	Candidate func() error
+	// Scheduler is the lease of the scheduler in this process, nil without one. Only the guard of the scheduler that leads
+	// may decide.
+	Scheduler lease.Leadership
 	// Metrics serves the metrics of the process beside the webhook, without authentication.
 	Metrics bool
-	// Started is called when all event handlers are registered and no event has arrived; it may be nil.
-	Started func(context.Context)
-	// Warned is called with each allocation that mode Warn lets pass; it may be nil.
-	Warned func(r *guard.Request, reason string)
 }
 
 // Run runs a guard until the context ends.
@@ -93,7 +89,7 @@ func Run(ctx context.Context, config *Config, holdings *Holdings) error {
 			return err
 		}
 		go own.Run(ctx)
-		config.Serving.ServerCert.GeneratedCert, registrar.CABundle = own, own.CABundle
+		config.Serving.ServerCert.GeneratedCert, registrar.Authorities = own, own
 	}
 	return serve(ctx, config, holdings, registrar)
 }
@@ -107,41 +103,15 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() { end(deciding.History.Run(ctx)) }()
-	if config.Started != nil {
-		config.Started(ctx)
-	}
-	registrar.Leads, registrar.Decides = deciding.Lease.Leads, deciding.Decides
+	holdings.Start(ctx)
+	registrar.Leadership, registrar.Decider = deciding.Lease, deciding
 	lookout := &registration.Lookout{Client: config.Leases, Lease: registrar.Lease, Lasts: config.Election.LeaseDuration.Duration}
-	registrar.Expect = lookout.Expect
+	registrar.Lookout = lookout
 	fencer := &guard.Fencer{Claims: config.Client.ResourceV1(), RequestTimeout: config.RequestTimeout}
 	standing := &election.Election{
 		Leases: config.Leases.CoordinationV1(), Identity: config.Identity, Mode: string(config.Mode), Config: config.Election,
 		Lease: deciding.Lease,
-		Candidate: func() error {
-			if err := lookout.Candidate(); err != nil || config.Candidate == nil {
-				return err
-			}
-			return config.Candidate()
-		},
-		TakeOver: func(ctx context.Context, tenure guard.Tenure) error {
-			if err := deciding.History.Look(ctx); errors.Is(err, informer.ErrWentBack) {
-				return err
-			}
-			if err := holdings.Sync(ctx); err != nil {
-				return err
-			}
-			// Register first, so that API servers ask before the claims are fenced: allocations that passed until
-			// then are based on versions before the fences.
-			if err := registrar.Register(ctx); err != nil {
-				return err
-			}
-			return deciding.TakeOver(ctx, tenure, fencer, holdings.Ledger)
-		},
-		Decides: deciding.Decides,
-		WhileLeading: func(ctx context.Context) {
-			go registrar.Run(ctx)
-			deciding.Sweep(ctx, fencer)
-		},
+		Guard: &candidate{deciding, config.Scheduler, holdings, registrar, lookout, fencer},
 	}
 	var info *apiserver.SecureServingInfo
 	if err := config.Serving.ApplyTo(&info); err != nil {
@@ -150,7 +120,7 @@ func serve(ctx context.Context, config *Config, holdings *Holdings, registrar *r
 	connections := webhook.NewConnections(info.Listener, webhook.MaxConnections)
 	info.Listener = connections
 	answering := webhook.NewHandler(deciding, connections)
-	answering.Serves = api.Of(config.Client).MayServeClaims
+	answering.Served = api.Of(config.Client)
 	asked, err := onlyClients(config.ClientCAFile, info, answering)
 	if err != nil {
 		return err
@@ -176,16 +146,9 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 		Book: guard.NewBook(holdings.Ledger), Lease: &lease.Lease{},
 		Lookup:  guard.NewLookup(config.Lookups.ResourceV1()),
 		History: informer.NewHistory(config.Client.ResourceV1()),
+		Mode:    config.Mode, Stored: holdings,
 	}
-	deciding.Book.Ended, deciding.Stored = holdings.Ended, holdings.Claim
-	if config.Mode == guard.Warn {
-		deciding.Warned = func(r *guard.Request, reason string) {
-			klog.InfoS("Would have denied an allocation, but for mode Warn", "claim", r.Claim, "reason", reason)
-			if config.Warned != nil {
-				config.Warned(r, reason)
-			}
-		}
-	}
+	deciding.Book.Scheduler = holdings.Scheduler
 	if err := holdings.OnClaim(deciding.ClaimChanged); err != nil {
 		return nil, err
 	}

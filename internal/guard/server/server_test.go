@@ -65,8 +65,7 @@ func TestReadyIsWhoDecides(t *testing.T) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(b.NodeSlice("a", b.Devices("gpu-0", "gpu-1")...).Obj(), b.Claim("x").Allocated("a", "gpu-0"))
-	holdings, run, err := Follow(client)
-	require.NoError(t, err)
+	holdings := Follow(client)
 	claims, slices := make(chan string, 10), make(chan string, 10)
 	require.NoError(t, holdings.OnClaim(func(key string) {
 		if holdings.Ledger.State("uid-x").Committed == nil {
@@ -77,20 +76,19 @@ func TestFollow(t *testing.T) {
 	require.NoError(t, holdings.OnSlice(func(name string) { slices <- name }))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	run(ctx)
+	holdings.Start(ctx)
 	require.NoError(t, holdings.Sync(ctx))
 	require.Equal(t, "default/x", <-claims)
 	require.NotEmpty(t, <-slices)
 	allocated := b.Claim("y").Allocated("a", "gpu-0")
-	pool := holdings.Pools(ledger.PoolOf(&allocated.Status.Allocation.Devices.Results[0]))
+	pool := holdings.Ledger.Pools(ledger.PoolOf(&allocated.Status.Allocation.Devices.Results[0]))
 	require.NotNil(t, pool)
 	require.NotNil(t, pool.Device("gpu-1"))
 	require.Error(t, holdings.Ledger.AddInFlight(ledger.RefTo(allocated), "y", allocated.Status.Allocation))
 
 	ended, end := context.WithCancel(t.Context())
 	end()
-	never, _, err := Follow(fake.NewClientset())
-	require.NoError(t, err)
+	never := Follow(fake.NewClientset())
 	require.NoError(t, never.OnClaim(func(string) {}))
 	require.ErrorContains(t, never.Sync(ended), "waiting for the lists of claims and slices")
 }

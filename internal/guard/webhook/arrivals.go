@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"container/list"
+	"context"
 	"sync"
 )
 
@@ -17,12 +18,12 @@ type arrivals struct {
 
 // arrival is a request that has not arrived completely.
 type arrival struct {
-	giveUp func()
+	giveUp context.CancelFunc
 	place  *list.Element // nil if it had to give up
 }
 
 // begin adds a request. giveUp is called before end if there are too many, and must not call back.
-func (a *arrivals) begin(giveUp func()) *arrival {
+func (a *arrivals) begin(giveUp context.CancelFunc) *arrival {
 	added := &arrival{giveUp: giveUp}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // interval is the interval of the checks whether a renewal is due or was done by another process.
@@ -22,7 +23,7 @@ const interval = time.Minute
 type Certs struct {
 	store store
 	hosts []string
-	now   func() time.Time
+	clock clock.PassiveClock
 
 	mutex       sync.Mutex
 	trusted     []byte
@@ -38,7 +39,7 @@ var _ dynamiccertificates.CertKeyContentProvider = &Certs{}
 // New returns a certificate for a server with the given names or addresses, from the authority in a Secret. It
 // creates the Secret if there is none.
 func New(ctx context.Context, client kubernetes.Interface, namespace, secret string, hosts ...string) (*Certs, error) {
-	c := &Certs{store: store{client, namespace, secret}, hosts: hosts, now: time.Now}
+	c := &Certs{store: store{client, namespace, secret}, hosts: hosts, clock: clock.RealClock{}}
 	// Another process may have written the Secret first; the second attempt finds it.
 	err := c.refresh(ctx)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *Certs) Run(ctx context.Context) {
 
 // refresh loads the Secret, and renews the certificate if that is due.
 func (c *Certs) refresh(ctx context.Context) error {
-	found, err := c.store.current(ctx, c.now())
+	found, err := c.store.current(ctx, c.clock.Now())
 	if err != nil {
 		return err
 	}
@@ -74,10 +75,10 @@ func (c *Certs) take(found *authorities) ([]dynamiccertificates.Listener, error)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.trusted = found.trusted
-	if c.certificate != nil && !isDue(c.certificate, c.now()) && found.signing.certificate.Equal(c.signedBy) {
+	if c.certificate != nil && !isDue(c.certificate, c.clock.Now()) && found.signing.certificate.Equal(c.signedBy) {
 		return nil, nil
 	}
-	certificate, certPEM, keyPEM, err := found.signing.serving(c.hosts, c.now())
+	certificate, certPEM, keyPEM, err := found.signing.serving(c.hosts, c.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("renew the guard's certificate: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/cert"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const namespace, secretName = "guards", "ca"
@@ -25,12 +26,12 @@ const namespace, secretName = "guards", "ca"
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
-	now    time.Time
+	clock  *clocktesting.FakePassiveClock
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	return &cluster{t, fake.NewClientset(), time.Now()}
+	return &cluster{t, fake.NewClientset(), clocktesting.NewFakePassiveClock(time.Now())}
 }
 
 // start starts a process that has a certificate.
@@ -38,14 +39,14 @@ func (c *cluster) start(hosts ...string) *Certs {
 	c.t.Helper()
 	certs, err := New(c.t.Context(), c.client, namespace, secretName, hosts...)
 	require.NoError(c.t, err)
-	certs.now = func() time.Time { return c.now }
+	certs.clock = c.clock
 	return certs
 }
 
 // pass lets time pass, and then each process look.
 func (c *cluster) pass(d time.Duration, processes ...*Certs) {
 	c.t.Helper()
-	c.now = c.now.Add(d)
+	c.clock.SetTime(c.clock.Now().Add(d))
 	for _, process := range processes {
 		require.NoError(c.t, process.refresh(c.t.Context()))
 	}
@@ -74,7 +75,7 @@ func (c *cluster) verify(bundle []byte, process *Certs, host string) error {
 	require.NoError(c.t, err)
 	roots := x509.NewCertPool()
 	require.True(c.t, roots.AppendCertsFromPEM(bundle))
-	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: c.now})
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: c.clock.Now()})
 	return err
 }
 

@@ -28,9 +28,14 @@ type Handler struct {
 	limits      limits
 	connections *Connections // nil without a bound
 
-	// Serves reports whether API servers serve claims in a version; nil means all versions. It must be set before
-	// use.
-	Serves func(api.Version) bool
+	// Served says in which versions API servers serve claims; nil means in all. It must be set before use.
+	Served Served
+}
+
+// Served tracks the versions of the API servers.
+type Served interface {
+	// MayServeClaims reports whether they may serve claims in a version.
+	MayServeClaims(api.Version) bool
 }
 
 // NewHandler returns a handler that asks the reviewer for decisions. It tells connections, unless nil, which of them
@@ -66,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	if version := review.Request.Resource.Version; h.Serves != nil && !h.Serves(api.Version(version)) {
+	if version := review.Request.Resource.Version; h.Served != nil && !h.Served.MayServeClaims(api.Version(version)) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("asked about a claim in version %s, which the API server does not serve", version))
 		return
 	}

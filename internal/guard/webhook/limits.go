@@ -54,10 +54,24 @@ func newLimits() limits {
 
 // body is a request's body with its slot.
 type body struct {
-	data []byte
-	// decoded is called after decoding, and done after the answer. One of them releases the slot: a small request
-	// releases it before it waits for a change, but a large one may stay large after decoding.
-	decoded, done func()
+	data  []byte
+	class *class
+	// keeps is set if the slot is held until the answer.
+	keeps bool
+}
+
+// decoded must be called after decoding, and done after the answer. One of them releases the slot: a small request
+// releases it before it waits for a change, but a large one may stay large after decoding.
+func (b body) decoded() {
+	if !b.keeps {
+		b.class.slots.Release(1)
+	}
+}
+
+func (b body) done() {
+	if b.keeps {
+		b.class.slots.Release(1)
+	}
 }
 
 // read reads the body of a request and waits for a slot. A slow client takes no slot meanwhile, and is the first to
@@ -68,10 +82,10 @@ func (l limits) read(w http.ResponseWriter, r *http.Request) (body, error) {
 	}
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
 		data, err := l.large.read(w, r)
-		return body{data, func() {}, l.large.release}, err
+		return body{data, l.large, true}, err
 	}
 	data, err := l.small.read(w, r)
-	return body{data, l.small.release, func() {}}, err
+	return body{data, l.small, false}, err
 }
 
 // read returns a body, and holds a slot unless it fails.
@@ -101,5 +115,3 @@ func (c *class) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	return data, nil
 }
-
-func (c *class) release() { c.slots.Release(1) }

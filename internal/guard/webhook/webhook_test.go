@@ -320,10 +320,15 @@ func TestWhatIsNoQuestion(t *testing.T) {
 	require.True(t, ask(t, server, named).Allowed, "none of that holds anything, and names may look like quantities")
 }
 
+// only is the only version that is served.
+type only api.Version
+
+func (o only) MayServeClaims(version api.Version) bool { return version == api.Version(o) }
+
 func TestVersionsThatAreNotServed(t *testing.T) {
 	t.Parallel()
 	handler := NewHandler(newDecider(), nil)
-	handler.Serves = func(version api.Version) bool { return version == api.V1 }
+	handler.Served = only(api.V1)
 	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	require.True(t, ask(t, server, allocating(t, "x")).Allowed)

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
@@ -39,6 +40,7 @@ func (pl *Plugin) takesIn(state *cluster.State) *takes {
 		}
 		pl.takes.claims = &podclaims.Claims{
 			Stored: state.Claims, Tracked: manager.ResourceClaims(), OfGroups: pl.features.EnableDRAWorkloadResourceClaims,
+			Server: api.Of(pl.handle.ClientSet()),
 		}
 	})
 	return &pl.takes

@@ -64,8 +64,7 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 		require.True(t, status.IsSuccess(), "v1 permits more")
 		require.False(t, f.pl.events.ClaimMatters(full, room), "there was room before")
 
-		f.pl.consumerLimit = func(*resourceapi.ResourceClaim) int { return limit }
-		f.pl.events.ConsumerLimit = f.pl.consumerLimit
+		f.pl.claims.Server = otherServer{f.pl.claims.Server, nil, limit, true}
 		_, status = f.pl.checkClaim(pod, full, nil, nil)
 		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods (the limit)")
 		require.True(t, f.pl.events.ClaimMatters(full, room))

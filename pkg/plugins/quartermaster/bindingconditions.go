@@ -13,9 +13,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
-// awaitDevices waits until the devices of all claims are ready, unless the feature is off. It runs after the check:
-// from then on the pod keeps its devices.
-func (pl *Quartermaster) awaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commit.Readiness, error) {
+// ownProfile is a profile as its attempts see it. It implements commit.Profile and preemption.Preemptors.
+type ownProfile struct{ *Quartermaster }
+
+// AwaitDevices implements commit.Profile. It waits until the devices of all claims are ready, unless the feature is
+// off. It runs after the check: from then on the pod keeps its devices.
+func (pl ownProfile) AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commit.Readiness, error) {
 	if !pl.bindingConditions {
 		return commit.Readiness{}, nil
 	}

@@ -112,48 +112,54 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 // checkClaim checks whether the pod can use a claim on any node. group and dryRun are those of its attempt; nil if there
 // are none.
 func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim, group *groupCycle, dryRun *preemption.DryRun) (*podClaim, *fwk.Status) {
-	rules := eligibility.Rules{
-		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
-		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
-		ConsumerLimit: pl.consumerLimit,
-		Planned: func(claim types.UID) (*resourceapi.AllocationResult, bool) {
-			return pl.plannedFor(pod, claim, group, dryRun)
-		},
-		BrokenBinding: func(claim *resourceapi.ResourceClaim) error { return pl.brokenBinding(pod, claim) },
-		Legacy:        pl.legacy,
-	}
-	result, err := rules.Check(pod, claim)
+	result, err := pl.rules(group, dryRun).Check(pod, claim)
 	if err != nil {
 		return nil, unschedulable("%v", err)
 	}
 	return result, nil
 }
 
-// plannedFor returns the planned allocation of a claim without an allocation, and whether the pod can use it: only
-// members of the group for which this attempt planned it can.
-func (pl *Quartermaster) plannedFor(pod *v1.Pod, claim types.UID, group *groupCycle, dryRun *preemption.DryRun) (planned *resourceapi.AllocationResult, usable bool) {
-	inFlight := pl.state.Ledger.InFlight(claim)
+// rules returns the rules for claims in an attempt; group and dryRun are nil if there are none.
+func (pl *Quartermaster) rules(group *groupCycle, dryRun *preemption.DryRun) *eligibility.Rules {
+	return &eligibility.Rules{
+		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
+		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
+		Server: pl.claims.Server, Legacy: pl.legacy, Attempt: checkedAttempt{pl, group, dryRun},
+	}
+}
+
+// checkedAttempt implements eligibility.Attempt.
+type checkedAttempt struct {
+	*Quartermaster
+	group  *groupCycle
+	dryRun *preemption.DryRun
+}
+
+// Planned implements eligibility.Attempt. It returns the planned allocation of a claim without an allocation, and
+// whether the pod can use it: only members of the group for which this attempt planned it can.
+func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resourceapi.AllocationResult, usable bool) {
+	inFlight := a.state.Ledger.InFlight(claim)
 	switch {
-	case inFlight == nil && dryRun.Group() != nil:
-		return dryRun.Group().Allocation(claim), true
+	case inFlight == nil && a.dryRun.Group() != nil:
+		return a.dryRun.Group().Allocation(claim), true
 	case inFlight == nil:
 		return nil, true
 	}
-	if assignment := pl.state.gangs.Assignment(pod.UID); assignment != nil && assignment.Allocations[claim] != nil {
+	if assignment := a.state.gangs.Assignment(pod.UID); assignment != nil && assignment.Allocations[claim] != nil {
 		return inFlight, true
 	}
-	return inFlight, group != nil && group.Planned(claim, inFlight)
+	return inFlight, a.group != nil && a.group.Planned(claim, inFlight)
 }
 
-// brokenBinding returns why it is useless to wait (any longer) for the claim's devices; nil if it is not, or if the
-// feature is off. It also remembers the failures of waits in other processes.
-func (pl *Quartermaster) brokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
-	if !pl.bindingConditions {
+// BrokenBinding implements eligibility.Attempt. It returns why it is useless to wait (any longer) for the claim's
+// devices; nil if it is not, or if the feature is off. It also remembers the failures of waits in other processes.
+func (a checkedAttempt) BrokenBinding(pod *v1.Pod, claim *resourceapi.ResourceClaim) error {
+	if !a.bindingConditions {
 		return nil
 	}
-	err := pl.devices.Broken(claim)
-	if err != nil && pl.failures.Of(claim.UID) == nil {
-		pl.failures.Note(pod.UID, claim)
+	err := a.devices.Broken(claim)
+	if err != nil && a.failures.Of(claim.UID) == nil {
+		a.failures.Note(pod.UID, claim)
 	}
 	return err
 }

@@ -236,7 +236,7 @@ func TestNarrowForExtendedResources(t *testing.T) {
 func TestExtendedResourcesOnAnOldServer(t *testing.T) {
 	t.Parallel()
 	inCluster(t, append(backedNodes(1, "n1"), offering("n2", gpuResource, "4")), func(t *testing.T, f *fixture) {
-		f.pl.storesExtended = func() bool { return false }
+		f.pl.claims.Server = otherServer{f.pl.claims.Server, nil, 256, false}
 		a := f.mustBegin(gpuPod("p", "1")).filter()
 		require.Equal(t, []string{"n2"}, a.feasible, "where a device plugin offers it, nothing has to be recorded")
 		require.Contains(t, a.reasons["n1"], "the API server is too old")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -69,10 +68,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
 	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Mark: filters.SetApart, Nodes: nodes, Describe: pl.describer(nodes).Describe,
-		View: func(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
-			return pl.viewOf(ctx, pod, gang.Pods, nodes, released)
-		},
+		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{pl.describer(nodes), pl, gang.Pods, nodes, released},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.
@@ -81,33 +77,34 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 
 // describer returns the Describer for planning a gang's pods.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer {
-	return &eligibility.Describer{
-		Needs: &pl.needs, Recordable: pl.storesExtended, Nodes: nodes,
-		Check: func(pod *v1.Pod, claim *resourceapi.ResourceClaim) (*podClaim, error) {
-			checked, status := pl.checkClaim(pod, claim, nil, nil)
-			return checked, status.AsError()
-		},
-	}
+	return &eligibility.Describer{Needs: &pl.needs, Rules: pl.rules(nil, nil), Nodes: nodes}
 }
 
-// viewOf returns a pod's view of the devices, on behalf of all pods of its gang that are like it; see planPods about
-// released. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
+// gangPods implements planning.Pods for the pods of a gang; see planPods about released.
+type gangPods struct {
+	*eligibility.Describer
+	pl       *Quartermaster
+	gang     []*v1.Pod
+	nodes    []fwk.NodeInfo
+	released []ledger.Use
+}
+
+// View implements planning.Pods. It returns a pod's view of the devices, on behalf of all pods of its gang that are
+// like it. A device that failed for any pod of the gang counts as failed for each: it is not decided yet which pod
 // gets which device.
-func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod, nodes []fwk.NodeInfo, released []ledger.Use) (*planning.View, error) {
-	cs := kube.NewCycleState()
-	c := pl.newCycle(pl.needs.Of(pod), preemption.ForGang(cs, released), len(nodes))
-	_, status := pl.preFilter(ctx, cs, c, pod, nodes)
+func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
+	pl, cs := g.pl, kube.NewCycleState()
+	c := pl.newCycle(pl.needs.Of(pod), preemption.ForGang(cs, g.released), len(g.nodes))
+	_, status := pl.preFilter(ctx, cs, c, pod, g.nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
-	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, gang...)...)
+	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, g.gang...)...)
 	if c.dryRun.Releases() {
 		c.usage, c.known = c.dryRun.Usage(pl.standing(c)), nil
 	}
-	view := &planning.View{
-		Site:   func(node *v1.Node) allocator.Site { return pl.nodeView(c, node) },
-		Valued: func(node *v1.Node) allocator.Site { return pl.valuedView(c, node) },
-	}
+	sites := &cycleSites{pl: pl, cycle: c, times: make(map[string]int)}
+	view := &planning.View{Sites: sites}
 	task := c.usualTask()
 	if task == nil {
 		return view, nil
@@ -116,30 +113,42 @@ func (pl *Quartermaster) viewOf(ctx context.Context, pod *v1.Pod, gang []*v1.Pod
 	if c.known == nil {
 		return view, nil
 	}
-	view.Has = pl.mayHaveDevices(c, len(nodes))
+	view.Has = pl.mayHaveDevices(c, len(g.nodes))
 	if !c.scored && !c.known.IsTied() && pl.offering(c).Len() == 0 {
-		view.Value = pl.valueBesideFailed(c)
+		view.Values = sites
 	}
 	return view, nil
 }
 
-// valueBesideFailed returns the node cache's values, with nodes last that may have devices that failed for the gang.
-func (pl *Quartermaster) valueBesideFailed(c *cycle) func(string) (allocator.Value, bool) {
-	if c.failed == nil {
-		return c.known.Value
-	}
-	times := make(map[string]int) // by node
-	return func(name string) (allocator.Value, bool) {
-		value, known := c.known.Value(name)
-		if _, found := times[name]; !found {
-			times[name] = 0
-			if node, err := pl.nodes.Get(name); err == nil && c.hasFailedIn(pl.state.Inventory.OnNode(node)) {
-				times[name] = 1
-			}
-		}
-		value.Failed += times[name]
+// cycleSites are the nodes as the cycle of a pod sees them. It implements devices.Sites and planning.Values.
+type cycleSites struct {
+	pl *Quartermaster
+	*cycle
+	// times remembers by node whether it may have devices that failed for the gang, as 1 or 0.
+	times map[string]int
+}
+
+// Site implements devices.Sites.
+func (s *cycleSites) Site(node *v1.Node) allocator.Site { return s.pl.nodeView(s.cycle, node) }
+
+// Valued implements devices.Sites.
+func (s *cycleSites) Valued(node *v1.Node) allocator.Site { return s.pl.valuedView(s.cycle, node) }
+
+// Value implements planning.Values: it returns the node cache's values, with nodes last that may have devices that
+// failed for the gang.
+func (s *cycleSites) Value(name string) (allocator.Value, bool) {
+	value, known := s.known.Value(name)
+	if s.failed == nil {
 		return value, known
 	}
+	if _, found := s.times[name]; !found {
+		s.times[name] = 0
+		if node, err := s.pl.nodes.Get(name); err == nil && s.hasFailedIn(s.pl.state.Inventory.OnNode(node)) {
+			s.times[name] = 1
+		}
+	}
+	value.Failed += s.times[name]
+	return value, known
 }
 
 // otherHints returns the hints of the profile's other plugins, for pods of gangs.
@@ -186,14 +195,7 @@ func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.S
 	if crd.KeyOf(pod) == "" {
 		return nil
 	}
-	removed, err := pl.remover.RemoveObsolete(ctx, pod)
-	switch {
-	case err != nil:
-		return failed(err)
-	case removed:
-		return kube.New(fwk.Success, "claims that earlier attempts made for extended resources were deleted")
-	}
-	return nil
+	return ofRemoval(pl.remover.RemoveObsolete(ctx, pod))
 }
 
 // releaseForGang releases claims that are reserved only for waiting pods of a gang: the results of a failed attempt

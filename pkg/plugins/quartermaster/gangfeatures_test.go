@@ -43,10 +43,10 @@ func TestGangWithExtendedResourcesWhileNotAllNodesAreKnown(t *testing.T) {
 	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
 		g.pl.state.NodeCache.AtOnce = 0
 		g.settle()
-		view, err := g.pl.viewOf(g.ctx, pods[0], pods, g.nodeInfos(), nil)
+		view, err := (&gangPods{nil, g.pl, pods, g.nodeInfos(), nil}).View(g.ctx, pods[0])
 		require.NoError(t, err)
 		require.True(t, view.Has == nil || view.Has.Has("n1"), "%v", view.Has)
-		require.Nil(t, view.Value, "what a node costs where a device plugin has the resource is not known")
+		require.Nil(t, view.Values, "what a node costs where a device plugin has the resource is not known")
 	})
 }
 
@@ -64,7 +64,7 @@ func TestGangAvoidsWhatHasFailedForOneOfItsPods(t *testing.T) {
 			}}}}
 			g.pl.failures.Forget(pods[1].UID)
 			g.pl.failures.Note(pods[1].UID, claim)
-			view, err := g.pl.viewOf(g.ctx, pods[0], pods, g.nodeInfos(), nil)
+			view, err := (&gangPods{nil, g.pl, pods, g.nodeInfos(), nil}).View(g.ctx, pods[0])
 			require.NoError(t, err)
 			for _, info := range g.nodeInfos() {
 				want := 0
@@ -74,7 +74,7 @@ func TestGangAvoidsWhatHasFailedForOneOfItsPods(t *testing.T) {
 				site := view.Site(info.Node())
 				require.Len(t, site.Pools, 1)
 				require.Equal(t, want, site.Failed(site.Pools[0].ID, "gpu-0"), "on %s if it has failed on %s", info.Node().Name, failed)
-				value, _ := view.Value(info.Node().Name)
+				value, _ := view.Values.Value(info.Node().Name)
 				require.Equal(t, want, value.Failed, "on %s if it has failed on %s", info.Node().Name, failed)
 			}
 		}

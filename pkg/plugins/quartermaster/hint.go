@@ -24,8 +24,8 @@ type Hints struct {
 	Waiting   *queue.Events
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
-	// UsableOn reports whether a pod can use the allocation of a claim on a node.
-	UsableOn func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool
+	// Rules decides which claims pods can use.
+	Rules *eligibility.Rules
 }
 
 // afterClassChange wakes pods with a claim that refers to the class, if more than metadata changed.
@@ -78,7 +78,10 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 // unallocated claims could use.
 func (h *Hints) mayRunOn(node *v1.Node, pod *v1.Pod, claims []*resourceapi.ResourceClaim) bool {
 	for _, claim := range claims {
-		if claim.Status.Allocation != nil && !h.UsableOn(pod, claim, node) {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		if checked, err := h.Rules.Check(pod, claim); err != nil || !checked.UsableOn(node) {
 			return false
 		}
 	}

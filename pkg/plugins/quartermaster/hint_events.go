@@ -4,7 +4,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -56,10 +55,7 @@ func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	hints := &Hints{
 		Needs: &pl.needs, Waiting: pl.events, Solver: pl.solver, Inventory: pl.state.Inventory,
-		UsableOn: func(pod *v1.Pod, claim *resourceapi.ResourceClaim, node *v1.Node) bool {
-			podClaim, status := pl.checkClaim(pod, claim, nil, nil)
-			return status == nil && podClaim.UsableOn(node)
-		},
+		Rules: pl.rules(nil, nil),
 	}
 	others, err := pl.otherHints(ctx)
 	return append(hints.Events(pl.features), others...), err

@@ -52,21 +52,10 @@ func object[T any](obj *T) any {
 	return obj
 }
 
-// oneInformer has one handler, for the events of a test.
-type oneInformer struct {
-	cache.SharedInformer
-	cache.ResourceEventHandler
-}
-
-func (i *oneInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	i.ResourceEventHandler = handler
-	return nil, nil
-}
-
 // tell has a handler of the shared state handle a change as an informer shows it. missed says that the watch has missed the deletion.
 func tell[T any](t *testing.T, changed func(informer.Event[T]), before, after *T, missed bool) {
 	t.Helper()
-	i := &oneInformer{}
+	i := &builder.Informer{}
 	_, err := informer.Follow(i, changed)
 	require.NoError(t, err)
 	switch {

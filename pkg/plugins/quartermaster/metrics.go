@@ -24,7 +24,7 @@ func schedulers() (all []telemetry.Scheduler) {
 	states.Lock()
 	defer states.Unlock()
 	for _, state := range states.byFactory {
-		scheduler := telemetry.Scheduler{State: state.State, Guarded: state.guard.InPlace}
+		scheduler := telemetry.Scheduler{State: state.State, Guard: state.guard}
 		state.profilesMutex.Lock()
 		for _, profile := range state.profiles {
 			scheduler.Waiting = append(scheduler.Waiting, profile.waiting)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -34,25 +33,23 @@ import (
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
-	handle   fwk.Handle
-	args     *QuartermasterArgs
-	features kube.Features
-	solver   *allocator.Solver
-	writer   *write.Writer
-	// consumerLimit returns the maximum number of consumers of a claim.
-	consumerLimit func(*resourceapi.ResourceClaim) int
-	state         *shared
-	takeover      *commit.Pause
-	chooser       *nodes.Chooser
-	learner       *demand.Observer
-	scoring       *extended.Scoring
-	objectives    *config.Objectives
-	reporter      *queue.Reporter
-	waiting       *queue.Pods
-	waker         *queue.Waker
-	events        *queue.Events
-	foreign       *foreign.Watch
-	commits       *commit.Runner
+	handle     fwk.Handle
+	args       *QuartermasterArgs
+	features   kube.Features
+	solver     *allocator.Solver
+	writer     *write.Writer
+	state      *shared
+	takeover   *commit.Pause
+	chooser    *nodes.Chooser
+	learner    *demand.Observer
+	scoring    *extended.Scoring
+	objectives *config.Objectives
+	reporter   *queue.Reporter
+	waiting    *queue.Pods
+	waker      *queue.Waker
+	events     *queue.Events
+	foreign    *foreign.Watch
+	commits    *commit.Runner
 	// holders finds the pods that hold devices, and preemption evicts them.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption
@@ -75,8 +72,6 @@ type Quartermaster struct {
 	groups *workload.Claims
 	// attemptBudget limits the time that an attempt waits for the evaluation of selectors, on all nodes together.
 	attemptBudget time.Duration
-	// storesExtended reports whether the API server may store the status fields about extended resources.
-	storesExtended func() bool
 	// needs finds out what pods need.
 	needs eligibility.Finder
 	// claims looks up the claims of pods.

@@ -74,12 +74,8 @@ func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if status := c.legacy.Free(); status != nil {
 		return nil, status
 	}
-	removed, err := pl.removeMade(ctx, c, pod)
-	if err != nil {
-		return nil, failed(err)
-	}
-	if removed {
-		return nil, kube.New(fwk.Success, "the claim that an earlier attempt made for extended resources was deleted")
+	if status := ofRemoval(pl.removeMade(ctx, c, pod)); status != nil {
+		return nil, status
 	}
 	if pl.takeover.Keeps(pod) {
 		return nil, kube.New(fwk.Success, pl.takeover.Message("a claim"))
@@ -149,7 +145,12 @@ func (pl *Quartermaster) removeUnasked(ctx context.Context, pod *v1.Pod) *fwk.St
 	if err != nil {
 		return failed(err)
 	}
-	removed, err := pl.remover.RemoveMade(ctx, pod, made, extended.NoClass)
+	return ofRemoval(pl.remover.RemoveMade(ctx, pod, made, extended.NoClass))
+}
+
+// ofRemoval returns the status of PostFilter if it removed claims that earlier attempts made for extended resources, or
+// could not; nil if there were none.
+func ofRemoval(removed bool, err error) *fwk.Status {
 	switch {
 	case err != nil:
 		return failed(err)

@@ -125,7 +125,7 @@ func TestPreEnqueue(t *testing.T) {
 func TestPreEnqueueWithoutClaimAPI(t *testing.T) {
 	t.Parallel()
 	inCluster(t, gpuNodes(1, "n1"), func(t *testing.T, f *fixture) {
-		f.pl.claims.Absent = func() error { return errors.New("the API is off; turn it on") }
+		f.pl.claims.Server = otherServer{f.pl.claims.Server, errors.New("the API is off; turn it on"), 0, true}
 		for name, pod := range map[string]*v1.Pod{
 			"named claim":             newPod("p", uses("c")),
 			"template, not made":      newPod("p", template("gpu")),

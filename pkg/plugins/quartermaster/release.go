@@ -7,9 +7,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
-// planAgain has a pod tried again that waits for a claim which others use on: it evicts these as well, or gives up what is kept for
-// it.
-func (pl *Quartermaster) planAgain(preemptor types.UID) {
+// PlanAgain implements preemption.Preemptors. It has a pod tried again that waits for a claim which others use on: it
+// evicts these as well, or gives up what is kept for it.
+func (pl ownProfile) PlanAgain(preemptor types.UID) {
 	entry := pl.waiting.Get(preemptor)
 	if entry == nil {
 		return
@@ -31,8 +31,8 @@ func (pl *Quartermaster) awaitRelease(c *cycle, pod *v1.Pod) {
 	pl.release.Await(pod.UID, claims...)
 }
 
-// tryAgain has a pod tried again whose attempt was undone a moment ago.
-func (pl *Quartermaster) tryAgain(pod types.UID) {
+// TryAgain implements commit.Profile. It has a pod tried again whose attempt was undone a moment ago.
+func (pl ownProfile) TryAgain(pod types.UID) {
 	if entry := pl.waiting.Get(pod); entry != nil {
 		pl.waker.TryAgain(entry)
 	}

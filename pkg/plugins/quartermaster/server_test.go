@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -288,3 +289,15 @@ func (s *server) objects(resource, name string) runtime.Object {
 	require.NoError(s.t, err)
 	return obj
 }
+
+// otherServer is an API server of another version.
+type otherServer struct {
+	claims.Server
+	noClaims       error
+	limit          int
+	storesExtended bool
+}
+
+func (s otherServer) NoClaims() error                              { return s.noClaims }
+func (s otherServer) ConsumerLimit(*resourceapi.ResourceClaim) int { return s.limit }
+func (s otherServer) StoresExtendedResources() bool                { return s.storesExtended }

@@ -107,13 +107,13 @@ func (s *shared) served() []*Quartermaster {
 	return s.profiles
 }
 
-// schedules reports whether the scheduler has a profile of that name.
-func (s *shared) schedules(name string) bool {
-	return s.runnerOf(name) != nil
+// Schedules implements preemption.Profiles: it reports whether the scheduler has a profile of that name.
+func (s *shared) Schedules(name string) bool {
+	return s.RunnerOf(name) != nil
 }
 
-// runnerOf returns the Runner of a profile, nil if the scheduler has no profile of that name.
-func (s *shared) runnerOf(schedulerName string) *commit.Runner {
+// RunnerOf implements commit.Profiles: it returns the Runner of a profile, nil if the scheduler has no profile of that name.
+func (s *shared) RunnerOf(schedulerName string) *commit.Runner {
 	for _, profile := range s.served() {
 		if profile.handle.ProfileName() == schedulerName {
 			return profile.commits
@@ -122,16 +122,21 @@ func (s *shared) runnerOf(schedulerName string) *commit.Runner {
 	return nil
 }
 
-// settling returns the longest time for which claims of any profile may still be settling.
-func (s *shared) settling() (longest time.Duration) {
+// EvictsOnConflict implements conflicts.Profiles: the first profile decides.
+func (s *shared) EvictsOnConflict() bool {
+	return s.served()[0].args.OnConflict == EvictOnConflict
+}
+
+// Settling implements conflicts.Profiles: it returns the longest time for which claims of any profile may still settle.
+func (s *shared) Settling() (longest time.Duration) {
 	for _, pl := range s.served() {
 		longest = max(longest, pl.foreign.StillSettling())
 	}
 	return longest
 }
 
-// trying returns a pod that one of the profiles tries to schedule, nil if none does.
-func (s *shared) trying(pod types.UID) *v1.Pod {
+// Trying implements preemption.Profiles: it returns a pod that one of the profiles tries to schedule, nil if none does.
+func (s *shared) Trying(pod types.UID) *v1.Pod {
 	for _, profile := range s.served() {
 		if entry := profile.waiting.Get(pod); entry != nil {
 			return entry.Latest()

@@ -20,7 +20,7 @@ func (pl *Quartermaster) prepareTask(c *cycle, pod *v1.Pod) *fwk.Status {
 	claims := c.open()
 	switch {
 	case c.extended != nil:
-		c.extended.Prepare(claims, pl.solver.Prepare, pl.storesExtended)
+		c.extended.Prepare(claims, pl.solver.Prepare, pl.claims.Server.StoresExtendedResources())
 		claims = c.extended.Full().Claims
 	case len(claims) > 0:
 		c.task = pl.solver.Prepare(claims)

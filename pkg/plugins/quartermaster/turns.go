@@ -1,17 +1,34 @@
 package quartermaster
 
 import (
+	"sync"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
-// activePods returns the number of pods in the active queue. The queue exposes it only as a metric.
-func activePods(metric metrics.GaugeMetric) int {
-	read, err := written(metric.Write)
+// schedulingQueue implements queue.Queue with kube-scheduler's queue.
+type schedulingQueue struct {
+	fwk.PodActivator
+	lease.Leadership
+	// active returns the metric of the active queue. Turns looks often, and it takes longer to find a metric by its label
+	// than to read it.
+	active func() metrics.GaugeMetric
+}
+
+func newSchedulingQueue(queue fwk.PodActivator, leadership lease.Leadership) schedulingQueue {
+	return schedulingQueue{queue, leadership, sync.OnceValue(kube.ActivePods)}
+}
+
+// Active implements queue.Queue. kube-scheduler exposes the number only as a metric.
+func (q schedulingQueue) Active() int {
+	read, err := written(q.active().Write)
 	if err != nil {
 		return 0
 	}

@@ -28,12 +28,15 @@ func busyWorld(pods int) []runtime.Object {
 	return objects
 }
 
+// busyQueue is a scheduling queue in which many pods wait.
+type busyQueue struct{ schedulingQueue }
+
+func (busyQueue) Active() int { return 100 }
+
 // busy makes other pods appear to wait all the time, and records that the namespace's pods find no node.
 func (f *fixture) busy() {
-	f.pl.state.turns = queue.NewTurns(queue.Queue{
-		Active: func() int { return 100 }, Leads: func() bool { return f.pl.state.Leads() == nil },
-		Activate: func(pods map[string]*v1.Pod) { f.pl.handle.Activate(klog.Background(), pods) },
-	})
+	f.pl.state.turns = queue.NewTurns(busyQueue{newSchedulingQueue(f.pl.handle, f.pl.state)})
+	*f.pl.waker = *queue.NewWaker(klog.Background(), f.pl.state.turns)
 	for range 2 {
 		require.NotEmpty(f.t, f.schedule(f.pod("p00")).phase)
 	}

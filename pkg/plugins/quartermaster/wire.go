@@ -3,14 +3,10 @@ package quartermaster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -35,7 +31,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	upstream "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -76,7 +71,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		return nil, err
 	}
 	s.claims = &podclaims.Claims{
-		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Absent: api.NoClaims(client),
+		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Server: api.Of(client),
 	}
 	if err := s.claims.IndexPods(factory.Core().V1().Pods().Informer(), cluster.PodsByClaim); err != nil {
 		return nil, err
@@ -88,13 +83,8 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 			return nil, err
 		}
 	}
-	active := sync.OnceValue(kube.ActivePods) // Turns looks often, and it takes longer to find a metric by its label than to read it.
-	s.turns = queue.NewTurns(queue.Queue{
-		Active:   func() int { return activePods(active()) },
-		Leads:    func() bool { return s.Leads() == nil },
-		Activate: func(pods map[string]*v1.Pod) { handle.Activate(klog.Background(), pods) },
-	})
-	s.competitors = foreign.New(clock.RealClock{}, func(pod *v1.Pod) bool { return s.needs.Of(pod).MayHaveDevices() })
+	s.turns = queue.NewTurns(newSchedulingQueue(handle, s))
+	s.competitors = foreign.New(clock.RealClock{}, &s.needs)
 	if err := s.wireGangs(handle, features); err != nil {
 		return nil, err
 	}
@@ -107,9 +97,9 @@ func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error
 	if s.podGroups, err = crd.New(config); err != nil {
 		return err
 	}
-	known := coordinator.Cluster{Lookup: s.podGroups.Get, Ready: s.claims.Check, Ledger: s.Ledger, Freed: s.Freed}
+	known := coordinator.Cluster{Groups: s.podGroups, Claims: s.claims, Ledger: s.Ledger, Waker: s}
 	if features.EnableDRAExtendedResource {
-		known.Backed = extended.BackedBy(handle.SharedDRAManager)
+		known.Backing = extended.Backing{Handle: handle}
 	}
 	if s.gangs, err = coordinator.New(handle.SharedInformerFactory().Core().V1().Pods().Informer(), known); err != nil {
 		return err
@@ -119,7 +109,7 @@ func (s *shared) wireGangs(handle fwk.Handle, features kube.Features) (err error
 		if err != nil {
 			return fmt.Errorf("client for the status of PodGroups: %w", err)
 		}
-		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease.Leads)
+		s.podGroupStatus = status.New(handle.ClientSet(), writer, s.podGroups, s.Lease)
 	}
 	s.podGroups.OnChange(s.gangs.GroupChanged)
 	s.OnPublished(s.gangs.StirAll)
@@ -139,21 +129,19 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		claims: state.claims, nodes: core.Nodes().Lister(), groups: state.groups, failures: state.failures,
 		chooser: nodes.New(handle, Name), objectives: config.NewObjectives(args), attemptBudget: attemptBudget,
 		scoring:           &extended.Scoring{Claims: manager.ResourceClaims(), Stopping: ctx},
-		consumerLimit:     api.ConsumerLimit(client),
-		storesExtended:    func() bool { return api.StoresExtendedResources(client) },
 		bindingConditions: supported.DeviceBindingAndStatus,
 	}
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
 	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
-		write.WithConsumerLimit(pl.consumerLimit), write.WithPermission(state.Lease.Leads),
-		write.WithStored(state.guard.Stored), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, api.ClaimVersion(client)))
+		write.WithConsumerLimit(pl.claims.Server), write.WithPermission(state.Lease),
+		write.WithGuards(state.guard), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
 
 	// The queue: who waits, and who wakes them.
 	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
-	pl.waker = queue.NewWaker(klog.FromContext(ctx), func(_ klog.Logger, pods map[string]*v1.Pod) { state.turns.Wake(pods) })
+	pl.waker = queue.NewWaker(klog.FromContext(ctx), state.turns)
 	pl.events = &queue.Events{
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
-		Claims: pl.claims, Pools: state, ConsumerLimit: pl.consumerLimit, Context: queue.NewContext(),
+		Claims: pl.claims, Pools: state, Context: queue.NewContext(),
 	}
 	pl.reporter = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
 
@@ -171,12 +159,9 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 
 	// The commit: it settles beside other schedulers, waits after a failover, and waits for devices.
 	pl.foreign = &foreign.Watch{
-		Competitors: state.competitors, Order: state.Order, SettleTime: pl.settleTime,
-		Cluster: foreignCluster{pl.claims, pl.events, pl.solver, &pl.needs},
+		Competitors: state.competitors, Order: state.Order, Cluster: foreignCluster{pl.claims, pl.events, pl},
 	}
-	pl.takeover = commit.New(args.TakeoverPause.Duration, state.LeadsSince, func(pods map[string]*v1.Pod) {
-		handle.Activate(klog.FromContext(ctx), pods)
-	})
+	pl.takeover = commit.New(klog.FromContext(ctx), args.TakeoverPause.Duration, state, handle)
 	pl.devices = &binding.Waiter{
 		Cluster: knownObjects{pl.claims, state.Order}, Stopping: ctx, Recorder: handle.EventRecorder(), Profile: handle.ProfileName(),
 	}
@@ -187,33 +172,25 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		State: state.State, Writer: pl.writer, Known: pl.claims, Foreign: pl.foreign, Takeover: pl.takeover,
 		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
 		Maker:   extended.Maker{Writer: pl.writer},
-		Signals: pl.scoring, AwaitDevices: pl.awaitDevices, TryAgain: pl.tryAgain, Stopping: ctx,
+		Signals: pl.scoring, Profile: ownProfile{pl}, Stopping: ctx,
 	}
 	pl.remover = &extended.Remover{
-		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Observe: pl.commits.Observe,
-		Keeps: func(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
-			return pl.commits.IsReleasing(pod.UID) || pl.takeover.FoundReserved(claim, pod.UID, pod)
-		},
+		Claims: pl.claims, Stored: state.Claims, Controllers: pl.legacy, Writer: pl.writer, Attempts: pl.commits,
 	}
 
 	// Preemption: who holds devices, when they are free, and for whom they are kept.
-	pl.holders = &preemption.Holders{Ledger: state.Ledger, Claims: pl.claims, Trying: state.trying, Priority: corev1helpers.PodPriority}
+	pl.holders = &preemption.Holders{Ledger: state.Ledger, Claims: pl.claims, Profiles: state}
 	if features.EnableGenericWorkload {
-		pl.holders.Priority = func(pod *v1.Pod) int32 {
-			return upstream.PodPriority(pod, handle.SnapshotSharedLister().PodGroups())
-		}
+		pl.holders.Snapshot = handle
 	}
-	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Ours: state.schedules}
-	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits.Observe, ofGroups.Usage, pl.planAgain)
+	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Profiles: state}
+	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits, ofGroups.Usage, ownProfile{pl})
 	pl.nominated = &preemption.NominatedDevices{
 		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
-		Nodes: pl.nodes, Freed: state.Freed, Await: pl.release.Await,
+		Nodes: pl.nodes, Waker: state, Release: pl.release,
 	}
 	if features.EnableGenericWorkload {
-		pl.nominees = preemption.NewGroupNominees(preemption.GroupNominees{
-			Client: client, Pods: core.Pods().Lister(), Nominations: state.nominations, Holders: pl.holders, Profile: handle.ProfileName(), Leads: state.Leads,
-			Attempts: pl.commits,
-		})
+		pl.nominees = preemption.NewGroupNominees(client, core.Pods().Lister(), state.nominations, pl.holders, handle.ProfileName(), state, pl.commits)
 	}
 	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
 	return pl, err
@@ -258,17 +235,12 @@ func (pl *Quartermaster) run(ctx context.Context) {
 	}
 	s.running.Do(func() {
 		reporter := &conflicts.Reporter{
-			Order:    s.Order,
-			Objects:  s.claims,
-			Leads:    s.Leads,
-			Settling: s.settling,
-			Evicts:   func() bool { return pl.args.OnConflict == EvictOnConflict },
-			Client:   pl.handle.ClientSet(),
-			Recorder: pl.handle.EventRecorder(),
+			Order: s.Order, Objects: s.claims, Leadership: s, Profiles: s,
+			Client: pl.handle.ClientSet(), Recorder: pl.handle.EventRecorder(),
 		}
 		reporter.Start(ctx) // Before the Order finds conflicts.
 		go s.Order.Run(ctx)
-		idle := &commit.Idle{Runner: pl.commits, RunnerOf: s.runnerOf, Skips: pl.legacy.Allocates}
+		idle := &commit.Idle{Runner: pl.commits, Profiles: s, Controllers: pl.legacy}
 		go idle.Run(ctx)
 		go s.podGroups.Run(ctx)
 		if s.podGroupStatus != nil {

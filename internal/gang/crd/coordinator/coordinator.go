@@ -27,16 +27,31 @@ type Handle interface {
 
 // Cluster lets a Coordinator look things up in the cluster.
 type Cluster struct {
-	// Lookup returns the PodGroup with this namespace and name. Its error tells the user what to do.
-	Lookup func(namespace, name string) (*v1alpha1.PodGroup, error)
-	// Ready returns why a pod cannot be tried at all yet, nil if it can.
-	Ready  func(*v1.Pod) error
+	Groups Groups
+	Claims Claims
 	Ledger *ledger.Ledger
-	// Freed is called with devices that are no longer held for a gang.
-	Freed func(ledger.Freed)
-	// Backed reports whether devices may back a resource (KEP-5004); the plan then determines whether there is enough of
-	// it. nil means that devices back no resource.
-	Backed func(v1.ResourceName) bool
+	// Waker wakes the pods that wait for devices that are no longer held for a gang.
+	Waker ledger.Receiver
+	// Backing says which resources devices back; nil means that devices back no resource.
+	Backing Backing
+}
+
+// Groups has the PodGroups.
+type Groups interface {
+	// Get returns the PodGroup with this namespace and name. Its error tells the user what to do.
+	Get(namespace, name string) (*v1alpha1.PodGroup, error)
+}
+
+// Claims has the claims of pods.
+type Claims interface {
+	// Check returns why a pod cannot be tried at all yet, nil if it can.
+	Check(*v1.Pod) error
+}
+
+// Backing says which resources devices back (KEP-5004).
+type Backing interface {
+	// Backed reports whether devices may back a resource; the plan then determines whether there is enough of it.
+	Backed(v1.ResourceName) bool
 }
 
 // A Coordinator schedules the gangs of all profiles of a scheduler. It is safe for concurrent use.

@@ -29,7 +29,7 @@ func errHeld(group *Group, members *Members) error {
 
 // Enough returns an error if the nodes have less free than the group requires (spec.minResources).
 func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
-	return enough(group, nodes, c.Backed)
+	return enough(group, nodes, c.Backing)
 }
 
 // Wants reports whether a pod takes any of the resources that the group requires (spec.minResources).
@@ -46,13 +46,13 @@ func (g *Group) Wants(pod *v1.Pod) bool {
 // enough returns an error if the cluster has less free than the group requires (spec.minResources). The requirement is for
 // all pods of the group, so the resources of those that run count as free. Resources that devices back are not checked: no
 // node has any.
-func enough(group *Group, nodes []fwk.NodeInfo, backed func(v1.ResourceName) bool) error {
+func enough(group *Group, nodes []fwk.NodeInfo, backing Backing) error {
 	if len(group.MinResources) == 0 {
 		return nil
 	}
 	nodes = without(group.Name, nodes)
 	for name, quantity := range group.MinResources {
-		if backed != nil && backed(name) {
+		if backing != nil && backing.Backed(name) {
 			continue
 		}
 		free := int64(0)

@@ -48,7 +48,7 @@ func groupOf(from *v1alpha1.PodGroup) (*Group, error) {
 
 // lookup returns a pod's group.
 func (c *Coordinator) lookup(pod *v1.Pod, name string) (*Group, error) {
-	found, err := c.Lookup(pod.Namespace, name)
+	found, err := c.Groups.Get(pod.Namespace, name)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (c *Coordinator) release(group types.UID, assignments []*planning.Assignmen
 		}
 	}
 	if len(freed) > 0 {
-		c.Freed(freed)
+		c.Waker.Freed(freed)
 	}
 }
 

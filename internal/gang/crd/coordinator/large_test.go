@@ -15,7 +15,7 @@ func TestLarge(t *testing.T) {
 	const pods = 1000
 	inWorld(t, pods-1, func(w *world) {
 		var asked atomic.Int64
-		w.Ready = func(*v1.Pod) error { asked.Add(1); return nil }
+		w.ready = func(*v1.Pod) error { asked.Add(1); return nil }
 		w.group("gang", pods)
 		for i := range pods {
 			w.pods("gang", i, 1)

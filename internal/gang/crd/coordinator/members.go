@@ -94,7 +94,7 @@ func (c *Coordinator) heldBy(pod, with *v1.Pod) string {
 	case pod.Spec.SchedulerName != with.Spec.SchedulerName:
 		return fmt.Sprintf("pod %s has schedulerName %s; give all pods of a group the same", pod.Name, pod.Spec.SchedulerName)
 	}
-	if err := c.Ready(pod); err != nil {
+	if err := c.Claims.Check(pod); err != nil {
 		return fmt.Sprintf("pod %s: %v", pod.Name, err)
 	}
 	return ""

@@ -12,6 +12,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
+// backing says which resources devices back.
+type backing func(v1.ResourceName) bool
+
+func (b backing) Backed(name v1.ResourceName) bool { return b(name) }
+
 // TestMinResourcesOfPodsThatRun: minResources is for all pods of the group, so the resources of those that run count as free.
 func TestMinResourcesOfPodsThatRun(t *testing.T) {
 	t.Parallel()
@@ -62,7 +67,7 @@ func TestMinResourcesThatDevicesBack(t *testing.T) {
 	group := &Group{Name: "default/gang", MinResources: builder.Resources("cpu", "8", "example.com/gpu", "4")}
 	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, nil), "less of example.com/gpu is free")
 	backed := func(name v1.ResourceName) bool { return name == "example.com/gpu" }
-	require.NoError(t, enough(group, []fwk.NodeInfo{info}, backed))
+	require.NoError(t, enough(group, []fwk.NodeInfo{info}, backing(backed)))
 	group.MinResources = builder.Resources("cpu", "9", "example.com/gpu", "4")
-	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, backed), "less of cpu is free")
+	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, backing(backed)), "less of cpu is free")
 }

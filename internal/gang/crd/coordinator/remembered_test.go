@@ -378,7 +378,7 @@ func TestStates(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
-	w.Ready = func(pod *v1.Pod) error {
+	w.ready = func(pod *v1.Pod) error {
 		if pod.Name != "gang-0" {
 			return errors.New("claim " + pod.Name + " is missing")
 		}

@@ -87,7 +87,7 @@ func (c *Coordinator) waitingPods(gang string, most int, except types.UID) (pods
 		if pod.UID == except || pod.Spec.NodeName != "" || isOver(pod) || isHeld(pod) || c.handle(pod) == nil || c.progress.Of(pod.UID) != nil {
 			continue
 		}
-		if placed, undoing := c.placeOf(pod); placed != nil && !undoing || c.Ready(pod) != nil {
+		if placed, undoing := c.placeOf(pod); placed != nil && !undoing || c.Claims.Check(pod) != nil {
 			continue
 		}
 		if pods = append(pods, pod); len(pods) == most {

@@ -34,6 +34,8 @@ var errHere = errors.New("it was to fail here")
 // world simulates a kube-scheduler that tries one pod at a time, binds in goroutines, and has one device for each pod. Its
 // time is that of a bubble of testing/synctest.
 type world struct {
+	// ready returns why a pod cannot be tried.
+	ready func(*v1.Pod) error
 	*testing.T
 	*Coordinator
 	store cache.Indexer
@@ -82,18 +84,23 @@ func newWorld(t *testing.T, devices int) *world {
 	}
 	w.queue = newQueue()
 	c.Ledger = ledger.New()
-	c.Freed = func(ledger.Freed) { c.WakeForDevices(nil) }
-	c.Ready = func(*v1.Pod) error { return nil }
-	c.Lookup = func(namespace, name string) (*v1alpha1.PodGroup, error) {
-		w.mutex.Lock()
-		defer w.mutex.Unlock()
-		if group := w.groups[name]; group != nil {
-			return group, nil
-		}
-		return nil, fmt.Errorf("PodGroup %s/%s: there is none of that name", namespace, name)
-	}
+	w.ready = nothing
+	c.Groups, c.Claims, c.Waker = w, w, w
 	c.Serve("one", w, Times{Permit: permitTime})
 	return w
+}
+
+func (w *world) Freed(ledger.Freed) { w.WakeForDevices(nil) }
+
+func (w *world) Check(pod *v1.Pod) error { return w.ready(pod) }
+
+func (w *world) Get(namespace, name string) (*v1alpha1.PodGroup, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if group := w.groups[name]; group != nil {
+		return group, nil
+	}
+	return nil, fmt.Errorf("PodGroup %s/%s: there is none of that name", namespace, name)
 }
 
 // requireNothingLeft: no devices, nominations or state are kept for a gang that is not waiting.

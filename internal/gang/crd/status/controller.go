@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
@@ -28,7 +29,7 @@ const (
 type Controller struct {
 	groups *crd.Groups
 	client dynamic.NamespaceableResourceInterface
-	leads  func() error
+	leader lease.Leadership
 	// pods holds the pods that name a group, including those that have ended.
 	pods cache.SharedIndexInformer
 	// queue holds the "namespace/name" of groups to check.
@@ -38,12 +39,12 @@ type Controller struct {
 }
 
 // New returns a Controller. client watches pods: the scheduler's own informer lacks pods that have ended. writer writes
-// the PodGroups. leads returns nil while this process may write.
-func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Groups, leads func() error) *Controller {
+// the PodGroups. leader says whether this process may write.
+func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Groups, leader lease.Leadership) *Controller {
 	c := &Controller{
 		groups: groups,
 		client: writer.Resource(v1alpha1.SchemeGroupVersion.WithResource("podgroups")),
-		leads:  leads,
+		leader: leader,
 		pods:   newPodInformer(client),
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
@@ -98,7 +99,7 @@ func (c *Controller) Run(ctx context.Context) {
 // awaitLead returns true once this process leads, false when the context ends. Changes meanwhile stay in the queue,
 // which holds each group once.
 func (c *Controller) awaitLead(ctx context.Context) bool {
-	for c.leads() != nil {
+	for c.leader.Leads() != nil {
 		select {
 		case <-ctx.Done():
 			return false

@@ -54,11 +54,7 @@ func startCluster(t *testing.T) *cluster {
 	known, err := crd.New(nil)
 	require.NoError(t, err)
 	c.known = known
-	c.controller = New(c.pods, c.groups, known, func() error {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		return c.follower
-	})
+	c.controller = New(c.pods, c.groups, known, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -317,4 +313,11 @@ func TestOldKnowledge(t *testing.T) {
 		require.Equal(t, []v1alpha1.PodGroupPhase{"Running"}, c.wrote()[:1])
 		require.Equal(t, started, c.group().Status.ScheduleStartTime)
 	})
+}
+
+// Leads implements lease.Leadership.
+func (c *cluster) Leads() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.follower
 }
