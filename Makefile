@@ -318,7 +318,7 @@ bin/vulncheck: FORCE | bin
 	@$(GO_BUILD) -C tools/vulncheck -v -o ../../$@ .
 
 .PHONY: image
-image: bin/image.tar ## build the container image without a container engine: bin/image.tar, for kind, ctr, podman, skopeo and docker load (of the first of IMAGE_PLATFORMS), named IMAGE; PUSH=1 pushes it there
+image: bin/image.tar ## build the container image without a container engine: bin/image.tar, named IMAGE (docker load may take the first of IMAGE_PLATFORMS only); PUSH=1 pushes it
 
 comma := ,
 binaries_of = $(foreach p,$(subst $(comma), ,$(2)),$(addprefix bin/platforms/$(subst /,-,$(p))/,$(1)))

@@ -65,6 +65,7 @@ func TestNames(t *testing.T) {
 		if guard, own := more["guard"].(values); own {
 			guard["enabled"], set["mode"] = true, "secondary"
 		}
+		set["scheduler"] = values{"topologySpreadConstraints": podSettings()["topologySpreadConstraints"]}
 		full := "devices"
 		if strings.Contains(text, "quartermaster-devices") {
 			full = "quartermaster-devices"
@@ -109,6 +110,7 @@ func requireNames(t *testing.T, rendered objects, name, full string) {
 	require.Contains(t, rendered, "ServiceAccount kube-system/"+spec["serviceAccountName"].(string))
 	require.Contains(t, rendered, "ConfigMap kube-system/"+at(t, spec["volumes"].([]any)[0].(map[string]any), "configMap", "name").(string))
 	require.Equal(t, name, at(t, deployment.Object, "spec", "selector", "matchLabels", "app.kubernetes.io/name"))
+	require.Equal(t, at(t, deployment.Object, "spec", "selector"), spec["topologySpreadConstraints"].([]any)[0].(map[string]any)["labelSelector"])
 	require.Equal(t, name, at(t, deployment.Object, "spec", "template", "metadata", "labels", "app.kubernetes.io/name"))
 	endpoint := at(t, rendered["PodMonitor kube-system/"+full].Object, "spec", "podMetricsEndpoints").([]any)[0].(map[string]any)
 	require.Contains(t, rendered, "Secret kube-system/"+at(t, endpoint, "authorization", "credentials", "name").(string))

@@ -105,8 +105,8 @@ func requireMorePodSettings(t *testing.T, deployment, shipped *unstructured.Unst
 	spec, container := podOf(t, deployment)
 	before, containerBefore := podOf(t, shipped)
 	require.Equal(t, "critical", spec["priorityClassName"])
-	require.Equal(t, "zone", spec["topologySpreadConstraints"].([]any)[0].(map[string]any)["topologyKey"])
-	require.Len(t, spec["topologySpreadConstraints"], 1)
+	require.Equal(t, []any{map[string]any{"maxSkew": int64(2), "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+		"labelSelector": at(t, shipped.Object, "spec", "selector")}}, spec["topologySpreadConstraints"])
 	require.Equal(t, true, spec["hostNetwork"])
 	require.Equal(t, "ClusterFirstWithHostNet", spec["dnsPolicy"])
 	require.Equal(t, []any{map[string]any{"name": "GOMEMLIMIT", "value": "3GiB"}}, container["env"])

@@ -30,7 +30,15 @@ pods: what values say about the pods of a Deployment. settings are those of .Val
   {{- $_ := set $spec "priorityClassName" . -}}
 {{- end -}}
 {{- with .settings.topologySpreadConstraints -}}
-  {{- $_ := set $spec "topologySpreadConstraints" . -}}
+  {{- $selector := deepCopy $.deployment.spec.selector.matchLabels -}}
+  {{- if eq (index $selector "app.kubernetes.io/component") "scheduler" -}}
+    {{- $_ := set $selector "app.kubernetes.io/name" (include "quartermaster.name" $.root) -}}
+  {{- end -}}
+  {{- $constraints := list -}}
+  {{- range . -}}
+    {{- $constraints = append $constraints (merge (dict) . (dict "labelSelector" (dict "matchLabels" $selector))) -}}
+  {{- end -}}
+  {{- $_ := set $spec "topologySpreadConstraints" $constraints -}}
 {{- end -}}
 {{- if .settings.hostNetwork -}}
   {{- $_ := set $spec "hostNetwork" true -}}
