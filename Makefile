@@ -7,7 +7,8 @@
 
 GO ?= go
 IMAGE ?= ghcr.io/quartermaster-dra/quartermaster:dev
-# What the image is for, and whether it is pushed to IMAGE: PUSH=1.
+# What the image is for, and whether it is pushed to IMAGE: PUSH=1. docker load without Docker's containerd image store takes the first
+# platform only: IMAGE_PLATFORMS=linux/arm64 for a machine with that.
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
 # What `make dist` makes archives for: scheduler and guard, and kubectl devices.
@@ -331,18 +332,34 @@ bin/vulncheck: FORCE | bin
 	@$(GO_BUILD) -C tools/vulncheck -v -o ../../$@ .
 
 .PHONY: image
-image: bin/image.tar ## build the container image without a container engine: bin/image.tar, an OCI layout (IMAGE_PLATFORMS); PUSH=1 pushes it to IMAGE
+image: bin/image.tar ## build the container image without a container engine: bin/image.tar, named IMAGE (docker load may take the first of IMAGE_PLATFORMS only); PUSH=1 pushes it
 
 comma := ,
 binaries_of = $(foreach p,$(subst $(comma), ,$(2)),$(addprefix bin/platforms/$(subst /,-,$(p))/,$(1)))
 
+IMAGE_PARTS = $(call binaries_of,scheduler guard,$(IMAGE_PLATFORMS)) bin/image-builder bin/image-licenses
+BUILD_IMAGE = bin/image-builder -binaries bin/platforms -licenses bin/image-licenses -platforms '$(IMAGE_PLATFORMS)' -created '$(BUILD_DATE)'
+
 # The same commit gives the same bits, with the same version of Go.
 .PHONY: bin/image.tar
-bin/image.tar: $(call binaries_of,scheduler guard,$(IMAGE_PLATFORMS)) bin/image-builder bin/license-collector
-	@bin/license-collector -platforms '$(IMAGE_PLATFORMS)' -output bin/image-licenses .:./cmd/scheduler,./cmd/guard \
+bin/image.tar: $(IMAGE_PARTS)
+	@$(BUILD_IMAGE) -output $@ -name '$(IMAGE)' -version '$(RELEASE)' -revision '$(COMMIT)' $(if $(PUSH),-push '$(IMAGE)')
+
+# The files of the image in a folder, for the Dockerfile; IMAGE_PLATFORMS has to be one platform. They are read-only, and so are their folders.
+.PHONY: bin/image-root
+bin/image-root: $(IMAGE_PARTS)
+	@if [ -d $@ ]; then chmod -R u+w $@ && rm -r $@; fi
+	@$(BUILD_IMAGE) -root $@
+
+# What the labels of the image say: docker build $(make -s build-args) .
+.PHONY: build-args
+build-args:
+	@echo "--build-arg VERSION=$(RELEASE) --build-arg REVISION=$(COMMIT) --build-arg CREATED=$(BUILD_DATE)"
+
+.PHONY: bin/image-licenses
+bin/image-licenses: bin/license-collector
+	@bin/license-collector -platforms '$(IMAGE_PLATFORMS)' -output $@ .:./cmd/scheduler,./cmd/guard \
 		tools/image:golang.org/x/crypto/x509roots/fallback/bundle
-	@bin/image-builder -binaries bin/platforms -licenses bin/image-licenses -platforms '$(IMAGE_PLATFORMS)' -output $@ -version '$(RELEASE)' \
-		-revision '$(COMMIT)' -created '$(BUILD_DATE)' $(if $(PUSH),-push '$(IMAGE)')
 
 bin/image-builder: FORCE | bin
 	@$(GO_BUILD) -C tools/image -v -o ../../$@ .
@@ -352,6 +369,9 @@ bin/registry: tools/image/go.mod tools/image/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/image -v -o ../../$@ github.com/google/go-containerregistry/cmd/registry
 	@touch $@
+
+# The chart of a release asks for the image of that release.
+dist: IMAGE = ghcr.io/quartermaster-dra/quartermaster:$(RELEASE)
 
 .PHONY: dist
 dist: bin/image.tar bin/dist-builder $(call binaries_of,scheduler guard,$(DIST_PLATFORMS)) $(call binaries_of,kubectl-devices,$(KUBECTL_PLATFORMS)) ## put a release together in bin/dist: archives, bills of materials, krew's manifest, the image, checksums (the first time, half an hour)
@@ -374,6 +394,7 @@ bin/platforms/%: $(SOURCES) go.mod go.sum bin/.version | bin
 
 .PHONY: clean
 clean: ## remove what was built
+	@if [ -d bin/image-root ]; then chmod -R u+w bin/image-root; fi
 	rm -rf bin
 
 bin:

@@ -27,6 +27,7 @@ var guards = map[string]values{
 // additions are kustomizations that are applied beside others: by their folder, the values.
 var additions = map[string]string{
 	"pod-groups": "podGroups", "monitoring": "monitoring", "finalizer-at-creation": "finalizerAtCreation", "alpha-api": "alphaApi",
+	"kubectl-devices": "kubectlDevices",
 }
 
 // combination is a set of values for which there is something that kustomize renders.
@@ -92,8 +93,8 @@ func (c combination) kustomized(t *testing.T) objects {
 }
 
 // TestRendersWhatKustomizeRenders: for each combination of values, the chart renders the objects that kustomize renders of
-// manifests, in the namespace that those have. Nothing differs but one annotation, by which Helm leaves the
-// CustomResourceDefinition of PodGroups when it uninstalls the chart.
+// manifests, in the namespace that those have. Nothing differs but the labels that charts have, and one annotation, by which Helm leaves
+// the CustomResourceDefinition of PodGroups when it uninstalls the chart.
 func TestRendersWhatKustomizeRenders(t *testing.T) {
 	t.Parallel()
 	added := map[string]objects{}
@@ -123,13 +124,13 @@ func (c combination) compareWith(t *testing.T, added map[string]objects) {
 	base := c.kustomized(t)
 	for chosen := range 1 << len(additions) {
 		set, want := c.values(), maps.Clone(base)
-		for index, name := range []string{"finalizer-at-creation", "pod-groups", "monitoring", "alpha-api"} {
+		for index, name := range []string{"finalizer-at-creation", "kubectl-devices", "pod-groups", "monitoring", "alpha-api"} {
 			if chosen&(1<<index) != 0 {
 				set[additions[name]] = values{"enabled": true}
 				maps.Copy(want, added[name])
 			}
 		}
-		if c.mode == "none" && chosen > 1 {
+		if c.mode == "none" && chosen >= 1<<2 {
 			return // The others are for a scheduler of the chart: see TestRefusedValues.
 		}
 		got := render(t, releaseNamespace, set)
@@ -139,10 +140,32 @@ func (c combination) compareWith(t *testing.T, added map[string]objects) {
 				unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "helm.sh/resource-policy")
 			}
 			require.Contains(t, want, name, "%v", set)
+			removeChartLabels(t, object, want[name])
 			require.Equal(t, want[name], object, "%v: %s", set, name)
 		}
 		require.Len(t, got, len(want), "%v", set)
 	}
+}
+
+// removeChartLabels takes away the labels that only the chart has, which have to be right.
+func removeChartLabels(t *testing.T, object, want *unstructured.Unstructured) {
+	t.Helper()
+	labels := object.GetLabels()
+	for name, value := range map[string]string{
+		"app.kubernetes.io/instance": releaseName, "app.kubernetes.io/version": "dev", "app.kubernetes.io/part-of": "quartermaster",
+		"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "quartermaster-0.0.0-dev",
+	} {
+		require.Equal(t, value, labels[name], "%s of %s", name, key(object))
+		delete(labels, name)
+	}
+	if _, shipped := want.GetLabels()["app.kubernetes.io/name"]; !shipped {
+		require.Equal(t, "quartermaster", labels["app.kubernetes.io/name"], key(object))
+		delete(labels, "app.kubernetes.io/name")
+	}
+	if len(labels) == 0 {
+		labels = nil
+	}
+	object.SetLabels(labels)
 }
 
 // TestCombinationsAreAllOverlays: each kustomization of manifests is one of the combinations that are compared.
@@ -150,8 +173,7 @@ func TestCombinationsAreAllOverlays(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(manifestsFolder)
 	require.NoError(t, err)
-	// kubectl-devices is for people: a ClusterRole that is bound to users, with any scheduler and with none of ours.
-	known := map[string]bool{"base": true, "secondary": true, "replace-default": true, "gang-scheduling": true, "kubectl-devices": true}
+	known := map[string]bool{"base": true, "secondary": true, "replace-default": true, "gang-scheduling": true}
 	for name := range guards {
 		known[name] = true
 	}

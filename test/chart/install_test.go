@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -22,17 +23,23 @@ func TestInstalledSchedulerRuns(t *testing.T) {
 	defer c.operatorKinds(t)()
 	all := values{
 		"gangScheduling": values{"enabled": true}, "podGroups": values{"enabled": true, "crd": "delete"},
-		"scheduler": values{"extraArgs": []any{"--v=2"}},
+		"scheduler": values{"extraArgs": []any{"--v=2"}, "args": values{"strategy": "pack", "stepBudget": 2000, "closeness": []any{}}},
 	}
-	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi"} {
+	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi", "kubectlDevices"} {
 		all[value] = values{"enabled": true}
 	}
+	renamed := maps.Clone(all)
+	renamed["fullnameOverride"], renamed["commonLabels"], renamed["commonAnnotations"] = "devices", values{"team": "batch"}, values{"example.com/owner": "batch"}
+	renamed["scheduler"] = podSettings()
+	renamed["scheduler"].(values)["serviceAccount"] = values{"name": "scheduler"}
+	renamed["scheduler"].(values)["priorityClassName"] = "system-node-critical"
 	defer c.namespace(t, "123")()
 	for name, test := range map[string]struct {
 		set                                  values
 		namespace, lease, schedulerName, own string
 	}{
 		"secondary":             {values{}, "kube-system", "quartermaster", "quartermaster", "kube-system"},
+		"with other names":      {renamed, "kube-system", "quartermaster", "quartermaster", "kube-system"},
 		"with all additions":    {all, "kube-system", "quartermaster", "quartermaster", "kube-system"},
 		"replace-default":       {values{"mode": "replace-default"}, "kube-system", "kube-scheduler", "default-scheduler", "kube-system"},
 		"in another namespace":  {all, "123", "quartermaster", "quartermaster", "123"},
@@ -42,7 +49,11 @@ func TestInstalledSchedulerRuns(t *testing.T) {
 			before := c.names(t)
 			h := c.helm(t, releaseName, test.namespace)
 			h.mustInstall(test.set)
-			process := c.run(t, test.namespace, "quartermaster")
+			deployment := "quartermaster"
+			if name, other := test.set["fullnameOverride"].(string); other {
+				deployment = name
+			}
+			process := c.run(t, test.namespace, deployment)
 			c.schedule(t, test.schedulerName)
 			c.requireLease(t, test.own, test.lease)
 			requireStopped(t, process)

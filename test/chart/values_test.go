@@ -27,6 +27,15 @@ func podSettings() values {
 		"nodeSelector": values{"pool": "system"},
 		"tolerations":  []any{values{"key": "dedicated", "operator": "Exists"}},
 		"affinity":     values{"podAntiAffinity": values{"requiredDuringSchedulingIgnoredDuringExecution": []any{}}},
+
+		"priorityClassName":         "critical",
+		"topologySpreadConstraints": []any{values{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}},
+		"hostNetwork":               true,
+		"podLabels":                 values{"sidecar": "false"},
+		"podAnnotations":            values{"example.com/scrape": "true"},
+		"extraEnv":                  []any{values{"name": "GOMEMLIMIT", "value": "3GiB"}},
+		"extraVolumes":              []any{values{"name": "certificate", "secret": values{"secretName": "own"}}},
+		"extraVolumeMounts":         []any{values{"name": "certificate", "mountPath": "/own", "readOnly": true}},
 	}
 }
 
@@ -77,6 +86,7 @@ func TestPodValues(t *testing.T) {
 		require.Equal(t, "--v=4", command[len(command)-1])
 		require.Len(t, command, len(before["command"].([]any))+1)
 		require.Equal(t, before["securityContext"], container["securityContext"])
+		requireMorePodSettings(t, deployment, as[name])
 	}
 	_, guard := podOf(t, rendered["Deployment quartermaster-guard/quartermaster-guard"])
 	require.Contains(t, guard["command"], "--mode=Enforce")
@@ -87,6 +97,30 @@ func TestPodValues(t *testing.T) {
 	set["image"].(values)["digest"] = digest
 	_, container := podOf(t, render(t, releaseNamespace, set)["Deployment kube-system/quartermaster"])
 	require.Equal(t, "registry.example.com/q@"+digest, container["image"])
+}
+
+// requireMorePodSettings looks at the rest of podSettings. What was shipped is still there, and what selects the pods is as it was.
+func requireMorePodSettings(t *testing.T, deployment, shipped *unstructured.Unstructured) {
+	t.Helper()
+	spec, container := podOf(t, deployment)
+	before, containerBefore := podOf(t, shipped)
+	require.Equal(t, "critical", spec["priorityClassName"])
+	require.Equal(t, []any{map[string]any{"maxSkew": int64(2), "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+		"labelSelector": at(t, shipped.Object, "spec", "selector")}}, spec["topologySpreadConstraints"])
+	require.Equal(t, true, spec["hostNetwork"])
+	require.Equal(t, "ClusterFirstWithHostNet", spec["dnsPolicy"])
+	require.Equal(t, []any{map[string]any{"name": "GOMEMLIMIT", "value": "3GiB"}}, container["env"])
+	volumes, _ := before["volumes"].([]any)
+	require.Equal(t, "certificate", spec["volumes"].([]any)[len(volumes)].(map[string]any)["name"])
+	mounts, _ := containerBefore["volumeMounts"].([]any)
+	require.Equal(t, "/own", container["volumeMounts"].([]any)[len(mounts)].(map[string]any)["mountPath"])
+	metadata := at(t, deployment.Object, "spec", "template", "metadata").(map[string]any)
+	require.Equal(t, map[string]any{"example.com/scrape": "true"}, metadata["annotations"])
+	labels := metadata["labels"].(map[string]any)
+	require.Equal(t, "false", labels["sidecar"])
+	delete(labels, "sidecar")
+	require.Equal(t, at(t, shipped.Object, "spec", "template", "metadata", "labels"), labels)
+	require.Equal(t, at(t, shipped.Object, "spec", "selector"), at(t, deployment.Object, "spec", "selector"))
 }
 
 // TestGuardInSchedulerValues: the flags of a guard in the scheduler are the scheduler's.
@@ -166,6 +200,15 @@ func TestValuesThatTheSchemaRefuses(t *testing.T) {
 		"{image: {tag: 1.10}}":                           "at '/image/tag': got number, want string",
 		"{image: {digest: sha256:1}}":                    "at '/image/digest'",
 		"{image: {pullPolicy: always}}":                  "at '/image/pullPolicy': value must be one of '', 'Always', 'IfNotPresent', 'Never'",
+		"{scheduler: {args: {stratgy: pack}}}":           "at '/scheduler/args': additional properties 'stratgy' not allowed",
+		"{scheduler: {args: {strategy: tight}}}":         "at '/scheduler/args/strategy': value must be one of 'leastFragmentation', 'pack', 'spread'",
+		"{scheduler: {podLabels: {a: 1}}}":               "at '/scheduler/podLabels/a': got number, want string",
+		"{guard: {strategy: {type: Recreate}}}":          "at '/guard': additional properties 'strategy' not allowed",
+		"{scheduler: {extraEnv: [{name: A, val: b}]}}":   "at '/scheduler/extraEnv/0': additional properties 'val' not allowed",
+		"{scheduler: {strategy: {type: rolling}}}":       "at '/scheduler/strategy/type': value must be one of 'RollingUpdate', 'Recreate'",
+		"{fullnameOverride: Devices}":                    "at '/fullnameOverride'",
+		"{fullnameOverride: quartermaster-guard}":        "at '/fullnameOverride'",
+		"{monitoring: {podLabels: {}}}":                  "at '/monitoring': additional properties 'podLabels' not allowed",
 		"{podGroups: {crd: true}}":                       "at '/podGroups/crd': value must be one of 'keep', 'delete', 'none'",
 	} {
 		var set values
@@ -179,20 +222,27 @@ func TestValuesThatTheSchemaRefuses(t *testing.T) {
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	for text, message := range map[string]string{
-		"{mode: replace-default, scheduler: {replicas: 1}}":                       "set scheduler.replicas to 2 or more",
-		"{mode: none, monitoring: {enabled: true}}":                               "monitoring.enabled is true and mode is none",
-		"{mode: none, podGroups: {enabled: true}}":                                "podGroups.enabled is true and mode is none",
-		"{mode: none, alphaApi: {enabled: true}}":                                 "alphaApi.enabled is true and mode is none",
-		"{mode: none, gangScheduling: {enabled: true}}":                           "gangScheduling.enabled is true and mode is none",
-		"{mode: none, guard: {enabled: true, inScheduler: true}}":                 "guard.inScheduler is true and mode is none",
-		"{guard: {enabled: true, inScheduler: true, certificates: cert-manager}}": "for a guard in pods of its own",
-		"{guard: {enabled: true, inScheduler: true, onlyFrom: [192.0.2.0/24]}}":   "for a guard in pods of its own",
-		"{guard: {enabled: true, inScheduler: true, replicas: 2}}":                "the guard has no pods of its own",
-		"{scheduler: {config: 'a: b: c'}}":                                        "scheduler.config is no YAML",
-		"{scheduler: {config: 'kind: ConfigMap'}}":                                "scheduler.config has kind ConfigMap, want KubeSchedulerConfiguration",
-		"{scheduler: {config: 'profiles: []'}}":                                   "want KubeSchedulerConfiguration",
-		"{scheduler: {config: '[]'}}":                                             "scheduler.config is no YAML",
-		"{scheduler: {config: 'kind: KubeSchedulerConfiguration'}}":               "has the Lease kube-system/kube-scheduler, and with mode secondary and namespace kube-system the scheduler has rights for kube-system/quartermaster",
+		"{mode: replace-default, scheduler: {replicas: 1}}":                                                                                         "set scheduler.replicas to 2 or more",
+		"{mode: none, monitoring: {enabled: true}}":                                                                                                 "monitoring.enabled is true and mode is none",
+		"{mode: none, podGroups: {enabled: true}}":                                                                                                  "podGroups.enabled is true and mode is none",
+		"{mode: none, alphaApi: {enabled: true}}":                                                                                                   "alphaApi.enabled is true and mode is none",
+		"{mode: none, gangScheduling: {enabled: true}}":                                                                                             "gangScheduling.enabled is true and mode is none",
+		"{mode: none, guard: {enabled: true, inScheduler: true}}":                                                                                   "guard.inScheduler is true and mode is none",
+		"{guard: {enabled: true, inScheduler: true, certificates: cert-manager}}":                                                                   "for a guard in pods of its own",
+		"{guard: {enabled: true, inScheduler: true, onlyFrom: [192.0.2.0/24]}}":                                                                     "for a guard in pods of its own",
+		"{guard: {enabled: true, inScheduler: true, replicas: 2}}":                                                                                  "the guard has no pods of its own",
+		"{guard: {enabled: true, inScheduler: true, podLabels: {a: b}}}":                                                                            "guard.podLabels is set: the guard has no pods of its own then; set scheduler.podLabels instead",
+		"{guard: {enabled: true, inScheduler: true}, scheduler: {strategy: {type: Recreate}}}":                                                      "leave scheduler.strategy out",
+		"{guard: {enabled: true, hostNetwork: true, onlyFrom: [192.0.2.0/24]}}":                                                                     "a NetworkPolicy does not hold for pods in the network of their node",
+		"{scheduler: {serviceAccount: {create: false}}}":                                                                                            "scheduler.serviceAccount.name is empty",
+		"{commonLabels: {app.kubernetes.io/name: mine}}":                                                                                            "commonLabels has the label app.kubernetes.io/name, which the chart sets",
+		"{scheduler: {podLabels: {app.kubernetes.io/component: mine}}}":                                                                             "scheduler.podLabels has the label app.kubernetes.io/component",
+		`{scheduler: {args: {strategy: pack}, config: "kind: KubeSchedulerConfiguration\nleaderElection: {resourceName: quartermaster}"}}`:          "scheduler.args and scheduler.config are set",
+		"{scheduler: {config: 'a: b: c'}}":                                                                                                          "scheduler.config is no YAML",
+		"{scheduler: {config: 'kind: ConfigMap'}}":                                                                                                  "scheduler.config has kind ConfigMap, want KubeSchedulerConfiguration",
+		"{scheduler: {config: 'profiles: []'}}":                                                                                                     "want KubeSchedulerConfiguration",
+		"{scheduler: {config: '[]'}}":                                                                                                               "scheduler.config is no YAML",
+		"{scheduler: {config: 'kind: KubeSchedulerConfiguration'}}":                                                                                 "has the Lease kube-system/kube-scheduler, and with mode secondary and namespace kube-system the scheduler has rights for kube-system/quartermaster",
 		`{mode: replace-default, scheduler: {config: "kind: KubeSchedulerConfiguration\nleaderElection: {resourceName: mine}"}}`:                    "has the Lease kube-system/mine",
 		`{gangScheduling: {enabled: true}, scheduler: {config: "kind: KubeSchedulerConfiguration\nleaderElection: {resourceName: quartermaster}"}}`: "in which it would change nothing",
 	} {
@@ -207,9 +257,12 @@ func TestRefusedValues(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"{}":                                   {"No image is published as", "schedulerName: quartermaster", "rollout status deployment/quartermaster"},
-		"{mode: replace-default}":              {"2. Stop kube-scheduler.", "start kube-scheduler again FIRST"},
-		"{mode: none, guard: {enabled: true}}": {"READY 1/2", "guard.mode=Enforce"},
+		"{mode: none}": {"mode is none and nothing else is enabled: this release has no objects"},
+		"{mode: none, kubectlDevices: {enabled: true}}": {"there is no scheduler in this release", "--clusterrole=kubectl-devices-viewer"},
+		"{fullnameOverride: devices}":                   {"rollout status deployment/devices"},
+		"{}":                                            {"No image is published as", "schedulerName: quartermaster", "rollout status deployment/quartermaster"},
+		"{mode: replace-default}":                       {"2. Stop kube-scheduler.", "start kube-scheduler again FIRST"},
+		"{mode: none, guard: {enabled: true}}":          {"READY 1/2", "guard.mode=Enforce"},
 		"{guard: {enabled: true, mode: Enforce, clientCertificates: true}}": {"guard.failurePolicy=Fail", "create configmap quartermaster-guard-client-ca"},
 		"{guard: {enabled: true, inScheduler: true}}":                       {"decides as the guard"},
 		"{podGroups: {enabled: true}}":                                      {"kubectl delete crd podgroups.scheduling.x-k8s.io"},
@@ -223,7 +276,8 @@ func TestNotes(t *testing.T) {
 		for _, part := range want {
 			require.Contains(t, rendered.Info.Notes, part, text)
 		}
-		require.Equal(t, !strings.Contains(text, "image"), strings.Contains(rendered.Info.Notes, "No image is published"), text)
+		installs := !strings.Contains(text, "none") || strings.Contains(text, "guard")
+		require.Equal(t, installs && !strings.Contains(text, "image"), strings.Contains(rendered.Info.Notes, "No image is published"), text)
 	}
 }
 
@@ -270,8 +324,12 @@ func TestPackage(t *testing.T) {
 		}
 		rendered, err := templateChart(loaded.(*chart.Chart), releaseNamespace, values{})
 		require.NoError(t, err)
-		got, want := decode(t, rendered.Manifest), render(t, releaseNamespace, values{"image": values{"tag": "v1.2.3"}})
-		require.Equal(t, want, got)
+		released := loadChart(t)
+		released.Metadata.Version, released.Metadata.AppVersion = "1.2.3", "v1.2.3"
+		want, err := templateChart(released, releaseNamespace, values{})
+		require.NoError(t, err)
+		require.Equal(t, decode(t, want.Manifest), decode(t, rendered.Manifest))
+		require.Contains(t, rendered.Manifest, "image: ghcr.io/quartermaster-dra/quartermaster:v1.2.3\n")
 	}
 }
 

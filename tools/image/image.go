@@ -18,23 +18,53 @@ const user = "65532:65532"
 // entrypoint is what runs unless a pod says otherwise; the guard is beside it.
 const entrypoint = "/scheduler"
 
-// indexOf makes the image for all platforms.
-func indexOf(o options) (v1.ImageIndex, error) {
-	roots, err := rootsLayer(o.created)
+// commonFiles are those of the image for any platform, by layer. They hardly ever change.
+func commonFiles(o options) ([][]file, error) {
+	roots, err := rootFiles()
 	if err != nil {
 		return nil, err
 	}
-	licenses, err := licensesLayer(o.licenses, o.created)
+	licenses, err := licenseFiles(o.licenses)
 	if err != nil {
 		return nil, err
+	}
+	return [][]file{roots, licenses}, nil
+}
+
+// programFiles are those of the image for one platform.
+func programFiles(o options, platform *v1.Platform) ([]file, error) {
+	return binaryFiles(filepath.Join(o.binaries, strings.ReplaceAll(platform.String(), "/", "-")))
+}
+
+func parsePlatform(name string) (*v1.Platform, error) {
+	platform, err := v1.ParsePlatform(name)
+	if err != nil {
+		return nil, fmt.Errorf("-platforms: asked for %q, which is no platform such as linux/amd64: %w", name, err)
+	}
+	return platform, nil
+}
+
+// indexOf makes the image for all platforms.
+func indexOf(o options) (v1.ImageIndex, error) {
+	common, err := commonFiles(o)
+	if err != nil {
+		return nil, err
+	}
+	var layers []v1.Layer
+	for _, files := range common {
+		layer, err := layerOf(o.created, files)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range o.platforms {
-		platform, err := v1.ParsePlatform(name)
+		platform, err := parsePlatform(name)
 		if err != nil {
-			return nil, fmt.Errorf("-platforms: asked for %q, which is no platform such as linux/amd64: %w", name, err)
+			return nil, err
 		}
-		image, err := imageFor(o, platform, roots, licenses)
+		image, err := imageFor(o, platform, layers)
 		if err != nil {
 			return nil, err
 		}
@@ -43,14 +73,18 @@ func indexOf(o options) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, annotations(o)).(v1.ImageIndex), nil
 }
 
-// imageFor makes the image for one platform: the layers that all have in common, which hardly ever change, and the binaries.
-func imageFor(o options, platform *v1.Platform, common ...v1.Layer) (v1.Image, error) {
-	binaries, err := binariesLayer(filepath.Join(o.binaries, strings.ReplaceAll(platform.String(), "/", "-")), o.created)
+// imageFor makes the image for one platform: the layers that all have in common, and one with the programs.
+func imageFor(o options, platform *v1.Platform, common []v1.Layer) (v1.Image, error) {
+	files, err := programFiles(o, platform)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := layerOf(o.created, files)
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.AppendLayers(image, append(slices.Clone(common), binaries)...)
+	image, err = mutate.AppendLayers(image, append(slices.Clone(common), programs)...)
 	if err != nil {
 		return nil, fmt.Errorf("layers for %s: %w", platform, err)
 	}

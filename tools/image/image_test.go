@@ -45,7 +45,7 @@ func testOptions(t *testing.T) options {
 	}
 	return options{
 		binaries: directory, licenses: licenses, platforms: []string{"linux/amd64", "linux/arm64"}, output: filepath.Join(t.TempDir(), "image.tar"),
-		version: "v1", revision: "0123456", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		name: "registry.example.com/quartermaster:v1", version: "v1", revision: "0123456", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 }
 
@@ -58,10 +58,18 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
+// entry is a file or a folder of an image.
+type entry struct {
+	mode    int64
+	uid     int
+	time    time.Time
+	content string
+}
+
 // filesOf are the files of an image, with all layers on top of each other.
-func filesOf(t *testing.T, image v1.Image) map[string]*tar.Header {
+func filesOf(t *testing.T, image v1.Image) map[string]entry {
 	t.Helper()
-	files, archive := map[string]*tar.Header{}, mutate.Extract(image)
+	files, archive := map[string]entry{}, mutate.Extract(image)
 	defer archive.Close()
 	for r := tar.NewReader(archive); ; {
 		header, err := r.Next()
@@ -71,7 +79,11 @@ func filesOf(t *testing.T, image v1.Image) map[string]*tar.Header {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[header.Name] = header
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = entry{mode: header.Mode, uid: header.Uid, time: header.ModTime, content: string(content)}
 	}
 }
 
@@ -126,12 +138,12 @@ func TestPush(t *testing.T) {
 		}
 		files := filesOf(t, image)
 		for _, name := range []string{"scheduler", "guard", "etc/ssl/certs/ca-certificates.crt", "licenses/modules.tsv", "licenses/example.com/module/LICENSE"} {
-			header := files[name]
-			if header == nil {
+			file, there := files[name]
+			if !there {
 				t.Fatalf("%s: there is no %s", arch, name)
 			}
-			if header.Mode&0o222 != 0 || header.Uid != 0 {
-				t.Errorf("%s: %s can be written to: mode %o of user %d", arch, name, header.Mode, header.Uid)
+			if file.mode&0o222 != 0 || file.uid != 0 {
+				t.Errorf("%s: %s can be written to: mode %o of user %d", arch, name, file.mode, file.uid)
 			}
 		}
 		if len(files) != 11 {
@@ -142,29 +154,11 @@ func TestPush(t *testing.T) {
 
 // TestRoots: the certificates can be read by who needs them.
 func TestRoots(t *testing.T) {
-	layer, err := rootsLayer(time.Unix(0, 0))
+	files, err := rootFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := layer.Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer content.Close()
-	r := tar.NewReader(content)
-	for {
-		header, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Typeflag == tar.TypeReg {
-			break
-		}
-	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files[0].content
 	if !x509.NewCertPool().AppendCertsFromPEM(text) || bytes.Count(text, []byte("BEGIN CERTIFICATE")) < 50 {
 		t.Error("there are hardly any certificates")
 	}
@@ -177,6 +171,9 @@ func TestProblems(t *testing.T) {
 		"collects them":               func(o *options) { o.licenses = filepath.Join(o.licenses, "example.com") },
 		"which is no platform":        func(o *options) { o.platforms = []string{"linux/amd64/v1/what"} },
 		"is no reference to an image": func(o *options) { o.push = "Not A Reference" },
+		"is no reference with a tag":  func(o *options) { o.name = "q@sha256:" + strings.Repeat("0", 64) },
+		"name one with -platforms":    func(o *options) { o.root = filepath.Join(o.binaries, "root") },
+		"which is there; remove it":   func(o *options) { o.root, o.platforms = o.binaries, o.platforms[:1] },
 	} {
 		o := testOptions(t)
 		change(&o)

@@ -20,6 +20,9 @@ import (
 // programs are what the image has.
 var programs = []string{"scheduler", "guard"}
 
+// directoryMode is that of all directories of the image.
+const directoryMode = 0o555
+
 // file is one of a layer. Nobody may write to it.
 type file struct {
 	name    string
@@ -27,8 +30,8 @@ type file struct {
 	content []byte
 }
 
-// binariesLayer has the programs for one platform.
-func binariesLayer(directory string, created time.Time) (v1.Layer, error) {
+// binaryFiles are the programs for one platform.
+func binaryFiles(directory string) ([]file, error) {
 	var files []file
 	for _, program := range programs {
 		content, err := os.ReadFile(filepath.Join(directory, program))
@@ -40,12 +43,12 @@ func binariesLayer(directory string, created time.Time) (v1.Layer, error) {
 		}
 		files = append(files, file{name: program, mode: 0o555, content: content})
 	}
-	return layerOf(created, files...)
+	return files, nil
 }
 
-// rootsLayer has the certificates of public authorities, Mozilla's, of the version in go.mod: the API server may be behind a
+// rootFiles have the certificates of public authorities, Mozilla's, of the version in go.mod: the API server may be behind a
 // certificate of one of these, and so may be the receiver of traces.
-func rootsLayer(created time.Time) (v1.Layer, error) {
+func rootFiles() ([]file, error) {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint != nil {
@@ -55,11 +58,11 @@ func rootsLayer(created time.Time) (v1.Layer, error) {
 			return nil, fmt.Errorf("encode a certificate: %w", err)
 		}
 	}
-	return layerOf(created, file{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o444, content: text.Bytes()})
+	return []file{{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o444, content: text.Bytes()}}, nil
 }
 
 // layerOf makes a layer of files, in their order, with the directories that they are in.
-func layerOf(created time.Time, files ...file) (v1.Layer, error) {
+func layerOf(created time.Time, files []file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	known := map[string]bool{".": true}
@@ -95,7 +98,7 @@ func addDirectories(w *tar.Writer, name string, created time.Time, known map[str
 	if err := addDirectories(w, filepath.Dir(name), created, known); err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o555, ModTime: created, Format: tar.FormatPAX}
+	header := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: directoryMode, ModTime: created, Format: tar.FormatPAX}
 	if err := w.WriteHeader(header); err != nil {
 		return fmt.Errorf("layer: %s: %w", name, err)
 	}

@@ -5,16 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // licenseList is the file that each folder of licences has (tools/dist/licenses).
 const licenseList = "modules.tsv"
 
-// licensesLayer has the licences of what is in the binaries, in the order of their names.
-func licensesLayer(directory string, created time.Time) (v1.Layer, error) {
+// licenseFiles are the licences of what is in the binaries, in the order of their names.
+func licenseFiles(directory string) ([]file, error) {
 	if _, err := os.Stat(filepath.Join(directory, licenseList)); err != nil {
 		return nil, fmt.Errorf("there is no list of licences %s in %s; `make image` collects them", licenseList, directory)
 	}
@@ -34,5 +31,5 @@ func licensesLayer(directory string, created time.Time) (v1.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the licences: %w", err)
 	}
-	return layerOf(created, files...)
+	return files, nil
 }

@@ -1,5 +1,6 @@
 // Command image builds the container image of the scheduler and the guard without a container engine: an OCI image index, as an
-// archive of an OCI layout, and pushes it if a registry is given. The same binaries give the same bits.
+// archive of an OCI layout that Docker reads as well, and pushes it if a registry is given. The same binaries give the same bits. For
+// the Dockerfile it writes the files of the image into a folder.
 package main
 
 import (
@@ -23,7 +24,10 @@ type options struct {
 	// licenses is a folder that becomes /licenses.
 	licenses  string
 	platforms []string
-	output    string
+	// output is the archive to write, and root a folder for the files of the image instead.
+	output, root string
+	// name is the reference that the image has in the archive.
+	name string
 	// push is where the image goes, nowhere if it is empty.
 	push              string
 	version, revision string
@@ -48,6 +52,8 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.licenses, "licenses", "bin/image-licenses", "folder with the licences of what is in the binaries")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms that the image is for")
 	flags.StringVar(&o.output, "output", "bin/image.tar", "archive to write")
+	flags.StringVar(&o.root, "root", "", "folder to write the files of the image into, for one platform; no archive is written then")
+	flags.StringVar(&o.name, "name", "ghcr.io/quartermaster-dra/quartermaster:dev", "reference that the image has in the archive: what manifests ask for")
 	flags.StringVar(&o.push, "push", "", "reference to push the image to, such as registry.example.com/quartermaster:v1")
 	flags.StringVar(&o.version, "version", "", "version of the binaries")
 	flags.StringVar(&o.revision, "revision", "", "commit that they were built from")
@@ -63,6 +69,13 @@ func parse(args []string) (o options, err error) {
 }
 
 func run(o options) error {
+	if o.root != "" {
+		return writeRoot(o)
+	}
+	reference, err := name.NewTag(o.name)
+	if err != nil {
+		return fmt.Errorf("-name: asked for %q, which is no reference with a tag such as registry.example.com/quartermaster:v1: %w", o.name, err)
+	}
 	index, err := indexOf(o)
 	if err != nil {
 		return err
@@ -71,10 +84,10 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("digest of the image: %w", err)
 	}
-	if err := writeArchive(o.output, index, o.version); err != nil {
+	if err := writeArchive(o.output, index, reference); err != nil {
 		return err
 	}
-	fmt.Println("wrote", o.output, digest)
+	fmt.Println("wrote", o.output, digest, "as", fullName(reference))
 	if o.push == "" {
 		return nil
 	}

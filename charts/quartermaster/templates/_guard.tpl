@@ -7,6 +7,8 @@
   {{- include "quartermaster.guardDeployment" (dict "root" .root "deployment" $object) -}}
 {{- else if eq $object.kind "ValidatingWebhookConfiguration" -}}
   {{- $_ := set (first $object.webhooks) "failurePolicy" $values.failurePolicy -}}
+{{- else if and (eq $object.kind "Namespace") $values.hostNetwork -}}
+  {{- $_ := set $object.metadata.labels "pod-security.kubernetes.io/enforce" "privileged" -}}
 {{- else if and (eq $object.kind "NetworkPolicy") $values.onlyFrom -}}
   {{- range $object.spec.ingress -}}
     {{- $rule := . -}}
@@ -70,12 +72,14 @@ guardOfScheduler: API servers ask the pod of the scheduler, in its namespace, wh
 {{- if eq $object.kind "Service" -}}
   {{- $_ := set $object.metadata "namespace" $namespace -}}
   {{- $_ := set $object.spec.selector "app.kubernetes.io/component" "scheduler" -}}
+  {{- $_ := set $object.spec.selector "app.kubernetes.io/name" (include "quartermaster.name" .root) -}}
   {{- $_ := set (first $object.spec.ports) "targetPort" "guard" -}}
 {{- else if eq $object.kind "ValidatingWebhookConfiguration" -}}
   {{- $_ := set (first $object.webhooks).clientConfig.service "namespace" $namespace -}}
 {{- else if eq $object.kind "NetworkPolicy" -}}
   {{- $_ := set $object.metadata "namespace" $namespace -}}
   {{- $_ := set $object.spec.podSelector.matchLabels "app.kubernetes.io/component" "scheduler" -}}
+  {{- $_ := set $object.spec.podSelector.matchLabels "app.kubernetes.io/name" (include "quartermaster.name" .root) -}}
   {{- $_ := set (first $object.spec.ingress) "ports" (list (dict "port" "guard" "protocol" "TCP") (dict "port" "https" "protocol" "TCP")) -}}
 {{- else if and (hasSuffix "RoleBinding" $object.kind) (eq $object.metadata.name "quartermaster-guard") -}}
   {{- $_ := set $object "subjects" (list (dict "kind" "ServiceAccount" "name" "quartermaster" "namespace" $namespace)) -}}

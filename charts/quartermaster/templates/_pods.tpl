@@ -26,6 +26,38 @@ pods: what values say about the pods of a Deployment. settings are those of .Val
 {{- with .settings.affinity -}}
   {{- $_ := set $spec "affinity" . -}}
 {{- end -}}
+{{- with .settings.priorityClassName -}}
+  {{- $_ := set $spec "priorityClassName" . -}}
+{{- end -}}
+{{- with .settings.topologySpreadConstraints -}}
+  {{- $selector := deepCopy $.deployment.spec.selector.matchLabels -}}
+  {{- if eq (index $selector "app.kubernetes.io/component") "scheduler" -}}
+    {{- $_ := set $selector "app.kubernetes.io/name" (include "quartermaster.name" $.root) -}}
+  {{- end -}}
+  {{- $constraints := list -}}
+  {{- range . -}}
+    {{- $constraints = append $constraints (merge (dict) . (dict "labelSelector" (dict "matchLabels" $selector))) -}}
+  {{- end -}}
+  {{- $_ := set $spec "topologySpreadConstraints" $constraints -}}
+{{- end -}}
+{{- if .settings.hostNetwork -}}
+  {{- $_ := set $spec "hostNetwork" true -}}
+  {{- $_ := set $spec "dnsPolicy" "ClusterFirstWithHostNet" -}}
+{{- end -}}
+{{- with .settings.extraEnv -}}
+  {{- $_ := set $container "env" (concat (default list $container.env) .) -}}
+{{- end -}}
+{{- with .settings.extraVolumes -}}
+  {{- $_ := set $spec "volumes" (concat (default list $spec.volumes) .) -}}
+{{- end -}}
+{{- with .settings.extraVolumeMounts -}}
+  {{- $_ := set $container "volumeMounts" (concat (default list $container.volumeMounts) .) -}}
+{{- end -}}
+{{- $metadata := .deployment.spec.template.metadata -}}
+{{- $_ := set $metadata "labels" (mergeOverwrite (deepCopy .root.Values.commonLabels) .settings.podLabels $metadata.labels) -}}
+{{- with .settings.podAnnotations -}}
+  {{- $_ := set $metadata "annotations" . -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "quartermaster.image" -}}

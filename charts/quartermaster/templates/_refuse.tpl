@@ -24,12 +24,48 @@
   {{- if or (ne $guard.certificates "self-managed") $guard.clientCertificates $guard.onlyFrom -}}
     {{- fail "guard.inScheduler is true, and guard.certificates, guard.clientCertificates or guard.onlyFrom is set: these are for a guard in pods of its own; set guard.inScheduler to false, or leave the others out" -}}
   {{- end -}}
-  {{- if or $guard.replicas $guard.resources $guard.nodeSelector $guard.tolerations $guard.affinity -}}
-    {{- fail "guard.inScheduler is true, and guard.replicas, resources, nodeSelector, tolerations or affinity is set: the guard has no pods of its own then; set those of scheduler instead" -}}
+  {{- range $name := list "replicas" "resources" "nodeSelector" "tolerations" "affinity" "priorityClassName" "topologySpreadConstraints" "hostNetwork" "podLabels" "podAnnotations" "extraEnv" "extraVolumes" "extraVolumeMounts" -}}
+    {{- if index $guard $name -}}
+      {{- fail (printf "guard.inScheduler is true, and guard.%s is set: the guard has no pods of its own then; set scheduler.%s instead" $name $name) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if .Values.scheduler.strategy -}}
+    {{- fail "guard.inScheduler is true, and scheduler.strategy is set: a new pod gets ready only after the old one is gone, for which the Deployment has a strategy; leave scheduler.strategy out" -}}
   {{- end -}}
 {{- end -}}
+{{- if and $guard.hostNetwork $guard.onlyFrom -}}
+  {{- fail "guard.hostNetwork is true, and guard.onlyFrom is set: a NetworkPolicy does not hold for pods in the network of their node; set guard.clientCertificates to true, and leave guard.onlyFrom out" -}}
+{{- end -}}
+{{- if not (or .Values.scheduler.serviceAccount.create .Values.scheduler.serviceAccount.name) -}}
+  {{- fail "scheduler.serviceAccount.create is false, and scheduler.serviceAccount.name is empty: the scheduler needs an account; set the name of one in the namespace of the release, or create to true" -}}
+{{- end -}}
+{{- range $name, $labels := dict "commonLabels" .Values.commonLabels "scheduler.podLabels" .Values.scheduler.podLabels "guard.podLabels" $guard.podLabels "monitoring.labels" .Values.monitoring.labels -}}
+  {{- range $label, $value := $labels -}}
+    {{- if or (hasPrefix "app.kubernetes.io/" $label) (hasPrefix "helm.sh/" $label) -}}
+      {{- fail (printf "%s has the label %s, which the chart sets, and by which pods are selected; take another label, or set nameOverride" $name $label) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- include "quartermaster.refuseMissing" . -}}
 {{- with .Values.scheduler.config -}}
   {{- include "quartermaster.refuseConfig" $ -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+refuseMissing: kinds that others install. Without a server, as with "helm template", nobody knows which there are: then all are
+taken to be there.
+*/}}
+{{- define "quartermaster.refuseMissing" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+  {{- $has := .Capabilities.APIVersions -}}
+  {{- if and .Values.monitoring.enabled (not (and ($has.Has "monitoring.coreos.com/v1/PodMonitor") ($has.Has "monitoring.coreos.com/v1/PrometheusRule"))) -}}
+    {{- fail "monitoring.enabled is true, and the cluster has no kinds PodMonitor and PrometheusRule (monitoring.coreos.com/v1): they come with the Prometheus operator; install it first, or set monitoring.enabled to false" -}}
+  {{- end -}}
+  {{- $guard := .Values.guard -}}
+  {{- if and $guard.enabled (eq $guard.certificates "cert-manager") (not (and ($has.Has "cert-manager.io/v1/Certificate") ($has.Has "cert-manager.io/v1/Issuer"))) -}}
+    {{- fail "guard.certificates is cert-manager, and the cluster has no kinds Certificate and Issuer (cert-manager.io/v1); install cert-manager first, or set guard.certificates to self-managed" -}}
+  {{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -44,6 +80,9 @@
 {{- end -}}
 {{- if .Values.gangScheduling.enabled -}}
   {{- fail "gangScheduling.enabled is true, and scheduler.config is set, in which it would change nothing; take what manifests/gang-scheduling/scheduler-config.yaml has about gangs into scheduler.config, and set gangScheduling.enabled to false" -}}
+{{- end -}}
+{{- if .Values.scheduler.args -}}
+  {{- fail "scheduler.args and scheduler.config are set; the arguments are for the configuration that is shipped. Take them into scheduler.config, under pluginConfig, and leave scheduler.args out" -}}
 {{- end -}}
 {{- $election := default dict $config.leaderElection -}}
 {{- $lease := printf "%s/%s" (default "kube-system" $election.resourceNamespace) (default "kube-scheduler" $election.resourceName) -}}

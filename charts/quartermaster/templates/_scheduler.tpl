@@ -19,6 +19,10 @@ scheduler; what makes it one are these two names, as in manifests/secondary.
 {{- else -}}
   {{- $text = $text | replace "resourceNamespace: kube-system\n" (printf "resourceNamespace: %s\n" (toYaml .Release.Namespace)) -}}
 {{- end -}}
+{{- with .Values.scheduler.args -}}
+  {{- /* The files end in their only profile. */}}
+  {{- $text = printf "%s\n    pluginConfig:\n      - name: Quartermaster\n        args:\n%s\n" (trimSuffix "\n" $text) (toYaml . | indent 10) -}}
+{{- end -}}
 {{- default $text .Values.scheduler.config -}}
 {{- end -}}
 
@@ -38,13 +42,16 @@ a changed configuration rolls the Deployment. (What kustomize hashes has a name,
 {{- define "quartermaster.deployment" -}}
 {{- $root := .root -}}
 {{- $deployment := .deployment -}}
-{{- $_ := set (first $deployment.spec.template.spec.volumes).configMap "name" .configMap -}}
+{{- $_ := set (first $deployment.spec.template.spec.volumes).configMap "name" (include "quartermaster.renamed" (dict "root" $root "name" .configMap)) -}}
 {{- if eq $root.Values.mode "replace-default" -}}
   {{- $replicas := include "quartermaster.file" (dict "root" $root "path" "replace-default/replicas.yaml") | fromYaml -}}
   {{- $_ := mergeOverwrite $deployment.spec $replicas.spec -}}
 {{- end -}}
 {{- if and $root.Values.guard.enabled $root.Values.guard.inScheduler -}}
   {{- include "quartermaster.guardInScheduler" . -}}
+{{- end -}}
+{{- with $root.Values.scheduler.strategy -}}
+  {{- $_ := set $deployment.spec "strategy" . -}}
 {{- end -}}
 {{- include "quartermaster.pods" (dict "root" $root "deployment" $deployment "settings" $root.Values.scheduler) -}}
 {{- end -}}
