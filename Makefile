@@ -103,7 +103,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwa
 GO_BUILD := hack/with-progress $(GO) build
 
 # Everything that goes into our own binaries.
-SOURCES = $(shell find cmd internal pkg manifests test/controlplane -type f ! -name '*_test.go')
+SOURCES = $(shell find cmd internal pkg manifests examples test/controlplane test/playground test/realslices test/builder test/checker -type f ! -name '*_test.go')
 
 .PHONY: help
 help: ## list the targets (the default)
@@ -113,17 +113,21 @@ help: ## list the targets (the default)
 build: bin/scheduler bin/guard bin/playground bin/kubectl-devices bin/kubectl_complete-devices bin/kwok ## build bin/scheduler, bin/guard, bin/playground, the kubectl plugin bin/kubectl-devices and the node simulator bin/kwok
 
 .PHONY: demo
-demo: demo-begins bin/scheduler bin/playground bin/kwok ## schedule pods with every kind of claim on a real API server, and check the result
+demo: demo-begins bin/scheduler bin/playground bin/kwok ## schedule pods with every kind of claim, and every file in examples, on a real API server, and check the result
 	bin/playground demo
 	@$(if $(wildcard bin/kubectl-devices),true,echo "demo: the rest of ours (bin/kubectl-devices and bin/guard) is built by: make build")
 
 .PHONY: demo-begins
 demo-begins:
-	@$(if $(and $(wildcard bin/scheduler),$(wildcard bin/playground)),true,echo "demo: this builds a scheduler and a whole Kubernetes control plane from source into bin (the first time about 7 minutes on two cores, later seconds), starts them on loopback, and schedules about 170 pods (a minute). Nothing is installed.")
+	@$(if $(and $(wildcard bin/scheduler),$(wildcard bin/playground)),true,echo "demo: this builds a scheduler and a whole Kubernetes control plane from source into bin (the first time about 7 minutes on two cores, later seconds), starts them on loopback, and schedules about 250 pods (a minute), among them those of every file in examples. Nothing is installed.")
 
 .PHONY: playground
-playground: build ## keep a cluster running on this machine until Ctrl-C (PLAYGROUND_FLAGS="--nodes 20")
+playground: playground-begins build ## keep a cluster running on this machine until Ctrl-C (PLAYGROUND_FLAGS="--nodes 20")
 	bin/playground up $(PLAYGROUND_FLAGS)
+
+.PHONY: playground-begins
+playground-begins:
+	@$(if $(and $(wildcard bin/scheduler),$(wildcard bin/playground),$(wildcard bin/kubectl-devices)),true,echo "playground: this builds a scheduler, a kubectl plugin and a whole Kubernetes control plane from source into bin (the first time minutes, later seconds), starts a cluster on loopback, and keeps it until Ctrl-C. Nothing is installed.")
 
 # Whatever is compiled by `make demo` serves here as well: the settings are the same. No vet: `make verify` runs it.
 GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'

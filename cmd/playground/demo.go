@@ -39,7 +39,7 @@ kube-scheduler with a profile named quartermaster:
 	flags.cluster.register(command)
 	command.Flags().StringVar(&flags.reasons, "reasons", "quartermaster", "whose wording of reasons to expect on waiting pods: quartermaster or stock")
 	command.Flags().StringSliceVar(&flags.only, "only", nil, "names of scenarios to run (default: all)")
-	command.Flags().DurationVar(&flags.patience, "patience", 40*time.Second, "how long one expectation may take to come true")
+	command.Flags().DurationVar(&flags.patience, "patience", 3*time.Minute, "how long one expectation may take to come true")
 	command.Flags().BoolVar(&flags.keep, "keep", false, "keep the cluster running after the table, until Ctrl-C")
 	return command
 }

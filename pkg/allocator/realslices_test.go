@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// slicesFrom reads slices as a real driver published them from testdata/slices.
+// slicesFrom reads slices as a real driver published them from test/realslices.
 func slicesFrom(file string) []*resourceapi.ResourceSlice {
-	data, err := os.ReadFile(filepath.Join("testdata", "slices", file))
+	data, err := os.ReadFile(filepath.Join("..", "..", "test", "realslices", file))
 	if err != nil {
 		panic(err)
 	}

@@ -17,11 +17,11 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// commandSlices loads lists of ResourceSlices from testdata/slices.
+// commandSlices loads lists of ResourceSlices from test/realslices.
 func (w *world) commandSlices(files, _ []string) (string, error) {
 	var lines []string
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join("testdata/slices", file))
+		text, err := os.ReadFile(filepath.Join("../../test/realslices", file))
 		if err != nil {
 			return "", err
 		}

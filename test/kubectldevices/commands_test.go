@@ -46,6 +46,7 @@ func TestInDemo(t *testing.T) {
 			t.Run("plugin", demo.plugin)
 			t.Run("map", demo.webMap)
 			t.Run("watch", demo.watch)
+			t.Run("metrics", func(t *testing.T) { metrics(t, c.MetricsCommand()) })
 		},
 	}, io.Discard)
 	require.NoError(t, err)
@@ -88,7 +89,7 @@ func (d *demo) overview(t *testing.T) {
 	require.Contains(t, out, "is incomplete: ")
 	require.Contains(t, out, "is invalid: ")
 	out, _ = d.run(t)
-	require.LessOrEqual(t, strings.Count(out, "\n"), 60, "a line for each node would be more: %s", out)
+	require.LessOrEqual(t, strings.Count(out, "\n"), 100, "a line for each of the 119 nodes would be more: %s", out)
 	require.Contains(t, out, " nodes like ")
 }
 

@@ -126,7 +126,11 @@ func (c *Cluster) StartScheduler(ctx context.Context) error {
 		Config:       config,
 		LogFile:      filepath.Join(c.options.Dir, "scheduler.log"),
 		FeatureGates: c.options.FeatureGates,
-		ExtraArgs:    []string{fmt.Sprintf("-v=%d", c.options.Verbosity)},
+		ExtraArgs: []string{
+			fmt.Sprintf("-v=%d", c.options.Verbosity),
+			// Who may read metrics is up to the API server, as in a cluster.
+			"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		},
 	})
 	if err != nil {
 		return err
@@ -147,6 +151,13 @@ func (c *Cluster) Scheduler() *scheduler.Process {
 
 // Kubeconfig returns the path of a kubeconfig file with all rights.
 func (c *Cluster) Kubeconfig() string { return c.controlPlane.AdminKubeconfig() }
+
+// MetricsCommand returns a command that prints the scheduler's metrics; StartScheduler has to have succeeded.
+func (c *Cluster) MetricsCommand() string {
+	pki := filepath.Join(c.controlPlane.Dir(), "pki")
+	return fmt.Sprintf("curl -sk --cert %q --key %q https://%s/metrics",
+		filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"), c.Scheduler().Address())
+}
 
 // Ended is closed when a part of the cluster ends unexpectedly.
 func (c *Cluster) Ended() <-chan struct{} { return c.ended }

@@ -62,6 +62,7 @@ func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) error {
 // components.
 func runOnNewCluster(ctx context.Context, options DemoOptions, out io.Writer) (tally scenario.Tally, err error) {
 	report := newProgress(out)
+	report.line("%s on a new cluster on this machine, for about half a minute; nothing is installed", count(len(options.Scenarios), "scenario"))
 	report.line("starting etcd, kube-apiserver and controllers")
 	cluster, err := StartCluster(ctx, options.Cluster)
 	if err != nil {
@@ -130,7 +131,7 @@ func (d *demo) run(ctx context.Context) (scenario.Tally, error) {
 	if err := d.cluster.StartScheduler(ctx); err != nil {
 		return scenario.Tally{}, err
 	}
-	d.report.line("scheduler ready: process %d, log %s", d.cluster.Scheduler().PID(), d.cluster.Scheduler().LogFile())
+	d.report.line("%s", schedulerTitle(d.cluster.Scheduler()))
 	d.report.line("running %d scenarios at the same time", len(d.options.Scenarios))
 
 	tally := runner.Confirm(ctx, runner.Run(ctx, d.options.Scenarios))

@@ -15,11 +15,13 @@ var instructionsText string
 
 var instructions = template.Must(template.New("instructions").Parse(instructionsText))
 
-// writeInstructions prints instructions for the cluster of Up. bin is the folder of kubectl and its plugin.
-func writeInstructions(out io.Writer, bin, kubeconfig string, hardware UpFleet) error {
+// writeInstructions prints instructions for the cluster of Up. bin is the folder of kubectl and its plugin, and metrics
+// the command that prints the scheduler's metrics.
+func writeInstructions(out io.Writer, bin, kubeconfig, metrics string, hardware UpFleet) error {
 	return instructions.Execute(out, map[string]any{
 		"Bin":           bin,
 		"Kubeconfig":    kubeconfig,
+		"Metrics":       metrics,
 		"SchedulerName": builder.SchedulerName,
 		"Class":         fleet.GPUDriver,
 		"Driver":        fleet.GPUDriver,

@@ -55,9 +55,10 @@ var manifestPattern = regexp.MustCompile(`(?s)<<EOF\n(.*?)\nEOF\n`)
 func TestInstructionsHoldValidManifests(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, writeInstructions(&out, "/path/of/bin", "/path/of/kubeconfig", UpFleet{Nodes: 4, DevicesPerNode: 8}))
+	require.NoError(t, writeInstructions(&out, "/path/of/bin", "/path/of/kubeconfig", "curl metrics", UpFleet{Nodes: 4, DevicesPerNode: 8}))
 	require.Contains(t, out.String(), "export PATH=\"/path/of/bin:$PATH\"\nexport KUBECONFIG=\"/path/of/kubeconfig\"\n")
 	require.Contains(t, out.String(), "asks for 9 GPUs where no node has more than 8")
+	require.Contains(t, out.String(), "\ncurl metrics | grep ^quartermaster_\n")
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var kinds []string
 	for _, match := range manifestPattern.FindAllStringSubmatch(out.String(), -1) {

@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 // upNodePool is the node pool of the cluster of Up.
@@ -100,10 +101,15 @@ func startOrLeave(ctx context.Context, cluster *Cluster, options UpOptions, repo
 	if err := cluster.StartScheduler(ctx); err != nil {
 		return err
 	}
-	report.line("scheduler ready: process %d, log %s", cluster.Scheduler().PID(), cluster.Scheduler().LogFile())
+	report.line("%s", schedulerTitle(cluster.Scheduler()))
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the folder of this program: %w", err)
 	}
-	return writeInstructions(out, filepath.Dir(executable), cluster.Kubeconfig(), options.Fleet)
+	return writeInstructions(out, filepath.Dir(executable), cluster.Kubeconfig(), cluster.MetricsCommand(), options.Fleet)
+}
+
+// schedulerTitle says where the scheduler is.
+func schedulerTitle(process *scheduler.Process) string {
+	return fmt.Sprintf("scheduler ready: process %d, https://%s, log %s", process.PID(), process.Address(), process.LogFile())
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
@@ -21,7 +22,7 @@ const (
 )
 
 // Scenarios returns all scenarios. The objects in them are new with every call.
-func Scenarios() []scenario.Scenario { return append(WithDefaultGates(), Gangs()...) }
+func Scenarios() []scenario.Scenario { return slices.Concat(WithDefaultGates(), Gangs(), Examples()) }
 
 // WithDefaultGates returns the scenarios that need no feature gate that is off by default.
 func WithDefaultGates() []scenario.Scenario {
@@ -47,11 +48,17 @@ func WithDefaultGates() []scenario.Scenario {
 // Classes returns the device classes that several scenarios use; they exist before any scenario begins.
 func Classes() []runtime.Object {
 	var classes []runtime.Object
-	for _, driver := range []string{fleet.GPUDriver, fleet.RDMADriver, fleet.FabricDriver, fleet.EdgeDriver, fleet.LicenseDriver} {
+	for _, driver := range []string{
+		fleet.GPUDriver, fleet.RDMADriver, fleet.FabricDriver, fleet.EdgeDriver, fleet.LicenseDriver,
+		"gpu.amd.com", "gpu.intel.com", "dra.cpu",
+	} {
 		classes = append(classes, builder.DriverClass(driver))
 	}
-	return append(classes, builder.Class(fleet.H100Driver,
-		builder.OfDriver(fleet.H100Driver), `device.attributes["gpu.nvidia.com"].type == "gpu"`))
+	// As NVIDIA's driver installs them.
+	gpu := builder.Class(fleet.H100Driver, builder.OfDriver(fleet.H100Driver), `device.attributes["gpu.nvidia.com"].type == "gpu"`)
+	gpu.Spec.ExtendedResourceName = ptr.To("nvidia.com/gpu")
+	mig := builder.Class("mig.nvidia.com", builder.OfDriver(fleet.H100Driver), `device.attributes["gpu.nvidia.com"].type == "mig"`)
+	return append(classes, gpu, mig)
 }
 
 // gpuNodes returns count nodes of a scenario with devices large GPUs each, and

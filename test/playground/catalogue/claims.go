@@ -4,6 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
@@ -73,35 +74,38 @@ func templateJob() scenario.Scenario {
 
 func freedDevices() scenario.Scenario {
 	const name = "freed-devices"
+	// Numbers that no other scenario asks for by name or expects: the scheduler learns which devices are asked for, and
+	// spares them.
+	node := scenario.NodeName(name, 0)
 	gpu := func(claim, index string) *resourceapi.ResourceClaim {
 		return builder.Claim(claim, gpus(1, gpuAttribute("index")+" == "+index)).Obj()
 	}
-	secondClaim := gpu("held-1", "1")
-	secondHolder := builder.AppPod("holder-1", "holder-1", onNodesOf(name, builder.Uses("held-1")))
+	secondClaim := gpu("held-9", "9")
+	secondHolder := builder.AppPod("holder-9", "holder-9", onNodesOf(name, builder.Uses("held-9")))
 	return scenario.Scenario{
 		Name:    name,
 		Shows:   "Two pods wait for a GPU each; when one GPU is freed, the pod that wants it gets it.",
-		Cluster: gpuNodes(name, 1, 2),
+		Cluster: append(scenario.Nodes(name, 1), fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 8, 2)...).Obj()),
 		Steps: []scenario.Step{
 			scenario.Create(
-				gpu("held-0", "0"), secondClaim,
-				builder.AppPod("holder-0", "holder-0", onNodesOf(name, builder.Uses("held-0"))), secondHolder,
+				gpu("held-8", "8"), secondClaim,
+				builder.AppPod("holder-8", "holder-8", onNodesOf(name, builder.Uses("held-8"))), secondHolder,
 			),
-			scenario.Expect(scenario.Scheduled("holder-0", 1), scenario.Scheduled("holder-1", 1)),
+			scenario.Expect(scenario.Scheduled("holder-8", 1), scenario.Scheduled("holder-9", 1)),
 			scenario.Create(
-				gpu("wants-0", "0"), gpu("wants-1", "1"),
-				builder.AppPod("waiter-0", "waiter-0", onNodesOf(name, builder.Uses("wants-0"))),
-				builder.AppPod("waiter-1", "waiter-1", onNodesOf(name, builder.Uses("wants-1"))),
+				gpu("wants-8", "8"), gpu("wants-9", "9"),
+				builder.AppPod("waiter-8", "waiter-8", onNodesOf(name, builder.Uses("wants-8"))),
+				builder.AppPod("waiter-9", "waiter-9", onNodesOf(name, builder.Uses("wants-9"))),
 			),
 			scenario.Expect(
-				scenario.Waits("waiter-0", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-0", Request: "gpu"}),
-				scenario.Waits("waiter-1", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-1", Request: "gpu"}),
+				scenario.Waits("waiter-8", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-8", Request: "gpu"}),
+				scenario.Waits("waiter-9", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-9", Request: "gpu"}),
 			),
-			scenario.Deleted("holder-1"),
+			scenario.Deleted("holder-9"),
 			scenario.Delete(secondHolder, secondClaim),
 			scenario.Expect(
-				scenario.Scheduled("waiter-1", 1, scenario.DeviceNames("gpu-1")),
-				scenario.Waits("waiter-0", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-0", Request: "gpu"}),
+				scenario.Scheduled("waiter-9", 1, scenario.DeviceNames("gpu-9")),
+				scenario.Waits("waiter-8", 1, scenario.Reason{Cause: devicesHeld, Claim: "wants-8", Request: "gpu"}),
 			),
 		},
 	}

@@ -64,6 +64,7 @@ func Quartermaster() scenario.Dialect {
 		Name:         "quartermaster",
 		NamesClaim:   true,
 		NamesRequest: true,
+		Quotable:     true,
 		Texts: map[scenario.Cause][]string{
 			devicesHeld:       {noAllocation, "match", "held by"},
 			notAllFree:        {noAllocation, "devices match: all asked", "free"},

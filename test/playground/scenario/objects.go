@@ -3,11 +3,13 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +27,29 @@ var kinds = func() *runtime.Scheme {
 	utilruntime.Must(podgroups.AddToScheme(all))
 	return all
 }()
+
+// IsClusterScoped reports whether an object of a scenario has no namespace.
+func IsClusterScoped(object runtime.Object) bool {
+	known, _, err := kinds.ObjectKinds(object)
+	return err == nil && clusterScoped.Has(known[0].Kind)
+}
+
+// documentSeparator is the line between two documents of a YAML file.
+var documentSeparator = regexp.MustCompile(`(?m)^---$`)
+
+// Decode returns the objects of a YAML file, in their order. Unknown fields are errors.
+func Decode(text []byte) ([]runtime.Object, error) {
+	decoder := serializer.NewCodecFactory(kinds, serializer.EnableStrict).UniversalDeserializer()
+	var objects []runtime.Object
+	for number, document := range documentSeparator.Split(string(text), -1) {
+		object, _, err := decoder.Decode([]byte(document), nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number+1, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
 
 // Objects creates and deletes objects of any kind that client-go knows, and PodGroups of scheduler-plugins.
 type Objects struct {
@@ -76,7 +101,7 @@ func (o *Objects) prepare(namespace string, object runtime.Object) (dynamic.Reso
 	content.SetResourceVersion("")
 	// The guess adds an s or es, which is right for all kinds in use.
 	plural, _ := meta.UnsafeGuessKindToResource(known[0])
-	if clusterScoped.Has(known[0].Kind) {
+	if IsClusterScoped(object) {
 		return o.client.Resource(plural), content, nil
 	}
 	content.SetNamespace(namespace)

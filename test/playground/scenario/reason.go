@@ -13,6 +13,8 @@ type Reason struct {
 	Request string
 	// Mentions are further parts of the text, whatever the scheduler.
 	Mentions []string
+	// Quotes are parts of the text in the words of Quartermaster.
+	Quotes []string
 }
 
 // Dialect is one scheduler's wording of its reasons.
@@ -21,6 +23,8 @@ type Dialect struct {
 	Name string
 	// NamesClaim and NamesRequest say whether the texts name claim and request.
 	NamesClaim, NamesRequest bool
+	// Quotable says whether quotes are in the words of this dialect.
+	Quotable bool
 	// Texts are, for each cause, parts that its text contains. For a cause without an entry, any text with the other
 	// parts is enough.
 	Texts map[Cause][]string
@@ -37,6 +41,9 @@ func (d Dialect) parts(namespace string, reason Reason) []string {
 	}
 	if d.NamesRequest && reason.Request != "" {
 		parts = append(parts, "request "+reason.Request)
+	}
+	if d.Quotable {
+		parts = append(parts, reason.Quotes...)
 	}
 	return append(parts, reason.Mentions...)
 }
