@@ -39,7 +39,7 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 		name, _, _ := strings.Cut(m.Resource, ".")
 		switch {
 		case !m.Forbidden:
-			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(m.Resource+": "+m.Why+consequence(m.Resource)))
+			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(joinedBy("; ", m.Resource+": "+m.Why, consequence(m.Resource))))
 			continue
 		case m.Namespace == "":
 			nothing = append(nothing, name)
@@ -60,16 +60,13 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 	if len(rights) == 0 {
 		return
 	}
-	hint := "ClusterRole " + viewerRole + " has the rights"
+	hint := "an administrator can give you the rights with: kubectl devices clusterrole"
 	text := strings.Join(rights, ", and ")
 	if o.output == "wide" {
-		text += strings.Join(consequences, "; ")
+		text = joinedBy("; ", append([]string{text}, consequences...)...)
 	}
 	fmt.Fprintf(o.ErrOut, "warning: %s: what depends on that is not known (%s)\n", screen.CleanLine(text), hint)
 }
-
-// viewerRole is the ClusterRole with all rights that the commands use, see docs/kubectl-devices.md.
-const viewerRole = "kubectl-devices-viewer"
 
 // unreachable says why nothing could be read, unless the reason is missing rights; "" if something could be read.
 func unreachable(missing []whatif.Missing) string {

@@ -124,7 +124,7 @@ func TestTenant(t *testing.T) {
 	require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 
 	for command, answer := range map[string]string{
-		"list": "Which devices there are is not known", "waste": "What fits is not known",
+		"list": "Which devices there are is not known", "fragmentation": "What fits is not known",
 	} {
 		out, _, err = ask(t, tenant(), command)
 		status, _ = StatusOf(err)
