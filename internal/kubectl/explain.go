@@ -147,7 +147,7 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	if err != nil {
 		return err
 	}
-	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: explained(explanation)}
+	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: devicefacts.Explained(explanation)}
 	if near := nearestInFull(explanation); near != nil {
 		out.RuledOut = ruledOut(facts, pod, near.explanation)
 	}

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -42,8 +43,8 @@ type unplacedOutput struct {
 	// Problem is set if no node fits.
 	Problem string `json:"problem,omitempty"`
 	// Groups are nodes by obstacle, and Nearest the nodes that lack the least.
-	Groups  []groupOutput `json:"groups,omitempty"`
-	Nearest []whatif.Near `json:"nearest,omitempty"`
+	Groups  []devicefacts.NodeGroup `json:"groups,omitempty"`
+	Nearest []whatif.Near           `json:"nearest,omitempty"`
 
 	explanation *whatif.Explanation
 }
@@ -55,7 +56,7 @@ func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
 		u.Problem = "No node is suitable: " + e.Problem
 	}
 	for i := range e.Groups {
-		u.Groups = append(u.Groups, groupOutput{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})
+		u.Groups = append(u.Groups, devicefacts.NodeGroup{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})
 	}
 	return u
 }

@@ -74,7 +74,7 @@ export function reasons(r, onDrop) {
   if (r.groups?.length) {
     parts.push(make("ul", {}, ...r.groups.slice(0, 20).map((g) => make("li", {},
       make("strong", {}, g.nodes.length === 1 ? g.nodes[0] : plural(g.nodes.length, "node")), `: ${g.reason}`,
-      g.detail ? make("details", {}, make("summary", {}, `${g.nodes[0]} in full`), make("pre", {}, g.detail)) : null))));
+      g.example ? make("details", {}, make("summary", {}, `${g.example.node} in full`), make("pre", {}, g.example.text)) : null))));
   }
   if (r.nearest?.length) parts.push(make("h3", {}, "Nearest"), make("ul", {}, ...r.nearest.map((n) => make("li", {}, `${n.node}: ${n.lacking.join("; ")}`))));
   for (const doubt of r.doubts || []) parts.push(make("p", { className: "hint" }, `May be wrong: ${doubt}.`));
