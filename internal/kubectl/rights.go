@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -28,7 +27,7 @@ func viewer() *rbacv1.ClusterRole {
 			rule(resourceapi.GroupName, []string{"resourceslices", "deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates"}, "list", "watch"),
 			// Only explain reads the following.
 			rule(v1.GroupName, []string{"events", "resourcequotas"}, "list"),
-			rule(schedulingapi.GroupName, []string{"podgroups"}, "get"),
+			rule("scheduling.k8s.io", []string{"podgroups"}, "get"),
 		},
 	}
 }

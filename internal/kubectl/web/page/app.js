@@ -39,7 +39,7 @@ function showCounts() {
   const parts = [plural(nodes, "node"), plural(sum.devices, "device")];
   for (const key of ["free", "allocated", "shared", "blocked", "unknown", "tainted"]) if (sum[key]) parts.push(`${sum[key].toLocaleString("en")} ${key}`);
   if (sum.conflicts) parts.push(`${sum.conflicts} held twice`);
-  if (!sum.devices && store.meta.problems.length) parts.push(store.meta.problems[0]);
+  if (!sum.devices && store.meta.problems.length) parts.splice(0, parts.length, `No devices can be shown: ${store.meta.problems[0]}`);
   if (store.meta.without) parts.push(`${plural(store.meta.without, "node")} without devices`);
   const text = parts.join(" · ");
   if ($("summary").textContent !== text) $("summary").textContent = text;
