@@ -98,7 +98,7 @@ func TestMissingRights(t *testing.T) {
 	require.Contains(t, out, "Which devices there are is not known")
 
 	_, errOut, err = ask(t, server(zoo(), "", "resourceslices resourceclaims"))
-	require.ErrorContains(t, err, "nothing to see")
+	require.ErrorContains(t, err, "neither ResourceSlices nor ResourceClaims")
 	require.Contains(t, errOut, "you may not list resourceslices, resourceclaims: ")
 	status, _ = StatusOf(err)
 	require.Equal(t, ExitCannotTell, status)

@@ -91,8 +91,7 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 		return nil
 	}
 	if o.output == "" || o.output == "wide" {
-		o.say("%s claim %s: it is allocated when one does and gets a node. As for a pod that uses", noPodUses(s, claim), whatif.Key(claim))
-		o.say("nothing else:")
+		o.wrapped("", fmt.Sprintf("%s claim %s. It is allocated once a pod with it gets a node. For a pod with this claim only:", noPodUses(s, claim), whatif.Key(claim)))
 	}
 	reference := v1.PodResourceClaim{Name: "claim", ResourceClaimName: &claim.Name}
 	return o.explainWaiting(ctx, facts, &v1.Pod{

@@ -127,7 +127,7 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%s has no pods, and nothing that makes pods", strings.Join(f.files, ", "))
+		return fmt.Errorf("%s has no pods, and no objects that create pods", strings.Join(f.files, ", "))
 	}
 	answer, waiting, err := fitGangs(ctx, asked, s, pods)
 	if err != nil {
@@ -235,7 +235,7 @@ func (o *options) printFit(out *fitOutput) {
 	for i := range out.Unplaced {
 		if i == unplacedAtMost && !o.wide() {
 			o.say("")
-			o.say("And %s of other sorts do not; -o wide says why.", plural(podsIn(out.Unplaced[i:]), "pod"))
+			o.say("%s of other kinds do not fit either; -o wide explains them.", plural(podsIn(out.Unplaced[i:]), "pod"))
 			return
 		}
 		o.printUnplaced(&out.Unplaced[i])

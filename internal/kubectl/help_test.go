@@ -86,3 +86,13 @@ func TestLabelsUnknown(t *testing.T) {
 	_, _, err := ask(t, server(zoo(), "", "nodes"), "list", "-l", "rack")
 	require.ErrorContains(t, err, "the labels of nodes are not known")
 }
+
+// TestNarrow: on a narrow terminal, texts are wrapped to its width.
+func TestNarrow(t *testing.T) {
+	o, out, _ := testOptions(t)
+	o.screen.Terminal, o.screen.Width = true, 40
+	o.wrapped("  ", strings.Repeat("word ", 30))
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len(line), 41)
+	}
+}

@@ -26,7 +26,7 @@ func (o *options) sayMissing(missing []whatif.Missing) error {
 		}
 	}
 	if unknown == len(essential) {
-		return errors.New("neither ResourceSlices nor ResourceClaims can be read, so that there is nothing to see")
+		return errors.New("you may read neither ResourceSlices nor ResourceClaims; an administrator can give you the rights with: kubectl devices clusterrole")
 	}
 	return nil
 }
@@ -94,17 +94,17 @@ const notServed = "could not find the requested resource"
 func consequence(resource string) string {
 	switch resource {
 	case "resourceclaims.resource.k8s.io":
-		return "devices that are said to be free may be in use"
+		return "devices shown as free may be in use"
 	case "resourceslices.resource.k8s.io":
 		return "devices are known only if a claim has them"
 	case "devicetaintrules.resource.k8s.io":
 		return "only taints are known that drivers publish"
 	case "pods":
-		return "the nodes of pods that use claims of others are not known, and neither is which pods have ended"
+		return "the nodes of some pods are not known, and some of them may have ended"
 	case "nodes":
-		return "it is not known which nodes there are"
+		return "the nodes are not known"
 	case "deviceclasses.resource.k8s.io":
-		return "nothing can be said by class"
+		return "nothing is known by class"
 	}
 	return ""
 }

@@ -194,7 +194,7 @@ func (d *demo) littleRights(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 	require.Contains(t, errOut, "you may not list nodes, ")
 	require.Contains(t, errOut, "you may list resourceclaims, pods only in namespace "+namespace)
-	require.Contains(t, errOut, "devices that are said to be free may be in use")
+	require.Contains(t, errOut, "devices shown as free may be in use")
 	require.NotContains(t, errOut, "resourceslices")
 	require.Contains(t, line(t, out, "partitioned-gpu-0/whole"), "Allocated")
 	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line says what may not be read: %s", errOut)
