@@ -79,8 +79,8 @@ K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.m
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 TREE_STATE := $(if $(shell git status --porcelain --untracked-files=no 2>/dev/null),dirty,clean)
 BUILD_DATE := $(shell TZ=UTC0 git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
-# The release: the tag of the commit, or what Go calls a commit without one. Binaries do not report it; their
-# version has to be Kubernetes' and names the commit.
+# The release: the tag of the commit, or what Go calls a commit without one. The binaries in the cluster do not report it:
+# their version has to be Kubernetes', and names the commit. kubectl devices reports it.
 TAG := $(if $(filter clean,$(TREE_STATE)),$(shell git describe --tags --exact-match --match 'v[0-9]*' HEAD 2>/dev/null))
 RELEASE := $(or $(TAG),v0.0.0-$(shell TZ=UTC0 git show -s --date=format-local:%Y%m%d%H%M%S --format=%cd HEAD 2>/dev/null || echo 00010101000000)-$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty))
 VERSION := $(K8S_VERSION)+quartermaster.$(COMMIT)$(if $(filter dirty,$(TREE_STATE)),.dirty)
@@ -91,7 +91,8 @@ set_version = $(foreach package,k8s.io/component-base/version k8s.io/client-go/p
 K8S_MAJOR_MINOR := $(subst ., ,$(patsubst v%,%,$(K8S_VERSION)))
 K8S_LDFLAGS = -s -w $(call set_version,gitMajor=$(word 1,$(K8S_MAJOR_MINOR)) gitMinor=$(word 2,$(K8S_MAJOR_MINOR)))
 STOCK_LDFLAGS = $(K8S_LDFLAGS) $(call set_version,gitVersion=$(K8S_VERSION))
-LDFLAGS = $(K8S_LDFLAGS) $(call set_version,gitVersion=$(VERSION) gitCommit=$(COMMIT) gitTreeState=$(TREE_STATE) buildDate=$(BUILD_DATE))
+LDFLAGS = $(K8S_LDFLAGS) $(call set_version,gitVersion=$(VERSION) gitCommit=$(COMMIT) gitTreeState=$(TREE_STATE) buildDate=$(BUILD_DATE)) \
+	-X github.com/quartermaster-dra/quartermaster/internal/kubectl.release=$(RELEASE)
 
 # Static binaries without the paths of this machine. Everything but the race
 # detector uses the same settings, because what is compiled under others is not
@@ -406,7 +407,7 @@ bin:
 
 # Changes only when the version does, so that binaries are linked again then.
 bin/.version: FORCE | bin
-	@if [ "$$(cat $@ 2>/dev/null)" != '$(VERSION)' ]; then echo '$(VERSION)' >$@; fi
+	@if [ "$$(cat $@ 2>/dev/null)" != '$(VERSION) $(RELEASE)' ]; then echo '$(VERSION) $(RELEASE)' >$@; fi
 
 .PHONY: FORCE
 FORCE:

@@ -98,7 +98,7 @@ func TestMissingRights(t *testing.T) {
 	require.Contains(t, out, "Which devices there are is not known")
 
 	_, errOut, err = ask(t, server(zoo(), "", "resourceslices resourceclaims"))
-	require.ErrorContains(t, err, "nothing to see")
+	require.ErrorContains(t, err, "neither ResourceSlices nor ResourceClaims")
 	require.Contains(t, errOut, "you may not list resourceslices, resourceclaims: ")
 	status, _ = StatusOf(err)
 	require.Equal(t, ExitCannotTell, status)
@@ -135,16 +135,28 @@ func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"nonsense":                    `unknown command "nonsense"`,
 		"explian x":                   `unknown command "explian" for "kubectl devices". Did you mean explain?`,
-		"explain":                     "give the pod or claim to explain: kubectl devices explain train-0",
-		"explain a b":                 "give one pod or claim",
-		"-o xml":                      "output format \"xml\" is not known; it can be wide, json, yaml",
+		"explain":                     "name the pod or claim to explain: kubectl devices explain NAME",
+		"explain a b":                 "name one pod or claim, not 2: a b",
+		"-o xml":                      "output format \"xml\" does not exist; use one of wide, name, json, yaml, custom-columns",
 		"--node node-99":              "there is no node node-99",
 		"list --class none":           "there is no DeviceClass none",
-		"list --selector device.x(":   "cannot be evaluated",
+		"list --cel device.x(":        "cannot be evaluated",
+		"list -l device.x(":           "--cel for a CEL expression",
+		"list everything":             `"kubectl devices list" takes no arguments, and got ["everything"]; see kubectl devices list --help`,
+		"list --nod x":                `unknown flag --nod for "kubectl devices list". Did you mean --node? See kubectl devices list --help`,
+		"list --contex x":             "Did you mean --context?",
+		"list --selecter x":           "Did you mean --selector?",
+		"list -x":                     "unknown flag -x for",
+		"list --limit x":              "see kubectl devices list --help",
+		"list -o jsonpath":            "write it as jsonpath=…",
+		"list -o jsonpath={.items":    "cannot be used",
+		"-o name":                     "use it with list or holders",
+		"holders a b":                 "give one claim, pod or device, not 2: a b",
+		"dump --file x":               "Did you mean --filename?",
 		"list --attributes nonsense":  "none of the devices has an attribute or a capacity nonsense",
 		"holders nobody":              "there is no claim default/nobody",
 		"holders device/gpu-0":        "gpu-0 is the name of 4 devices: ",
-		"watch":                       "nothing happens in a dump",
+		"watch":                       "a dump does not change",
 		"dump --hash-names --nothing": "unknown flag",
 	} {
 		_, err := run(t, zoo(), strings.Fields(args)...)
@@ -236,7 +248,10 @@ func TestCompletion(t *testing.T) {
 		"explain half":               "",
 		"explain tra":                "train train-gpu",
 		"-n re":                      "research",
-		"-o j":                       "json",
+		"-o j":                       "json jsonpath= jsonpath-as-json= jsonpath-file=",
+		"-o cus":                     "custom-columns= custom-columns-file=",
+		"frag":                       "fragmentation",
+		"was":                        "",
 	} {
 		o, out, _ := testOptions(t)
 		root := newRoot(o)
@@ -302,7 +317,8 @@ func paged(client *fake.Clientset) {
 func completions(text string) (found []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "Completion ended") {
-			found = append(found, line)
+			name, _, _ := strings.Cut(line, "\t") // after it comes the description of a command
+			found = append(found, name)
 		}
 	}
 	return found
@@ -327,7 +343,7 @@ func TestVersionBesideAnotherFlag(t *testing.T) {
 	pflag.CommandLine.String("version", "", "another one")
 	out, _, err := ask(t, server(whatif.Objects{}, "", ""), "--version")
 	require.NoError(t, err)
-	require.Regexp(t, "^kubectl devices version v", out)
+	require.Regexp(t, "^kubectl devices version \\S", out)
 	out, _, err = ask(t, server(whatif.Objects{}, "", ""))
 	require.NoError(t, err)
 	require.NotContains(t, out, "version")

@@ -40,7 +40,7 @@ func (o *options) completes(command *cobra.Command, flag string, names names) {
 // completeFlags registers the completion of the flags that all commands have.
 func (o *options) completeFlags(root *cobra.Command) {
 	o.completes(root, "namespace", o.namespaceNames)
-	o.completes(root, "output", func(context.Context, string) []string { return outputs[1:] })
+	o.completes(root, "output", func(context.Context, string) []string { return append(outputs, templateOutputs()...) })
 	for flag, names := range map[string]func() []string{"context": o.contextNames, "cluster": o.clusterNames, "user": o.userNames} {
 		o.completes(root, flag, func(context.Context, string) []string { return names() })
 	}

@@ -19,34 +19,36 @@ func newDump(o *options) *cobra.Command {
 	var hash bool
 	command := &cobra.Command{
 		Use:   "dump",
-		Short: "Write all that matters for devices to a file, for --from and bug reports",
-		Long: `Writes nodes, ResourceSlices, claims, templates, classes, taint rules and pods to a file (gzipped JSON). All other
-commands take it with --from, so that others can look into it without access to the cluster.
+		Short: "Write the objects that concern devices to a file, for --from and bug reports",
+		Long: `Write nodes, ResourceSlices, claims, templates, classes, taint rules and pods to a file (gzipped JSON). The other
+commands read it with --from, without access to the cluster.
 
-What does not matter is left out: environments, commands, images, annotations and most of the status of pods and
-nodes. With --hash-names, these are replaced, each in the same way wherever it occurs: names of all objects,
-namespaces, pools and hosts, UIDs, values of labels and taints, and what selects them. A replacement is a number,
-in the alphabetical order of what it stands for (drivers and the scheduler go by that order), and a hash with a
-random key that is thrown away. Parameters for drivers, data of devices' status and messages are left out then.
+The dump leaves out environments, commands, images, annotations and most of the status of pods and nodes.
+--hash-names also replaces names of objects, namespaces, pools and hosts, UIDs, and values of labels and taints. A
+name has the same replacement everywhere: a number that keeps the alphabetical order, because drivers and the
+scheduler use it, and a hash with a random key. The key is not kept. The parameters of drivers, the status of
+devices and messages are then left out.
 
-These stay as they are, so look at them before you publish a dump: CEL expressions, attributes and capacities,
-names of drivers, of requests and of devices (if they do not contain one that is replaced), keys of labels and
-taints, numbers.`,
-		Example: `  kubectl devices dump -f devices.json.gz
+--hash-names keeps CEL expressions, attributes, capacities, keys of labels and taints, numbers, and the names of
+drivers, requests and devices that contain no replaced name. Read them before you publish a dump.`,
+		Example: `  # Write a dump
+  kubectl devices dump -f devices.json.gz
+
+  # Write a dump without names, and look into it
   kubectl devices dump --hash-names -f devices.json.gz
   kubectl devices holders --from devices.json.gz`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.dump(command.Context(), file, hash) },
 	}
-	command.Flags().StringVarP(&file, "file", "f", "", "The file to write, stdout if empty or -")
-	command.Flags().BoolVar(&hash, "hash-names", false, "Replace names and values of labels")
+	command.Flags().StringVarP(&file, "filename", "f", "", "File to write; - or nothing writes to standard output")
+	command.Flags().BoolVar(&hash, "hash-names", false, "Replace names, and values of labels")
 	return command
 }
 
 func (o *options) dump(ctx context.Context, name string, hash bool) error {
 	toStdout := name == "" || name == "-"
 	if toStdout && o.screen.Terminal {
-		return errors.New("a dump is not for terminals; name a file with -f, or redirect the output")
+		return errors.New("a dump is binary and would garble the terminal; name a file with -f, or redirect the output")
 	}
 	objects, err := o.objects(ctx)
 	if err != nil {

@@ -18,17 +18,20 @@ import (
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain POD | CLAIM",
-		Short: "Why a pod waits, node by node, or why it has the devices that it has",
-		Long: `Why a pod waits: nodes by what is in the way, in full for the first of them, the nodes that lack the least,
-and who could be evicted there for it. For a pod that is on a node: which devices it has, and why these.
+		Short: "Explain why a pod waits, or why it has its devices",
+		Long: `Explain why a pod waits: the obstacle on each node, the nodes that lack the least, and the pods that preemption
+could evict there. The node that lacks the least is explained in full. For a pod on a node: its devices, and why it
+got these.
 
-A pod or a claim is NAME or NAMESPACE/NAME, or has its kind in front: pod/NAME, claim/NAME. For a
-claim, the pods that use it are explained; without any, where it could be allocated.`,
-		Example: `  # Why does it wait?
+Name a pod or claim as NAME or NAMESPACE/NAME, or with its kind: pod/NAME, claim/NAME. A claim is explained by the
+pods that use it. If no pod uses it, the answer is where it could be allocated.
+
+Exit status: 0 with an explanation, 2 if nothing is known.`,
+		Example: `  # Why does a pod wait?
   kubectl devices explain train-0
 
   # The same as data, from a dump
-  kubectl devices explain pod/default/train-0 -o yaml --from cluster.dump`,
+  kubectl devices explain pod/default/train-0 -o yaml --from devices.json.gz`,
 		Args:              onePod,
 		ValidArgsFunction: o.argument(o.claimNames, o.podNames),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -88,8 +91,7 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 		return nil
 	}
 	if o.output == "" || o.output == "wide" {
-		o.say("%s claim %s: it is allocated when one does and gets a node. As for a pod that uses", noPodUses(s, claim), whatif.Key(claim))
-		o.say("nothing else:")
+		o.wrapped("", fmt.Sprintf("%s claim %s. It is allocated once a pod with it gets a node. For a pod with this claim only:", noPodUses(s, claim), whatif.Key(claim)))
 	}
 	reference := v1.PodResourceClaim{Name: "claim", ResourceClaimName: &claim.Name}
 	return o.explainWaiting(ctx, facts, &v1.Pod{
@@ -101,7 +103,7 @@ func (o *options) explainClaim(ctx context.Context, facts *devicefacts.Facts, cl
 // noPodUses returns the start of a sentence about a claim without a known pod.
 func noPodUses(s *whatif.Snapshot, claim *resourceapi.ResourceClaim) string {
 	if s.Absent("pods", claim.Namespace, "a pod") != nil {
-		return "Pods may not be read, so that it is not known which of them use"
+		return "You may not read pods: some may use"
 	}
 	return "No pod uses"
 }
@@ -144,7 +146,7 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	if err != nil {
 		return err
 	}
-	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: explained(explanation)}
+	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: devicefacts.Explained(explanation)}
 	if near := nearestInFull(explanation); near != nil {
 		out.RuledOut = ruledOut(facts, pod, near.explanation)
 	}
@@ -202,9 +204,9 @@ func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Exp
 func onePod(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return errors.New("give the pod or claim to explain: kubectl devices explain train-0, or claim/NAME, or NAMESPACE/NAME")
+		return errors.New("name the pod or claim to explain: kubectl devices explain NAME, NAMESPACE/NAME or claim/NAME")
 	case 1:
 		return nil
 	}
-	return fmt.Errorf("give one pod or claim, not %d", len(args))
+	return fmt.Errorf("name one pod or claim, not %d: %s", len(args), strings.Join(args, " "))
 }

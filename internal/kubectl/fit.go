@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/internal/kubectl/files"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -42,8 +43,8 @@ type unplacedOutput struct {
 	// Problem is set if no node fits.
 	Problem string `json:"problem,omitempty"`
 	// Groups are nodes by obstacle, and Nearest the nodes that lack the least.
-	Groups  []groupOutput `json:"groups,omitempty"`
-	Nearest []whatif.Near `json:"nearest,omitempty"`
+	Groups  []devicefacts.NodeGroup `json:"groups,omitempty"`
+	Nearest []whatif.Near           `json:"nearest,omitempty"`
 
 	explanation *whatif.Explanation
 }
@@ -55,7 +56,7 @@ func unplacedOutputOf(pod *v1.Pod, e *whatif.Explanation) unplacedOutput {
 		u.Problem = "No node is suitable: " + e.Problem
 	}
 	for i := range e.Groups {
-		u.Groups = append(u.Groups, groupOutput{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})
+		u.Groups = append(u.Groups, devicefacts.NodeGroup{Kind: e.Groups[i].Kind, Reason: e.Groups[i].Reason, Nodes: e.Groups[i].Nodes})
 	}
 	return u
 }
@@ -71,37 +72,39 @@ func newFit(o *options) *cobra.Command {
 	f := &fitting{}
 	command := &cobra.Command{
 		Use:   "fit -f FILE",
-		Short: "Would it fit, where, and how many of it",
-		Long: `Whether pods would fit, where they would go, and how many of them there is room for. They are tried one after
-the other, as a scheduler does it: in the order of the file, those of higher spec.priority first. Nothing is created.
+		Short: "Show whether pods would fit, on which nodes, and how many",
+		Long: `Show whether the pods of a file would fit, on which nodes, and how many of them. Pods are tried one after the other,
+like a scheduler does: by priority, then in the order of the file. Nothing is created.
 
-The file has pods or what makes pods (Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs, JobSets,
-LeaderWorkerSets, a DaemonSet with one on each node that it may run on), as many as they say, and may have claims,
-templates and classes that they use, and PodGroups: their claims count once, and a gang has to start whole. It has
-to be one that an API server would take. Other kinds that make pods are refused.
-Of a file with nothing but claims and templates, a pod that wants nothing else is asked for with each. Devices, CPU, memory and other resources of nodes, taints,
-node selectors and node affinity are looked at; what else a pod asks for is said on standard error.
+The file contains pods, or objects that create pods: Deployments, ReplicaSets, StatefulSets, Jobs, CronJobs,
+JobSets, LeaderWorkerSets, and DaemonSets with a pod for each suitable node. It may also contain the claims,
+templates and classes that the pods use, and PodGroups. The claims of a PodGroup count once, and a gang must start
+whole. If the file has no pods, one pod is assumed for each claim and template. An API server would have to accept
+the file. Other kinds that create pods are refused.
 
-Exit status: 0 if all fit, 1 if not, 2 if that cannot be told: because of missing rights, or a search that gave up.`,
+The answer considers devices, CPU, memory and other resources of nodes, taints, node selectors and node affinity.
+Requirements that it does not consider are listed on standard error.
+
+Exit status: 0 if all pods fit, 1 if some do not, 2 if it is not known: for lack of rights, or because a search gave up.`,
 		Example: `  # Would it fit now?
   kubectl devices fit -f job.yaml
 
-  # How many of it, if a node more were bought, and without a pod?
+  # How many would fit with one more node and without one pod?
   kubectl devices fit -f pod.yaml --replicas 100 --with node.yaml --without pod/old`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.fit(command.Context(), f) },
 	}
-	command.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "File with the pods, in YAML or JSON; - is standard input; may be repeated")
-	command.Flags().IntVar(&f.replicas, "replicas", 0, "So many of each pod, whatever the file says")
-	command.Flags().StringArrayVar(&f.without, "without", nil, "As if a claim, a pod or a node were gone: claim/NAME, pod/NAME, node/NAME; may be repeated")
-	command.Flags().StringVar(&f.with, "with", "", "As if the objects of a file were there: nodes and ResourceSlices that you think of buying")
-	command.Flags().IntVar(&f.copies, "with-copies", 1, "So many of the nodes of --with, with their slices; each has a name of its own then")
+	command.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "File with the pods, in YAML or JSON; - is standard input. Can be repeated")
+	command.Flags().IntVar(&f.replicas, "replicas", 0, "Number of each pod, instead of the number in the file")
+	command.Flags().StringArrayVar(&f.without, "without", nil, "Assume that a claim, pod or node is gone: claim/NAME, pod/NAME or node/NAME. Can be repeated")
+	command.Flags().StringVar(&f.with, "with", "", "Assume that the objects of a file exist, such as nodes and ResourceSlices of planned hardware")
+	command.Flags().IntVar(&f.copies, "with-copies", 1, "Number of copies of the nodes in --with, with their slices")
 	return command
 }
 
 func (o *options) fit(ctx context.Context, f *fitting) error {
 	if len(f.files) == 0 {
-		return errors.New("say which pods are meant: give their file with -f, or - for standard input")
+		return errors.New("no file was given; name the file with the pods: kubectl devices fit -f FILE, or - for standard input")
 	}
 	asked := &files.File{}
 	for _, name := range f.files {
@@ -124,7 +127,7 @@ func (o *options) fit(ctx context.Context, f *fitting) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%s has no pods, and nothing that makes pods", strings.Join(f.files, ", "))
+		return fmt.Errorf("%s has no pods, and no objects that create pods", strings.Join(f.files, ", "))
 	}
 	answer, waiting, err := fitGangs(ctx, asked, s, pods)
 	if err != nil {
@@ -232,7 +235,7 @@ func (o *options) printFit(out *fitOutput) {
 	for i := range out.Unplaced {
 		if i == unplacedAtMost && !o.wide() {
 			o.say("")
-			o.say("And %s of other sorts do not; -o wide says why.", plural(podsIn(out.Unplaced[i:]), "pod"))
+			o.say("%s of other kinds do not fit either; -o wide explains them.", plural(podsIn(out.Unplaced[i:]), "pod"))
 			return
 		}
 		o.printUnplaced(&out.Unplaced[i])

@@ -37,7 +37,7 @@ func TestDump(t *testing.T) {
 	o.screen.Terminal = true
 	root := newRoot(o)
 	root.SetArgs([]string{"dump"})
-	require.ErrorContains(t, root.ExecuteContext(t.Context()), "a dump is not for terminals")
+	require.ErrorContains(t, root.ExecuteContext(t.Context()), "would garble the terminal")
 }
 
 var pseudonyms = regexp.MustCompile(`n[0-9]+-[0-9a-f]{8}`)

@@ -35,17 +35,24 @@ type podOutput struct {
 func newHolders(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "holders [CLAIM | POD | DEVICE]",
-		Short: "Who holds which devices, in both directions, and what should not be",
-		Long: `Who holds which devices, and which devices somebody holds.
+		Short: "Show who holds which devices, and what is wrong",
+		Long: `Show the devices of a claim or pod, or the claims and pods that hold a device.
 
-With a claim or a pod: its devices, their consumers, and since when. With a device: its claims and their pods.
-A claim or a pod is NAME, or NAMESPACE/NAME, or has its kind in front: claim/NAME, pod/NAME,
-claim/NAMESPACE/NAME. A device is DRIVER/POOL/DEVICE, or POOL/DEVICE if there is only one of that name.
+Name a claim or pod as NAME or NAMESPACE/NAME, or with its kind: claim/NAME, pod/NAME, claim/NAMESPACE/NAME. Name a
+device as DRIVER/POOL/DEVICE, or as POOL/DEVICE if only one device has that name.
 
-Without argument: what should not be, and how much each namespace holds (with -o wide, each claim). That is:
-claims that are allocated and that no pod uses, devices held twice, counters and capacities with more in
-use than there is, devices held that are not published any more, and pools that are not complete.`,
-		Args:              cobra.MaximumNArgs(1),
+Without an argument: inconsistencies, and the number of devices that each namespace holds (-o wide lists each
+claim). Inconsistencies are allocated claims that no pod uses, devices held twice, counters and capacities with
+more in use than published, held devices that are no longer published, and incomplete pools.`,
+		Example: `  # Which devices does each namespace hold, and is anything wrong?
+  kubectl devices holders
+
+  # Which devices does a pod hold?
+  kubectl devices holders pod/train-0
+
+  # Which claims and pods hold a device?
+  kubectl devices holders gpu.example.com/node-1/gpu-0`,
+		Args:              atMostOne,
 		ValidArgsFunction: o.argument(o.claimNames, o.podNames, o.deviceNames),
 		RunE: func(command *cobra.Command, args []string) error {
 			facts, err := o.facts(command.Context())
@@ -90,13 +97,33 @@ func (o *options) holdersOf(_ context.Context, facts *devicefacts.Facts, name st
 		found.Devices = devices
 	}
 	if len(found.Claims)+len(found.Pods)+len(found.Devices) == 0 {
-		return fmt.Errorf("there is no claim %s/%s, no pod of that name and no device %s, or it cannot be read; "+
-			"name a device as DRIVER/POOL/DEVICE", namespace, object, rest)
+		return fmt.Errorf("there is no claim %s/%s, no pod of that name and no device %s, or you may not read it; "+
+			"name a claim or pod as NAMESPACE/NAME, and a device as DRIVER/POOL/DEVICE", namespace, object, rest)
 	}
 	if done, err := o.structured(found); done {
 		return err
 	}
 	return o.printHolders(&found)
+}
+
+// atMostOne refuses several arguments.
+func atMostOne(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("give one claim, pod or device, not %d: %s", len(args), strings.Join(args, " "))
+	}
+	return nil
+}
+
+// names returns the objects as other commands take them.
+func (h holdersOutput) names() []string {
+	var names []string
+	for i := range h.Pods {
+		names = append(names, "pod/"+h.Pods[i].Namespace+"/"+h.Pods[i].Name)
+	}
+	for i := range h.Claims {
+		names = append(names, "claim/"+h.Claims[i].Key())
+	}
+	return append(names, deviceNames(h.Devices)...)
 }
 
 // kindAndName splits a name of the form kind/name, with kubectl's names of kinds.

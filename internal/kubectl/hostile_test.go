@@ -52,8 +52,8 @@ func TestHostile(t *testing.T) {
 	colours := regexp.MustCompile("\x1b\\[[0-9]+m")
 	for _, args := range []string{
 		"", "list", "list --attributes model", "holders", "holders low-a", "holders gpu.example.com/node-1/gpu-0", "explain odd", "explain waits",
-		"explain low-b", "explain claim/odd", "waste", "waste -o wide", "-o wide", "list -o wide --attributes model", "holders -o wide", "explain odd -o wide",
-		"explain odd -o json", "list -o json", "list --selector \x1b]0;", "no\x1b[2Jcommand", "--node \x1b[2J",
+		"explain low-b", "explain claim/odd", "fragmentation", "waste -o wide", "-o wide", "list -o wide --attributes model", "holders -o wide", "explain odd -o wide",
+		"explain odd -o json", "list -o json", "list --selector \x1b]0;", "list --cel \x1b]0;", "list -o name", "list -o jsonpath={.items}", "list -o custom-columns=A:.attributes,D:.device", "holders low-a -o name", "list --nod\x1b[2J", "no\x1b[2Jcommand", "--node \x1b[2J",
 	} {
 		t.Run(strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) {

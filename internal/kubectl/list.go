@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/internal/kubectl/screen"
@@ -18,10 +19,12 @@ import (
 
 // listing holds the flags that select devices and columns.
 type listing struct {
-	node, class, selector string
-	free                  bool
-	attributes            []string
-	limit                 int
+	node, class string
+	// selector selects nodes by labels, and expression devices by CEL.
+	selector, expression string
+	free                 bool
+	attributes           []string
+	limit                int
 }
 
 // rowsOnTerminal is the default of --limit on a terminal.
@@ -38,21 +41,26 @@ func newList(o *options) *cobra.Command {
 	var l listing
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "One line for each device: what it is, who holds it, how much is left",
-		Long: `One line for each device: its state, who holds it (claim and pod), and how much is left of what can be shared.
+		Short: "List devices: their state, who holds them, and how much is left",
+		Long: `List devices, one on each line: the state, the claim and the pod that hold it, and how much is left of what can be
+shared.
 
-States: Allocated (a claim has it for itself), Shared (claims have shares of it), Tainted (nothing without a
-toleration gets it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or others have used up
-its counters), Free. LEFT is the capacity or counter with the least left.`,
+States: Allocated (one claim holds the device), Shared (claims hold shares of it), Tainted (only requests with a
+toleration get it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or other partitions have
+used up its counters), Free. LEFT is the capacity or counter with the least left.`,
 		Example: `  # Free devices of a class on a node
   kubectl devices list --class gpu.example.com --node node-1 --free
 
-  # With attributes as columns; names without a domain are the driver's own
-  kubectl devices list --attributes model,numa
+  # Devices for the nodes of two zones, with attributes as columns
+  kubectl devices list -l 'topology.kubernetes.io/zone in (a, b)' --attributes model,numa
 
   # Devices that match a CEL expression, as in a DeviceClass
-  kubectl devices list --selector 'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))'`,
-		Args: cobra.NoArgs,
+  kubectl devices list --cel 'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))'
+
+  # Names of the free devices, or columns of your choice
+  kubectl devices list --free -o name
+  kubectl devices list -o custom-columns=DEVICE:.device,NODE:.node,STATE:.state`,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !command.Flags().Changed("limit") && o.screen.Terminal && o.output == "" {
 				l.limit = rowsOnTerminal
@@ -61,12 +69,13 @@ its counters), Free. LEFT is the capacity or counter with the least left.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&l.node, "node", "", "Only devices that are for this node")
+	flags.StringVar(&l.node, "node", "", "Only devices that this node can use")
+	flags.StringVarP(&l.selector, "selector", "l", "", "Only devices that nodes with these labels can use: a label selector, such as zone=a,!spot")
 	flags.StringVar(&l.class, "class", "", "Only devices in this DeviceClass")
-	flags.StringVarP(&l.selector, "selector", "l", "", "Only devices for which this CEL expression is true")
+	flags.StringVar(&l.expression, "cel", "", "Only devices for which this CEL expression is true")
 	flags.BoolVar(&l.free, "free", false, "Only devices that are free or have a free share")
-	flags.StringSliceVar(&l.attributes, "attributes", nil, "Attributes or capacities to show, with or without their domain")
-	flags.IntVar(&l.limit, "limit", 0, fmt.Sprintf("Show at most so many devices; 0 shows all (default %d on a terminal)", rowsOnTerminal))
+	flags.StringSliceVar(&l.attributes, "attributes", nil, "Attributes or capacities to show as columns, with or without their domain")
+	flags.IntVar(&l.limit, "limit", 0, fmt.Sprintf("The largest number of devices to show; 0 shows all (default %d on a terminal)", rowsOnTerminal))
 	o.completes(command, "node", o.nodeNames)
 	o.completes(command, "class", o.classNames)
 	o.completes(command, "attributes", o.attributeNames)
@@ -104,7 +113,7 @@ func (o *options) list(ctx context.Context, l *listing) error {
 		return err
 	}
 	if total > len(devices) {
-		fmt.Fprintf(o.ErrOut, "%d of %s; --limit 0 shows all, and --node, --class, --selector or --free those that matter.\n", len(devices), plural(total, "device"))
+		fmt.Fprintf(o.ErrOut, "%d of %s are shown. Show all with --limit 0, or fewer with --node, --selector, --class, --cel or --free.\n", len(devices), plural(total, "device"))
 	}
 	return nil
 }
@@ -129,16 +138,20 @@ func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]dev
 	if err := checkNode(facts, l.node); err != nil {
 		return nil, err
 	}
+	onNodes, err := l.nodeLabels(facts)
+	if err != nil {
+		return nil, err
+	}
 	var class *resourceapi.DeviceClass
 	if l.class != "" {
 		classes := facts.Snapshot().Classes()
 		i := slices.IndexFunc(classes, func(c *resourceapi.DeviceClass) bool { return c.Name == l.class })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no DeviceClass %s, or it cannot be read", l.class)
+			return nil, fmt.Errorf("there is no DeviceClass %s, or you may not read it; list those that exist with: kubectl get deviceclasses", l.class)
 		}
 		class = classes[i]
 	}
-	devices, failed, err := facts.Select(ctx, devicefacts.Selection{Node: l.node, Class: class, Expression: l.selector})
+	devices, failed, err := facts.Select(ctx, devicefacts.Selection{Node: l.node, Labels: onNodes, Class: class, Expression: l.expression})
 	switch {
 	case err != nil:
 		return nil, err
@@ -152,6 +165,34 @@ func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]dev
 		return nil, err
 	}
 	return devices, nil
+}
+
+// nodeLabels parses --selector; nil selects all nodes.
+func (l *listing) nodeLabels(facts *devicefacts.Facts) (labels.Selector, error) {
+	if l.selector == "" {
+		return nil, nil
+	}
+	selector, err := labels.Parse(l.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector %q is not a label selector: %w; use --cel for a CEL expression about devices", l.selector, err)
+	}
+	for _, missing := range facts.Snapshot().Missing() {
+		if missing.Resource == "nodes" {
+			return nil, errors.New("the labels of nodes are not known without the right to list nodes; leave --selector out, or see kubectl devices clusterrole")
+		}
+	}
+	return selector, nil
+}
+
+// names returns the devices as other commands take them.
+func (l deviceList) names() []string { return deviceNames(l.Items) }
+
+func deviceNames(devices []devicefacts.Device) []string {
+	names := make([]string, 0, len(devices))
+	for i := range devices {
+		names = append(names, "device/"+devices[i].DeviceID.String())
+	}
+	return names
 }
 
 // checkAttributes fails for attributes that no device has, because they are probably misspelled.

@@ -49,7 +49,7 @@ func (o *options) asked(m *files.File, replicas int, world *whatif.Snapshot) ([]
 	objects.Claims = slices.DeleteFunc(slices.Clone(m.Objects.Claims), func(claim *resourceapi.ResourceClaim) bool {
 		exists := world.Claim(claim.Namespace, claim.Name) != nil
 		if exists {
-			fmt.Fprintf(o.ErrOut, "note: claim %s is there already, and counts as it is there\n", whatif.Key(claim))
+			fmt.Fprintf(o.ErrOut, "note: claim %s exists; the existing claim counts, not the one of the file\n", whatif.Key(claim))
 		}
 		return exists
 	})
@@ -63,7 +63,7 @@ func (o *options) asked(m *files.File, replicas int, world *whatif.Snapshot) ([]
 	for i := range workloads {
 		for _, pod := range workloads[i].Pods(replicas, nodes) {
 			if there := world.Pod(pod.Namespace, pod.Name); there != nil && there.Spec.NodeName != "" {
-				fmt.Fprintf(o.ErrOut, "note: pod %s is on %s already; it is asked for as if it were not\n", whatif.Key(pod), there.Spec.NodeName)
+				fmt.Fprintf(o.ErrOut, "note: pod %s is on %s already; the answer assumes that it is not\n", whatif.Key(pod), there.Spec.NodeName)
 				gone.Pods = append(gone.Pods, whatif.Key(pod))
 			}
 			pods = append(pods, pod)

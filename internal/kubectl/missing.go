@@ -26,7 +26,7 @@ func (o *options) sayMissing(missing []whatif.Missing) error {
 		}
 	}
 	if unknown == len(essential) {
-		return errors.New("neither ResourceSlices nor ResourceClaims can be read, so that there is nothing to see")
+		return errors.New("you may read neither ResourceSlices nor ResourceClaims; an administrator can give you the rights with: kubectl devices clusterrole")
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 		name, _, _ := strings.Cut(m.Resource, ".")
 		switch {
 		case !m.Forbidden:
-			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(m.Resource+": "+m.Why+consequence(m.Resource)))
+			fmt.Fprintf(o.ErrOut, "warning: %s\n", screen.CleanLine(joinedBy("; ", m.Resource+": "+m.Why, consequence(m.Resource))))
 			continue
 		case m.Namespace == "":
 			nothing = append(nothing, name)
@@ -60,16 +60,13 @@ func (o *options) warnMissing(missing []whatif.Missing) {
 	if len(rights) == 0 {
 		return
 	}
-	hint := "ClusterRole " + viewerRole + " has the rights"
+	hint := "an administrator can give you the rights with: kubectl devices clusterrole"
 	text := strings.Join(rights, ", and ")
 	if o.output == "wide" {
-		text += strings.Join(consequences, "; ")
+		text = joinedBy("; ", append([]string{text}, consequences...)...)
 	}
 	fmt.Fprintf(o.ErrOut, "warning: %s: what depends on that is not known (%s)\n", screen.CleanLine(text), hint)
 }
-
-// viewerRole is the ClusterRole with all rights that the commands use, see docs/kubectl-devices.md.
-const viewerRole = "kubectl-devices-viewer"
 
 // unreachable says why nothing could be read, unless the reason is missing rights; "" if something could be read.
 func unreachable(missing []whatif.Missing) string {
@@ -97,17 +94,17 @@ const notServed = "could not find the requested resource"
 func consequence(resource string) string {
 	switch resource {
 	case "resourceclaims.resource.k8s.io":
-		return "devices that are said to be free may be in use"
+		return "devices shown as free may be in use"
 	case "resourceslices.resource.k8s.io":
 		return "devices are known only if a claim has them"
 	case "devicetaintrules.resource.k8s.io":
 		return "only taints are known that drivers publish"
 	case "pods":
-		return "the nodes of pods that use claims of others are not known, and neither is which pods have ended"
+		return "the nodes of some pods are not known, and some of them may have ended"
 	case "nodes":
-		return "it is not known which nodes there are"
+		return "the nodes are not known"
 	case "deviceclasses.resource.k8s.io":
-		return "nothing can be said by class"
+		return "nothing is known by class"
 	}
 	return ""
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
 
 	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
@@ -22,8 +21,10 @@ import (
 type options struct {
 	genericiooptions.IOStreams
 	config *genericclioptions.ConfigFlags
-	// output is the format of results: "", wide, json or yaml.
+	// output is the format of results: "", wide, json, yaml, name, or a template.
 	output string
+	// printer prints results by a template, nil for other formats.
+	printer printers.ResourcePrinter
 	// from is the file of a dump that replaces the cluster.
 	from string
 	// everywhere is kubectl's --all-namespaces.
@@ -47,21 +48,13 @@ func newOptions(streams genericiooptions.IOStreams) *options {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.config.AddFlags(flags)
-	flags.StringVarP(&o.output, "output", "o", "", "Output format: wide, json or yaml; a table if empty")
-	flags.StringVar(&o.from, "from", "", "Look at a file that kubectl devices dump has written, not at a cluster")
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false,
-		"Show claims and pods of all namespaces. That is so unless --namespace says otherwise")
-}
-
-// outputs lists the values of --output.
-var outputs = []string{"", "wide", "json", "yaml"}
-
-// validate refuses values that no command understands.
-func (o *options) validate() error {
-	if !slices.Contains(outputs, o.output) {
-		return fmt.Errorf("output format %q is not known; it can be %s", o.output, strings.Join(outputs[1:], ", "))
+	flags.StringVarP(&o.output, "output", "o", "",
+		"Output format: wide, name, json, yaml, jsonpath=…, custom-columns=… or go-template=…; a table by default")
+	flags.StringVar(&o.from, "from", "", "Read a file of kubectl devices dump instead of a cluster")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show claims and pods of all namespaces, which is the default without --namespace")
+	if namespace := flags.Lookup("namespace"); namespace != nil {
+		namespace.Usage = "Show claims and pods of this namespace only, and look for names without a namespace there"
 	}
-	return nil
 }
 
 // wide reports whether tables have all columns and rows.

@@ -20,11 +20,13 @@ func kindOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: outputVersion}
 }
 
-// structured prints the value if the output format is JSON or YAML, and reports whether it is.
+// structured prints the value if the output format is for programs, and reports whether it is.
 func (o *options) structured(value any) (bool, error) {
 	var text []byte
 	var err error
 	switch o.output {
+	case "name":
+		return true, o.printNames(value)
 	case "json":
 		text, err = json.MarshalIndent(value, "", "  ")
 		text = append(text, '\n')
@@ -33,6 +35,9 @@ func (o *options) structured(value any) (bool, error) {
 			text, err = yaml.JSONToYAML([]byte(screen.Clean(string(text)))) // The converter refuses unescaped control characters.
 		}
 	default:
+		if o.printer != nil {
+			return true, o.printByTemplate(value)
+		}
 		return false, nil
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ type overviewOutput struct {
 func addOverview(o *options, root *cobra.Command) {
 	var node string
 	root.Args = noCommand
-	root.Flags().StringVar(&node, "node", "", "Show only what this node has or reaches")
+	root.Flags().StringVar(&node, "node", "", "Show only the devices that this node can use")
 	o.completes(root, "node", o.nodeNames)
 	root.RunE = func(command *cobra.Command, _ []string) error { return o.overview(command.Context(), node) }
 }
@@ -88,10 +88,10 @@ func checkNode(facts *devicefacts.Facts, node string) error {
 	}
 	for _, missing := range facts.Snapshot().Missing() {
 		if missing.Resource == "nodes" {
-			return fmt.Errorf("the devices of node %s are not known without the right to list nodes", node)
+			return fmt.Errorf("the devices of node %s are not known without the right to list nodes; see kubectl devices clusterrole", node)
 		}
 	}
-	return fmt.Errorf("there is no node %s", node)
+	return fmt.Errorf("there is no node %s; list the nodes with: kubectl get nodes", node)
 }
 
 // printDriver prints a summary line, and a line for each node or each group of nodes that look the same.

@@ -143,22 +143,22 @@ func TestQuestions(t *testing.T) {
 		args   string
 		status int
 	}{
-		"explain-waiting":  {"explain waits", 0},
-		"explain-problem":  {"explain pod/default/lost", 0},
-		"explain-running":  {"explain low-b", 0},
-		"explain-claim":    {"explain claim/low-a", 0},
-		"explain-json":     {"explain waits -o json", 0},
-		"fit-no":           {"fit -f " + pairs, ExitNo},
-		"fit-with":         {"fit -f " + pairs + " --replicas 1 --with " + bought, 0},
-		"fit-without":      {"fit -f " + pairs + " --replicas 1 --without pod/low-a", 0},
-		"fit-without-node": {"fit -f " + pairs + " --without node/node-1 --without claim/default/low-c", ExitNo},
-		"fit-json":         {"fit -f " + pairs + " -o json", ExitNo},
-		"fit-yaml":         {"fit -f " + pairs + " --replicas 1 --without pod/low-a -o yaml", 0},
-		"fit-claim":        {"fit -f " + claim + " --replicas 3 --with " + bought + " --with-copies 2", ExitNo},
-		"fit-existing":     {"fit -f " + existing, 0},
-		"waste":            {"waste", 0},
-		"waste-moves":      {"waste -f " + three, 0},
-		"waste-json":       {"waste -f " + three + " -o json", 0},
+		"explain-waiting":     {"explain waits", 0},
+		"explain-problem":     {"explain pod/default/lost", 0},
+		"explain-running":     {"explain low-b", 0},
+		"explain-claim":       {"explain claim/low-a", 0},
+		"explain-json":        {"explain waits -o json", 0},
+		"fit-no":              {"fit -f " + pairs, ExitNo},
+		"fit-with":            {"fit -f " + pairs + " --replicas 1 --with " + bought, 0},
+		"fit-without":         {"fit -f " + pairs + " --replicas 1 --without pod/low-a", 0},
+		"fit-without-node":    {"fit -f " + pairs + " --without node/node-1 --without claim/default/low-c", ExitNo},
+		"fit-json":            {"fit -f " + pairs + " -o json", ExitNo},
+		"fit-yaml":            {"fit -f " + pairs + " --replicas 1 --without pod/low-a -o yaml", 0},
+		"fit-claim":           {"fit -f " + claim + " --replicas 3 --with " + bought + " --with-copies 2", ExitNo},
+		"fit-existing":        {"fit -f " + existing, 0},
+		"fragmentation":       {"fragmentation", 0},
+		"fragmentation-moves": {"frag -f " + three, 0},
+		"fragmentation-json":  {"fragmentation -f " + three + " -o json", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := run(t, rack(), strings.Fields(test.args)...)
@@ -194,14 +194,14 @@ func TestFiles(t *testing.T) {
 func TestBadQuestions(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"no such pod":     {"explain nobody", "there is no pod default/nobody and no claim of that name"},
-		"no file":         {"fit", "give their file with -f"},
+		"no file":         {"fit", "name the file with the pods: kubectl devices fit -f FILE"},
 		"file is missing": {"fit -f nowhere.yaml", "open the file: open nowhere.yaml"},
 		"no pods":         {"fit -f " + file(t, bought), "has no pods"},
 		"other kind":      {"fit -f " + file(t, "kind: Service\napiVersion: v1\nmetadata: {name: x}"), "has no pods"},
 		"no YAML":         {"fit -f " + file(t, "a: [b"), "manifest.yaml"},
 		"without what":    {"fit -f " + file(t, pairs) + " --without low-a", "write claim/NAME, pod/NAME or node/NAME"},
 		"without nobody":  {"fit -f " + file(t, pairs) + " --without pod/nobody", "there is no pod default/nobody to leave out"},
-		"two pods":        {"waste -f " + file(t, three+"---"+three), "has 2 pods"},
+		"two pods":        {"fragmentation -f " + file(t, three+"---"+three), "has 2 pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, rack(), strings.Fields(test.args)...)

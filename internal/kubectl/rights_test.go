@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// TestViewerRole: the ClusterRole that warnings name is there, and the document has the same rights.
+// TestViewerRole: the ClusterRole that the command prints is that of the manifests and of the document.
 func TestViewerRole(t *testing.T) {
 	read := func(text string) (role rbacv1.ClusterRole) {
 		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &role))
@@ -24,6 +26,8 @@ func TestViewerRole(t *testing.T) {
 	require.True(t, found)
 	shown, _, _ := strings.Cut(after, "```")
 	role := read(string(text))
-	require.Equal(t, viewerRole, role.Name)
+	out, _, err := ask(t, server(whatif.Objects{}, "", ""), "clusterrole")
+	require.NoError(t, err)
+	require.Equal(t, role, read(out))
 	require.Equal(t, role, read("apiVersion: rbac"+shown))
 }

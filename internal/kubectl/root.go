@@ -2,11 +2,9 @@ package kubectl
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/component-base/version"
 )
 
 // New returns the command kubectl devices with all its commands.
@@ -17,22 +15,22 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-devices",
-		Short: "Look at the devices of a cluster: what there is, who holds it, why a pod waits, and what would fit",
-		Long: `Look at the devices of a cluster (resource.k8s.io): what there is, who holds it, why a pod waits, and what
-would fit. It only reads, with your own rights, and works with any scheduler.
+		Short: "Show the devices of a cluster: which exist, who holds them, why a pod waits, and what would fit",
+		Long: `Show the devices of a cluster (resource.k8s.io): which exist, who holds them, why a pod waits, and what would
+fit. All commands only read, with your own rights, and work with any scheduler.
 
-Without a command: per driver and node, how many devices there are, and how many of them are free, allocated,
-shared and tainted; pools that are incomplete or invalid, and why. Nodes that look the same are summed up.
-Devices are those of the whole cluster; --namespace limits which claims and pods are shown.`,
-		Example: `  # What is there, and what is free?
+Without a command: for each driver and node, the number of devices, and how many of them are free, allocated,
+shared and tainted. Incomplete and invalid pools are listed with the reason. Nodes that look the same share a line.
+Devices are always those of the whole cluster; --namespace limits the claims and pods that are shown.`,
+		Example: `  # Which devices are free?
   kubectl devices
 
-  # One line for each device that matches an expression and is free
-  kubectl devices list --free --selector 'device.driver == "gpu.example.com"'
+  # List the free devices of a driver
+  kubectl devices list --free --cel 'device.driver == "gpu.example.com"'
 
-  # Who holds what, and what should not be?
+  # Who holds which devices, and is anything wrong?
   kubectl devices holders`,
-		Version:                    version.Get().String(), // the libraries' version, with our commit
+		Version:                    ownVersion(),
 		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl devices"},
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
@@ -42,9 +40,11 @@ Devices are those of the whole cluster; --namespace limits which claims and pods
 	}
 	// Do not leave this flag to cobra: binaries with Kubernetes' own flags have a global one of this name with
 	// another type, which cobra would use.
-	root.Flags().Bool("version", false, "print the version of Kubernetes' libraries with the commit, as the scheduler's")
+	root.Flags().Bool("version", false, "Print the version")
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
+	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(flagError)
 	o.addFlags(root.PersistentFlags())
 	o.completeFlags(root)
 	addOverview(o, root)
@@ -59,21 +59,21 @@ func noCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	meant := ""
-	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-		meant = fmt.Sprintf(" Did you mean %s?", strings.Join(near, " or "))
-	}
-	return fmt.Errorf("unknown command %q for %q.%s See kubectl devices --help", args[0], root.DisplayName(), meant)
+	return fmt.Errorf("unknown command %q for %q.%s See kubectl devices --help", args[0], root.DisplayName(), didYouMean("", root.SuggestionsFor(args[0])))
 }
 
-// commands lists the commands in the order of the help text.
+// commands lists the commands. The help text sorts them by name.
 var commands = []func(*options) *cobra.Command{
 	newList,
 	newHolders,
 	newExplain,
 	newFit,
+	newFragmentation,
 	newWaste,
 	newWatch,
 	newWeb,
 	newDump,
+	newClusterRole,
+	newVersion,
+	newOptionsCommand,
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // outputTypes are the types of -o json, one for each command.
-var outputTypes = []any{deviceList{}, fitOutput{}, holdersOutput{}, wasteOutput{}, explainOutput{}, overviewOutput{}}
+var outputTypes = []any{deviceList{}, fitOutput{}, holdersOutput{}, fragmentationOutput{}, versionOutput{}, explainOutput{}, overviewOutput{}}
 
 var camelCase = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 

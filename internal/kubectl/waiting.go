@@ -51,7 +51,7 @@ func (o *options) printFits(e *whatif.Explanation, out *explainOutput) {
 	if len(out.WaitsFor) == 0 {
 		text += ", and should be scheduled with the next attempt, unless something else is in the way"
 	} else {
-		text += " once it waits for that no more"
+		text += " once it no longer waits for that"
 	}
 	o.wrapped("", text+uncheckedInWords(e.Unchecked)+".")
 	for _, doubt := range e.Doubts {
@@ -121,7 +121,7 @@ func (o *options) printNearest(s *whatif.Snapshot, out *explainOutput) {
 	o.heading("Nearest")
 	could := "preemption could evict"
 	if out.NeverPreempts {
-		could = "lower priority have"
+		could = "held by pods of lower priority:"
 	}
 	for i := range out.Explanation.Nearest {
 		near := &out.Explanation.Nearest[i]
@@ -137,7 +137,7 @@ func (o *options) printNearest(s *whatif.Snapshot, out *explainOutput) {
 	}
 	switch {
 	case out.NeverPreempts:
-		o.say("  The pod evicts nobody: its preemptionPolicy is Never.")
+		o.say("  The pod does not preempt: its preemptionPolicy is Never.")
 	case len(out.Victims) > 0:
 	case s.Absent("pods", "", "a pod") != nil:
 		o.say("  Whether preemption can help there is not known: not all pods may be read.")
@@ -153,14 +153,18 @@ func (o *options) indented(text string) {
 	}
 }
 
-// lineWidth is the width of wrapped text.
+// lineWidth is the width of wrapped text, except on terminals that are narrower.
 const lineWidth = 80
 
-// wrapped prints a text in lines of at most lineWidth.
+// wrapped prints a text in lines.
 func (o *options) wrapped(indent, text string) {
+	width := lineWidth
+	if o.screen.Terminal && o.screen.Width > 0 {
+		width = min(width, o.screen.Width)
+	}
 	line := indent
 	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && len(line)+len(word) >= lineWidth {
+		if len(line) > len(indent) && len(line)+len(word) >= width {
 			o.say("%s", line)
 			line = indent
 		}

@@ -124,7 +124,7 @@ func TestTenant(t *testing.T) {
 	require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 
 	for command, answer := range map[string]string{
-		"list": "Which devices there are is not known", "waste": "What fits is not known",
+		"list": "Which devices there are is not known", "fragmentation": "What fits is not known",
 	} {
 		out, _, err = ask(t, tenant(), command)
 		status, _ = StatusOf(err)
@@ -166,7 +166,7 @@ func TestNeverPreempts(t *testing.T) {
 	o.Pods[len(o.Pods)-2].Spec.PreemptionPolicy = ptr.To(v1.PreemptNever)
 	text, err := run(t, o, "explain", "waits")
 	require.NoError(t, err)
-	require.Contains(t, text, "lower priority have default/low-b")
+	require.Contains(t, text, "held by pods of lower priority: default/low-b")
 	require.Contains(t, text, "its preemptionPolicy is Never")
 	require.NotContains(t, text, "no pods of lower priority")
 }
@@ -189,7 +189,7 @@ func TestPlaced(t *testing.T) {
 	require.Contains(t, unwrapped(text), "a share: bandwidth 30G of nic.example.com/fabric/nic-0")
 	text, err = run(t, o, "explain", "monitor")
 	require.NoError(t, err)
-	require.Contains(t, unwrapped(text), "with admin access, which takes the devices from nobody")
+	require.Contains(t, unwrapped(text), "with admin access, which leaves the devices to others")
 	require.Contains(t, unwrapped(text), "despite the taint drain:NoExecute of gpu.example.com/node-1/gpu-0")
 }
 

@@ -42,10 +42,15 @@ const (
 func newWatch(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch",
-		Short: "Allocations and releases as they happen",
-		Long: `Prints a line whenever a claim is allocated or released, or is reserved for a pod or not any more, until you
-press Ctrl-C. What there was before is not printed. With -o json, each line is an object.`,
-		Args: cobra.NoArgs,
+		Short: "Print allocations and releases as they happen",
+		Long: `Print a line each time a claim is allocated, released, reserved for a pod, or no longer reserved, until you press
+Ctrl-C. Earlier changes are not printed. With -o json, each line is an object.`,
+		Example: `  # What happens in the cluster?
+  kubectl devices watch
+
+  # In one namespace, as data
+  kubectl devices watch -n research -o json`,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.watch(command.Context()) },
 	}
 }
@@ -53,9 +58,9 @@ press Ctrl-C. What there was before is not printed. With -o json, each line is a
 func (o *options) watch(ctx context.Context) error {
 	switch {
 	case o.from != "":
-		return errors.New("nothing happens in a dump; watch a cluster, without --from")
-	case o.output == "yaml":
-		return errors.New("watch prints lines, or JSON objects with -o json")
+		return errors.New("a dump does not change; watch a cluster, without --from")
+	case o.output != "" && o.output != "wide" && o.output != "json":
+		return fmt.Errorf("watch has no output format %q; it prints lines, or JSON objects with -o json", o.output)
 	}
 	source, err := o.source(ctx)
 	if err != nil {

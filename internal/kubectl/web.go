@@ -20,23 +20,28 @@ func newWeb(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "web",
 		Short: "Show the devices as a map in the browser",
-		Long: `Show the devices as a map in the browser: nodes as tiles, devices as cells, pods that wait with the reason, and
-what would fit. It follows the cluster until you press Ctrl-C.
+		Long: `Show the devices as a map in the browser: nodes as tiles, devices as cells, waiting pods with the reason, and what
+would fit. The map follows the cluster until you press Ctrl-C.
 
-The page is served on 127.0.0.1 only, to those who know the token in its address. It reads with your own rights, and
-writes nothing. See docs/kubectl-devices.md#the-map.`,
-		Example: `  kubectl devices web
+The page is served on 127.0.0.1 only, and only to browsers with the token in its address. It reads with your own
+rights, and writes nothing.`,
+		Example: `  # Open the map
+  kubectl devices web
+
+  # Print its address, on a port of your choice
   kubectl devices web --port 8080 --no-browser
-  kubectl devices web --from dump.json.gz`,
-		Args: cobra.NoArgs,
+
+  # The map of a dump
+  kubectl devices web --from devices.json.gz`,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {
-				return fmt.Errorf("--port is %d; it has to be from 0 to 65535", port)
+				return fmt.Errorf("--port is %d; use a port from 0 to 65535", port)
 			}
 			return o.web(command.Context(), port, !noBrowser)
 		},
 	}
-	command.Flags().IntVar(&port, "port", 0, "Port on 127.0.0.1; any that is free if 0")
+	command.Flags().IntVar(&port, "port", 0, "Port on 127.0.0.1; 0 chooses a free one")
 	command.Flags().BoolVar(&noBrowser, "no-browser", false, "Only print the address")
 	return command
 }

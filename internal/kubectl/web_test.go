@@ -59,7 +59,7 @@ func TestWebPorts(t *testing.T) {
 	command.SetArgs([]string{"web", "--port", "70000"})
 	command.SetOut(io.Discard)
 	command.SetErr(io.Discard)
-	require.ErrorContains(t, command.ExecuteContext(context.Background()), "--port is 70000; it has to be from 0 to 65535")
+	require.ErrorContains(t, command.ExecuteContext(context.Background()), "--port is 70000; use a port from 0 to 65535")
 }
 
 // The file that leads a browser to the map contains the token: only its owner may read it, and it is removed.

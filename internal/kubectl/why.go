@@ -146,7 +146,7 @@ func (w *whyOutput) values(facts *devicefacts.Facts, name string) string {
 		}
 	}
 	if len(values) == 0 {
-		return "which values they have is not known any more"
+		return "their values are no longer known"
 	}
 	return strings.Join(values, ", ")
 }
@@ -167,7 +167,7 @@ func (o *options) printWhy(all []whyOutput) {
 			o.wrapped("    ", "a share: "+taken)
 		}
 		if w.AdminAccess {
-			o.wrapped("    ", "with admin access, which takes the devices from nobody")
+			o.wrapped("    ", "with admin access, which leaves the devices to others")
 		}
 		for _, taint := range w.Tolerated {
 			o.wrapped("    ", "despite the taint "+taint)

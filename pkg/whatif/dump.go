@@ -60,7 +60,7 @@ func ReadDump(r io.Reader) (Objects, error) {
 		return Objects{}, fmt.Errorf("read a dump: it cannot be understood as JSON or YAML: %w", err)
 	}
 	if d.Kind != dumpKind || d.APIVersion != dumpVersion {
-		return Objects{}, fmt.Errorf("read a dump: it is kind %q of %q, expected is %s of %s", d.Kind, d.APIVersion, dumpKind, dumpVersion)
+		return Objects{}, fmt.Errorf("read a dump: it has kind %q of %q instead of %s of %s", d.Kind, d.APIVersion, dumpKind, dumpVersion)
 	}
 	if err := d.check(); err != nil {
 		return Objects{}, fmt.Errorf("read a dump: %w", err)

@@ -89,7 +89,7 @@ func TestDump(t *testing.T) {
 	assert.NotEmpty(t, o.Pods[0].Spec.Containers[0].Env, "the original is as it was")
 
 	for text, want := range map[string]string{
-		"kind: Pod":                        `it is kind "Pod"`,
+		"kind: Pod":                        `it has kind "Pod"`,
 		"\x1f\x8bno":                       "unpack it",
 		"{":                                "cannot be understood as JSON or YAML",
 		"kind: DevicesDump\napiVersion: x": `of "x"`,

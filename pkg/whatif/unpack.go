@@ -33,7 +33,7 @@ func bounded(r io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("it ends before its time: %w", err)
 	case len(all) > unpackedAtMost:
-		return nil, fmt.Errorf("there is more than %d MiB, and no dump is that large; is it one?", unpackedAtMost>>20)
+		return nil, fmt.Errorf("the file is larger than %d MiB, the limit of a dump; give a file that kubectl devices dump has written", unpackedAtMost>>20)
 	}
 	return all, nil
 }

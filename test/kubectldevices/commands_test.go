@@ -100,8 +100,14 @@ func (d *demo) list(t *testing.T) {
 	out, _ = d.run(t, "list", "--node", "partitioned-gpu-0", "--attributes", "partition", "-o", "wide")
 	require.Contains(t, line(t, out, "partitioned-gpu-0/whole"), "Allocated partitioned-gpu/whole whole")
 	require.Contains(t, line(t, out, "partitioned-gpu-0/half-0"), "Unavailable")
-	out, _ = d.run(t, "list", "--node", "partitioned-gpu-0", "--selector", `device.attributes["`+fleet.GPUDriver+`"].partition == "half"`)
+	out, _ = d.run(t, "list", "--node", "partitioned-gpu-0", "--cel", `device.attributes["`+fleet.GPUDriver+`"].partition == "half"`)
 	require.Equal(t, 3, strings.Count(out, "\n"), "a header and two devices: %s", out)
+	out, _ = d.run(t, "list", "-l", "kubernetes.io/hostname=partitioned-gpu-0", "-o", "name")
+	require.Contains(t, out, "device/"+fleet.GPUDriver+"/partitioned-gpu-0/whole\n")
+	out, _ = d.run(t, "list", "--node", "partitioned-gpu-0", "-o", "custom-columns=DEVICE:.device,STATE:.state")
+	require.Contains(t, line(t, out, "whole"), "whole Allocated")
+	out, _ = d.run(t, "list", "--node", "partitioned-gpu-0", "-o", "jsonpath={.items[*].state}")
+	require.Contains(t, out, "Allocated")
 }
 
 func (d *demo) holders(t *testing.T) {
@@ -121,9 +127,9 @@ func (d *demo) questions(t *testing.T) {
 	out, _ := d.run(t, "explain", "-n", "partitioned-gpu", "pod/whole")
 	require.Contains(t, out, "Pod partitioned-gpu/whole is on node partitioned-gpu-0.")
 	require.Contains(t, out, "/partitioned-gpu-0/whole")
-	out, _ = d.run(t, "waste")
+	out, _ = d.run(t, "fragmentation")
 	require.Contains(t, out, "How many more single devices fit, by class:")
-	require.Contains(t, out, "How many more claims fit, like those that there are:")
+	require.Contains(t, out, "How many more claims fit, like existing ones:")
 
 	pods, err := d.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName="})
 	require.NoError(t, err)
@@ -189,7 +195,7 @@ func (d *demo) littleRights(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 	require.Contains(t, errOut, "you may not list nodes, ")
 	require.Contains(t, errOut, "you may list resourceclaims, pods only in namespace "+namespace)
-	require.Contains(t, errOut, "devices that are said to be free may be in use")
+	require.Contains(t, errOut, "devices shown as free may be in use")
 	require.NotContains(t, errOut, "resourceslices")
 	require.Contains(t, line(t, out, "partitioned-gpu-0/whole"), "Allocated")
 	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line says what may not be read: %s", errOut)

@@ -26,7 +26,8 @@ func (d *demo) plugin(t *testing.T) {
 		require.NoError(t, err, args)
 		return string(output)
 	}
-	require.Regexp(t, `^kubectl devices version v1\.\d+\.\d+\+quartermaster\.[0-9a-f]{12}(\.dirty)?\n$`, run("devices", "--version"))
+	require.Regexp(t, `^kubectl devices version v\d+\.\d+\.\d+(-\S+)?\n$`, run("devices", "--version"), "the release, or what stands for it between releases")
+	require.Regexp(t, `^v1\.\d+\.\d+$`, run("devices", "version", "-o", "jsonpath={.kubernetes}"))
 	require.Contains(t, run("devices", "list", "--node", "partitioned-gpu-0"), "partitioned-gpu-0/whole")
 	require.Contains(t, run("__complete", "devices", "list", "--node", "partitioned-"), "partitioned-gpu-0\n")
 	require.Contains(t, run("__complete", "devices", "holders", "-n", "shared-claim", "sha"), "shared\n")

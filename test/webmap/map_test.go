@@ -1,10 +1,7 @@
 package webmap
 
 import (
-	"bytes"
-	"image"
 	"image/color"
-	"image/png"
 	"net"
 	"net/http"
 	"os"
@@ -62,28 +59,6 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// colors counts the colours of which the canvas has more than a few pixels.
-func colors(t *testing.T, w *browser) int {
-	t.Helper()
-	picture, err := png.Decode(bytes.NewReader(w.picture()))
-	require.NoError(t, err)
-	bounds := run[map[string]float64](w, "return document.querySelector('#map').getBoundingClientRect().toJSON()")
-	count := make(map[color.Color]int)
-	inside := image.Rect(int(bounds["left"]), int(bounds["top"]), int(bounds["right"]), int(bounds["bottom"])).Intersect(picture.Bounds())
-	for x := inside.Min.X; x < inside.Max.X; x++ {
-		for y := inside.Min.Y; y < inside.Max.Y; y++ {
-			count[picture.At(x, y)]++
-		}
-	}
-	many := 0
-	for _, n := range count {
-		if n > 150 {
-			many++
-		}
-	}
-	return many
-}
-
 func filters(t *testing.T, w *browser) {
 	w.t = t
 	w.write("#cel", `device.attributes["gpu.example.com"].numa == 1`)
@@ -134,6 +109,7 @@ func keyboard(t *testing.T, w *browser) {
 	w.await(`document.querySelector("#details").innerText.includes("claim research/job-0-0, for research/job-0-0")`)
 	require.Equal(t, "details-title", run[string](w, "return document.activeElement.id"), "Enter leads to the details")
 	require.Contains(t, w.text("#details"), "pcieRoot\npci-0")
+	require.Greater(t, pixels(t, w, color.RGBA{0x0b, 0x57, 0xa4, 0xff}), 20, "the device of the details is marked, also without the focus")
 	w.press(keyEsc)
 	require.Equal(t, "map", run[string](w, "return document.activeElement.id"), "Escape leads back")
 	size := live()
@@ -167,6 +143,15 @@ func waitingPods(t *testing.T, w *browser) {
 	w.await(`document.querySelector("#explanation").innerText.includes("request gpus")`)
 	require.Contains(t, w.text("#explanation"), "held by other claims")
 	require.Contains(t, w.text("#explanation"), "Nearest\nnode-0: one more free device of class large for request gpus")
+
+	// What is in a pod's way is not broken: it has a mark of its own, which the legend explains.
+	w.await(`document.querySelector("#legend").innerText.includes("held or tainted, and usable for the chosen pod")`)
+	require.Contains(t, w.text("#legend"), "node that lacks the least")
+	red := color.RGBA{0xc4, 0x00, 0x1a, 0xff}
+	w.await(`Number(document.documentElement.dataset.draws) > arguments[0]`, draws+1)
+	require.Zero(t, pixels(t, w, red), "red is for devices that are held twice")
+	require.Greater(t, pixels(t, w, color.RGBA{0xf2, 0xa9, 0x00, 0xff}), 100, "dots")
+	require.Greater(t, pixels(t, w, color.RGBA{0x8a, 0x5a, 0x00, 0xff}), 100, "the frame of the nearest node")
 }
 
 // changes: what happens in the cluster is seen without doing anything, and remembered while the page is open.

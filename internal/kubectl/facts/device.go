@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,20 +165,26 @@ func (f *Facts) DevicesOn(node string) []Device {
 		return nil
 	}
 	var all []Device
-	for _, pool := range f.snapshot.PoolsOn(n) {
-		if pool.State != inventory.Complete { // A view of a node has no devices then.
-			for _, device := range f.DevicesOf(f.snapshot.Pool(pool.ID)) {
-				if device.Node == node {
-					all = append(all, device)
-				}
+	f.eachOn(n, func(pool *inventory.NodePool, position int) { all = append(all, f.device(pool, position)) })
+	return all
+}
+
+// eachOn calls a function for each device that a node can use.
+func (f *Facts) eachOn(node *v1.Node, use func(pool *inventory.NodePool, position int)) {
+	for _, pool := range f.snapshot.PoolsOn(node) {
+		if pool.State == inventory.Complete {
+			for i := range pool.Reachable.All() {
+				use(pool, i)
 			}
 			continue
 		}
-		for i := range pool.Reachable.All() {
-			all = append(all, f.device(pool, i))
+		whole := f.snapshot.Pool(pool.ID) // The node's view of an incomplete pool has no devices.
+		for i := range whole.Devices {
+			if placeOf(&whole.Devices[i]).Node == node.Name {
+				use(whole, i)
+			}
 		}
 	}
-	return all
 }
 
 // DevicesOf returns the devices of a pool at the given positions, or all if none are given.

@@ -46,7 +46,7 @@ type Move struct {
 	Controller string `json:"controller,omitempty"`
 }
 
-var errBound = errors.New("there was too much to try")
+var errBound = errors.New("the search gave up")
 
 // Room finds the fewest moves that make room for a pod. It moves pods on the pod's new node, and pods with devices
 // that this node reaches; each of them fits afterwards, elsewhere or on its own node. It does not move pods of

@@ -3,11 +3,13 @@ package facts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
@@ -17,6 +19,8 @@ import (
 type Selection struct {
 	// Node selects devices that the node can use.
 	Node string
+	// Labels selects devices that a node with such labels can use.
+	Labels labels.Selector
 	// Class selects devices of the class.
 	Class *resourceapi.DeviceClass
 	// Expression is a CEL expression about the device, as in DeviceClass.spec.selectors.
@@ -27,17 +31,9 @@ type Selection struct {
 // the error of the first one.
 func (f *Facts) Select(ctx context.Context, wanted Selection) (devices []Device, failed, err error) {
 	set := wanted.set()
+	within := f.within(wanted)
 	if set.IsEmpty() {
-		if wanted.Node != "" {
-			return f.DevicesOn(wanted.Node), nil, nil
-		}
-		return f.Devices(), nil, nil
-	}
-	onNode := make(map[DeviceID]bool)
-	if wanted.Node != "" {
-		for _, device := range f.DevicesOn(wanted.Node) {
-			onNode[device.DeviceID] = true
-		}
+		return slices.DeleteFunc(f.Devices(), func(d Device) bool { return within != nil && !within[d.DeviceID] }), nil, nil
 	}
 	for _, pool := range f.snapshot.Pools() {
 		selection, err := f.snapshot.Evaluator().Select(ctx, pool, set)
@@ -49,12 +45,29 @@ func (f *Facts) Select(ctx context.Context, wanted Selection) (devices []Device,
 		}
 		for i := range selection.Matches.All() {
 			id := DeviceID{pool.ID.Driver, pool.ID.Name, pool.Devices[i].Name}
-			if wanted.Node == "" || onNode[id] {
+			if within == nil || within[id] {
 				devices = append(devices, f.device(pool, i))
 			}
 		}
 	}
 	return devices, failed, nil
+}
+
+// within returns the devices that the selected nodes can use, nil if no nodes are selected.
+func (f *Facts) within(wanted Selection) map[DeviceID]bool {
+	if wanted.Node == "" && wanted.Labels == nil {
+		return nil
+	}
+	devices := make(map[DeviceID]bool)
+	add := func(pool *inventory.NodePool, position int) {
+		devices[DeviceID{pool.ID.Driver, pool.ID.Name, pool.Devices[position].Name}] = true
+	}
+	for _, node := range f.snapshot.Nodes() {
+		if (wanted.Node == "" || node.Name == wanted.Node) && (wanted.Labels == nil || wanted.Labels.Matches(labels.Set(node.Labels))) {
+			f.eachOn(node, add)
+		}
+	}
+	return devices
 }
 
 // set returns the selectors of a request for the class with the expression as its only own selector.

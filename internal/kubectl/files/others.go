@@ -53,7 +53,7 @@ func (f *File) addOther(h *header, data []byte) error {
 		return fmt.Errorf("read it: %w", err)
 	}
 	if path := podTemplateIn(content, ""); path != "" {
-		return fmt.Errorf("it makes pods of %s, and how many is not known for this kind; write its pods as a Deployment, a Job or Pods, and say how many", path)
+		return fmt.Errorf("it creates pods of %s; this command does not know how many. Write them as a Deployment, a Job or Pods", path)
 	}
 	f.Others = append(f.Others, Other{Kind: h.Kind, Name: h.Metadata.Name, content: content})
 	return nil

@@ -155,7 +155,7 @@ func (s *server) attribute(_ context.Context, r *http.Request) (any, error) {
 	}
 	name := r.URL.Query().Get("name")
 	if name == "" {
-		return nil, refuse(http.StatusBadRequest, "name has to be that of an attribute")
+		return nil, refuse(http.StatusBadRequest, "name must be the name of an attribute")
 	}
 	values := &Values{Values: []string{}, Tiles: make(map[string][]int)}
 	numbers := make(map[string]int)

@@ -12,38 +12,20 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// Reasons says why a pod has no node, for people and for the map.
+// Reasons says why a pod has no node, and which devices are in its way.
 type Reasons struct {
-	Pod     string `json:"pod"`
-	Problem string `json:"problem,omitempty"`
-	// NotKnown says why there is no explanation.
-	NotKnown string `json:"notKnown,omitempty"`
-	// Fits are nodes on which the pod fits.
-	Fits      []string         `json:"fits,omitempty"`
-	Groups    []ReasonGroup    `json:"groups,omitempty"`
-	Nearest   []whatif.Near    `json:"nearest,omitempty"`
-	Missing   []whatif.Missing `json:"missing,omitempty"`
-	Unchecked []string         `json:"unchecked,omitempty"`
-	Doubts    []string         `json:"doubts,omitempty"`
+	*facts.Explanation `json:",inline"`
 	// Blocks are the devices that the pod could use if no claim held them, by tile as in Choice. Holders are the
 	// claims that hold them.
 	Blocks  map[string]string `json:"blocks"`
 	Holders []string          `json:"holders"`
-}
-
-// ReasonGroup is a group of nodes with the same obstacle.
-type ReasonGroup struct {
-	Kind   whatif.Kind `json:"kind"`
-	Reason string      `json:"reason"`
-	Nodes  []string    `json:"nodes"`
-	// Detail is the full explanation for the first node.
-	Detail string `json:"detail,omitempty"`
 }
 
 // holdersAtMost bounds the blocking claims that are named.
@@ -68,17 +50,7 @@ func reasons(ctx context.Context, world *whatif.Snapshot, pod *v1.Pod) (*Reasons
 	if err != nil {
 		return nil, err
 	}
-	result := &Reasons{
-		Pod: found.Pod, Problem: found.Problem, NotKnown: found.NotKnown, Doubts: found.Doubts, Fits: found.Fits, Nearest: found.Nearest, Missing: found.Missing, Unchecked: found.Unchecked,
-		Blocks: make(map[string]string), Holders: []string{},
-	}
-	for i := range found.Groups {
-		group := ReasonGroup{Kind: found.Groups[i].Kind, Reason: found.Groups[i].Reason, Nodes: found.Groups[i].Nodes}
-		if found.Groups[i].Example != nil {
-			group.Detail = found.Groups[i].InFull
-		}
-		result.Groups = append(result.Groups, group)
-	}
+	result := &Reasons{Explanation: facts.Explained(found), Blocks: make(map[string]string), Holders: []string{}}
 	return result, result.addBlocks(ctx, world, pod, elsewhere(found))
 }
 

@@ -59,7 +59,7 @@ func (s *server) fit(ctx context.Context, r *http.Request) (any, error) {
 		if errors.As(err, &tooLarge) {
 			return nil, err
 		}
-		return nil, refuse(http.StatusBadRequest, "the question is no JSON as expected: "+err.Error())
+		return nil, refuse(http.StatusBadRequest, "the question is not the expected JSON: "+err.Error())
 	}
 	world, err := s.world()
 	if err != nil {

@@ -217,7 +217,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1100"}, found.Blocks, "one is held, one is tainted")
 	require.Equal(t, []string{"default/held"}, found.Holders)
 	require.NotEmpty(t, found.Groups)
-	require.Contains(t, found.Groups[0].Detail, "five")
+	require.Contains(t, found.Groups[0].Example.Text, "five")
 	require.Equal(t, http.StatusNotFound, call(t, handler, http.MethodGet, "/"+token+"/api/explain?pod=default/other", "").Code)
 }
 

@@ -39,6 +39,7 @@ function showCounts() {
   const parts = [plural(nodes, "node"), plural(sum.devices, "device")];
   for (const key of ["free", "allocated", "shared", "blocked", "unknown", "tainted"]) if (sum[key]) parts.push(`${sum[key].toLocaleString("en")} ${key}`);
   if (sum.conflicts) parts.push(`${sum.conflicts} held twice`);
+  if (!sum.devices && store.meta.problems.length) parts.splice(0, parts.length, `No devices can be shown: ${store.meta.problems[0]}`);
   if (store.meta.without) parts.push(`${plural(store.meta.without, "node")} without devices`);
   const text = parts.join(" · ");
   if ($("summary").textContent !== text) $("summary").textContent = text;
@@ -46,16 +47,24 @@ function showCounts() {
 }
 
 function legend() {
-  const all = [["f", 0, false, "free"], ["a", 0, false, "allocated"], ["s", 60, false, "shared, by how much"], ["x", 0, false, "blocked by others on its counters"], ["f", 0, true, "tainted"], ["?", 0, false, "unknown"]];
+  const cell = (state, level = 0, tainted = false) => (c) => paint.cell(c, 1, 1, 14, 14, state, level, tainted);
+  const marked = (state, kind) => (c) => { cell(state)(c); paint.mark(c, 1, 1, 14, 14, kind); };
+  const frame = (kind) => (c) => paint.tileBox(c, 0, 1, 16, 14, false, kind);
+  const all = [
+    [cell("f"), "free"], [cell("a"), "allocated"], [cell("s", 60), "shared, filled by use"], [cell("x"), "blocked: other partitions use its counters"],
+    [cell("f", 0, true), "tainted"], [cell("?"), "unknown"], [marked("a", "conflict"), "held twice"],
+    [marked("a", "blocks"), "held or tainted, and usable for the chosen pod"], [frame("near"), "node that lacks the least"],
+    [frame("plan"), "node where it fits"], [marked("f", "plan"), "device that it would get"],
+  ];
   const ratio = devicePixelRatio || 1;
-  $("legend").replaceChildren(...all.map(([state, level, tainted, words]) => {
-    const canvas = make("canvas", { width: 14 * ratio, height: 14 * ratio, "aria-hidden": "true" });
-    canvas.style.width = canvas.style.height = "14px";
+  $("legend").replaceChildren(...all.map(([draw, words]) => {
+    const canvas = make("canvas", { width: 16 * ratio, height: 16 * ratio, "aria-hidden": "true" });
+    canvas.style.width = canvas.style.height = "16px";
     const c = canvas.getContext("2d");
     c.scale(ratio, ratio);
-    paint.cell(c, 0, 0, 14, 14, state, level, tainted);
+    draw(c);
     return make("li", {}, canvas, words);
-  }), make("li", {}, "red: in the chosen pod's way, or nearest"), make("li", {}, "violet: fits"));
+  }));
 }
 
 store.addEventListener("reset", () => { showMeta(); showCounts(); view.layout(); table.render(); mark(); });
@@ -72,7 +81,7 @@ store.addEventListener("delta", ({ detail }) => {
   mark();
 });
 store.addEventListener("connection", ({ detail }) => { $("connection").textContent = detail.text; $("connection").hidden = !detail.text; });
-filter.addEventListener("change", () => { filter.count(); view.layout(); table.render(); mark(); });
+filter.addEventListener("change", () => { filter.count(); view.refit(); table.render(); mark(); });
 view.addEventListener("open", ({ detail }) => details.open(detail));
 view.addEventListener("colors", legend);
 
@@ -102,6 +111,12 @@ view.addEventListener("drawn", ({ detail }) => {
   data.took = detail.took.toFixed(1);
   data.draws = view.draws;
 });
+
+// On a narrow screen, filters and legend are folded, so that the map begins at the top.
+const narrow = matchMedia("(max-width: 800px)");
+function fold() { $("filter-box").open = $("legend-box").open = !narrow.matches; }
+narrow.addEventListener("change", fold);
+fold();
 
 legend();
 store.start().catch((error) => { $("connection").textContent = `The map cannot be read: ${error.message}`; $("connection").hidden = false; setTimeout(() => location.reload(), 5000); });

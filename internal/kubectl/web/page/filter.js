@@ -7,8 +7,9 @@ export class Filter extends EventTarget {
   constructor(store, form) {
     super();
     Object.assign(this, { store, form, choice: null, namespace: "", values: null, asked: 0, again: null });
-    this.result = form.querySelector("#filter-result");
-    this.error = form.querySelector("#filter-error");
+    // They are outside of the form, so that they are visible when it is folded.
+    this.result = document.getElementById("filter-result");
+    this.error = document.getElementById("filter-error");
     form.addEventListener("submit", (e) => { e.preventDefault(); this.apply(); });
     form.addEventListener("reset", () => setTimeout(() => { this.apply(); this.group(); }));
     form.querySelector("#class").addEventListener("change", () => this.apply());

@@ -8,7 +8,7 @@ export class MapView extends EventTarget {
   // filter selects the visible devices, see filter.js.
   constructor(store, filter, elements) {
     super();
-    Object.assign(this, elements, { store, filter, zoom: -1, arranged: null, shapes: new Map(), focus: null, hover: null, pending: false, draws: 0 });
+    Object.assign(this, elements, { store, filter, zoom: -1, sized: false, arranged: null, shapes: new Map(), focus: null, hover: null, pending: false, draws: 0 });
     this.context = this.canvas.getContext("2d");
     // Highlights: tiles by name with a text of 0 and 1 for their devices, sets of ids, names of the
     // nearest nodes, and names of the nodes that fit.
@@ -47,8 +47,12 @@ export class MapView extends EventTarget {
     const width = this.map.clientWidth;
     if (!width || !this.store.meta) return;
     const names = this.store.order.filter((name) => this.filter.showsTile(this.store.tiles.get(name)));
-    if (this.zoom < 0 && names.length > 0) this.zoom = this.fitting(names, width);
+    if (this.zoom < 0 && names.length > 0) {
+      this.map.style.removeProperty("--content");
+      this.zoom = this.fitting(names, width);
+    }
     this.arranged = arrange(names, (name) => this.shapeOf(name), width);
+    this.map.style.setProperty("--content", `${this.arranged.height + 2}px`); // A narrow screen has no room for an empty frame.
     this.fitCanvas(width);
     this.draw();
   }
@@ -72,10 +76,14 @@ export class MapView extends EventTarget {
     return 0;
   }
 
-  // fit makes the whole map visible again, if possible.
-  fit() { this.zoom = -1; this.shapes.clear(); this.layout(); }
+  // fit makes the whole map visible again, if possible, and keeps it so until somebody chooses a size.
+  fit() { this.sized = false; this.zoom = -1; this.shapes.clear(); this.layout(); }
+
+  // refit adapts the size to other tiles, unless somebody has chosen one.
+  refit() { if (this.sized) this.layout(); else this.fit(); }
 
   setZoom(zoom) {
+    this.sized = true;
     zoom = Math.max(0, Math.min(sizes.length - 1, zoom));
     if (zoom === this.zoom || !this.arranged) return;
     const middle = this.arranged.rows[rowAt(this.arranged.rows, this.map.scrollTop + this.map.clientHeight / 2)];
@@ -107,7 +115,7 @@ export class MapView extends EventTarget {
     for (let row = rowAt(arranged.rows, top); row < arranged.rows.length && arranged.rows[row].y < top + height; row++) {
       for (let at = arranged.rows[row].from; at < arranged.rows[row].to; at++) { this.tile(arranged.names[at]); drawn++; }
     }
-    if (this.focus && document.activeElement === this.map) this.drawFocus();
+    if (this.focus) this.drawFocus();
     this.draws++;
     const took = performance.now() - start;
     this.dispatchEvent(new CustomEvent("drawn", { detail: { tiles: drawn, took } }));
@@ -116,8 +124,8 @@ export class MapView extends EventTarget {
   tile(name) {
     const { context: c, store } = this;
     const tile = store.tiles.get(name), { x, y, shape: s } = this.arranged.places.get(name);
-    paint.tileBox(c, x, y, s.width, s.height, tile.r, this.nodes.has(name) ? "blocks" : this.fits.has(name) ? "plan" : null);
-    if (s.names) paint.text(c, name, x + 4, y + 8, s.width - 8, 11);
+    paint.tileBox(c, x, y, s.width, s.height, tile.r, this.nodes.has(name) ? "near" : this.fits.has(name) ? "plan" : null);
+    if (s.names) paint.text(c, store.label(tile), x + 4, y + 8, s.width - 8, 11);
     for (const box of s.boxes) paint.groupBox(c, x, y, box);
     const tainted = new Set(tile.t), blocks = this.blocks?.[name];
     for (const w of s.wholes) {
@@ -156,7 +164,7 @@ export class MapView extends EventTarget {
 
   drawFocus() {
     const box = this.box(this.focus.name, this.focus.i);
-    if (box) paint.focusRing(this.context, box.x, box.y, box.w, box.h);
+    if (box) paint.focusRing(this.context, box.x, box.y, box.w, box.h, document.activeElement === this.map);
   }
 
   // at returns the object at a point of the map.

@@ -1,12 +1,13 @@
 // Draws devices. Each state has a colour and a form: free devices are pale with a border, allocated ones solid,
-// shared ones filled from below, blocked ones crossed, unknown ones have a question mark, and tainted ones are
-// hatched.
+// shared ones filled from below, blocked ones have a bar, unknown ones have a question mark, and tainted ones are
+// hatched. Marks have a form of their own as well: a dot for devices in a pod's way, a tick for devices that a pod would
+// get, a red frame for devices that are held twice.
 
 let colors = {}, hatches = new Map();
 
 export function readColors() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["page", "panel", "line", "text", "soft", "free", "free-line", "allocated", "share", "blocked", "blocked-line", "unknown", "unknown-line", "taint", "conflict", "blocks", "plan", "focus"];
+  const names = ["page", "panel", "line", "text", "soft", "free", "free-line", "allocated", "share", "blocked", "blocked-line", "unknown", "unknown-line", "taint", "conflict", "blocks", "near", "plan", "focus", "accent"];
   colors = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   hatches = new Map();
 }
@@ -40,7 +41,7 @@ export function cell(c, x, y, w, h, state, level, tainted) {
     }
     case "x":
       box(c, x, y, w, h, colors.blocked, colors["blocked-line"]);
-      if (h >= 9 && w >= 9) line(c, colors["blocked-line"], [[x + 2, y + 2, x + w - 2, y + h - 2], [x + 2, y + h - 2, x + w - 2, y + 2]]);
+      if (h >= 5 && w >= 5) { c.fillStyle = colors["blocked-line"]; c.fillRect(x + w * 0.2, y + h / 2 - Math.max(1, h / 10), w * 0.6, Math.max(2, h / 5)); }
       break;
     default:
       box(c, x, y, w, h, colors.unknown, colors["unknown-line"]);
@@ -61,25 +62,32 @@ export function whole(c, w, level) {
 export function frame(c, x, y, w, h) { outline(c, x, y, w, h, colors.soft, 1); }
 
 export function mark(c, x, y, w, h, kind) {
+  if (kind === "blocks") { dot(c, x + w / 2, y + h / 2, Math.max(1.2, Math.min(w, h) * 0.27)); return; }
   const width = kind === "plan" ? Math.max(1.5, Math.min(4, w / 5)) : Math.max(1, Math.min(2, h / 6));
   outline(c, x - 0.5, y - 0.5, w + 1, h + 1, colors[kind], width);
-  if (kind === "blocks" && w >= 9 && h >= 9) { c.fillStyle = colors.blocks; c.beginPath(); c.moveTo(x + w, y); c.lineTo(x + w - w / 3, y); c.lineTo(x + w, y + h / 3); c.fill(); }
   if (kind === "plan" && w >= 13) {
     c.strokeStyle = colors.plan; c.lineWidth = 2.5; c.beginPath();
     c.moveTo(x + w * 0.2, y + h * 0.55); c.lineTo(x + w * 0.42, y + h * 0.78); c.lineTo(x + w * 0.82, y + h * 0.25); c.stroke();
   }
 }
 
-export function focusRing(c, x, y, w, h) {
-  outline(c, x - 2, y - 2, w + 4, h + 4, colors.panel, 4);
-  outline(c, x - 2, y - 2, w + 4, h + 4, colors.focus, 2);
+function dot(c, x, y, radius) {
+  c.beginPath(); c.arc(x, y, radius, 0, 2 * Math.PI);
+  c.fillStyle = colors.blocks; c.fill();
+  if (radius >= 2) { c.strokeStyle = colors.text; c.lineWidth = 1; c.stroke(); }
+}
+
+// focusRing marks the device that the keys move from. Without the keyboard's focus it is the one that is shown in full.
+export function focusRing(c, x, y, w, h, focused) {
+  outline(c, x - 3, y - 3, w + 6, h + 6, colors.panel, 5);
+  outline(c, x - 3, y - 3, w + 6, h + 6, focused ? colors.focus : colors.accent, 3);
 }
 
 export function tileBox(c, x, y, w, h, unready, highlighted) {
   c.fillStyle = colors.page;
   c.fillRect(x, y, w, h);
   if (unready) c.setLineDash([4, 3]);
-  outline(c, x, y, w, h, highlighted ? colors[highlighted] : colors.line, highlighted ? 2 : 1);
+  outline(c, x, y, w, h, highlighted ? colors[highlighted] : colors.line, highlighted ? 3 : 1);
   c.setLineDash([]);
 }
 
@@ -88,11 +96,16 @@ export function groupBox(c, x, y, box) {
   if (box.label) text(c, box.label, x + box.x + 3, y + box.y + 8, box.width - 4, 10);
 }
 
-// text writes as much of a name as fits, from its end, because names differ there.
+// text writes a name, without its middle if it is too long: names of nodes differ at their end or at their beginning.
 export function text(c, words, x, y, width, size) {
   c.fillStyle = colors.text; c.font = `${size}px sans-serif`; c.textAlign = "left"; c.textBaseline = "middle";
-  const most = Math.max(1, Math.floor(width / (size * 0.56)));
-  c.fillText(words.length > most ? "…" + words.slice(words.length - most + 1) : words, x, y, width);
+  c.fillText(shortened(words, Math.max(1, Math.floor(width / (size * 0.56)))), x, y, width);
+}
+
+export function shortened(words, most) {
+  if (words.length <= most) return words;
+  const end = Math.ceil((most - 1) * 0.6);
+  return words.slice(0, most - 1 - end) + "…" + words.slice(words.length - end);
 }
 
 function box(c, x, y, w, h, fill, stroke) {
@@ -104,10 +117,4 @@ function box(c, x, y, w, h, fill, stroke) {
 function outline(c, x, y, w, h, color, width) {
   c.strokeStyle = color; c.lineWidth = width;
   c.strokeRect(x + width / 2, y + width / 2, w - width, h - width);
-}
-
-function line(c, color, lines) {
-  c.strokeStyle = color; c.lineWidth = 1; c.beginPath();
-  for (const [a, b, d, e] of lines) { c.moveTo(a, b); c.lineTo(d, e); }
-  c.stroke();
 }

@@ -74,7 +74,7 @@ export function reasons(r, onDrop) {
   if (r.groups?.length) {
     parts.push(make("ul", {}, ...r.groups.slice(0, 20).map((g) => make("li", {},
       make("strong", {}, g.nodes.length === 1 ? g.nodes[0] : plural(g.nodes.length, "node")), `: ${g.reason}`,
-      g.detail ? make("details", {}, make("summary", {}, `${g.nodes[0]} in full`), make("pre", {}, g.detail)) : null))));
+      g.example ? make("details", {}, make("summary", {}, `${g.example.node} in full`), make("pre", {}, g.example.text)) : null))));
   }
   if (r.nearest?.length) parts.push(make("h3", {}, "Nearest"), make("ul", {}, ...r.nearest.map((n) => make("li", {}, `${n.node}: ${n.lacking.join("; ")}`))));
   for (const doubt of r.doubts || []) parts.push(make("p", { className: "hint" }, `May be wrong: ${doubt}.`));
@@ -95,9 +95,10 @@ export class WaitingPods {
   show(pods) {
     $("waiting-count").textContent = `(${pods.length})`;
     const focused = document.activeElement?.closest("#waiting li")?.dataset.pod;
-    $("waiting").replaceChildren(...pods.slice(0, 500).map((p) => {
+    $("waiting").replaceChildren(...pods.slice(0, 500).map((p, at) => {
+      const message = p.message && p.message === pods[at - 1]?.message ? "same message" : p.message || "";
       const button = link(p.pod, () => this.choose(p.pod));
-      const item = make("li", {}, button, make("small", {}, [p.priority ? `priority ${p.priority}` : "", p.since ? `since ${age(p.since)}` : "", p.message || ""].filter(Boolean).join(" · ")));
+      const item = make("li", {}, button, make("small", {}, [p.priority ? `priority ${p.priority}` : "", p.since ? `since ${age(p.since)}` : "", message].filter(Boolean).join(" · ")));
       item.dataset.pod = p.pod;
       item.addEventListener("pointerenter", () => this.preview(p.pod));
       item.addEventListener("pointerleave", () => this.preview(this.chosen));

@@ -16,7 +16,7 @@ export async function ask(path, options) {
 export class Store extends EventTarget {
   constructor() {
     super();
-    Object.assign(this, { version: 0, meta: null, layouts: [], tiles: new Map(), order: [], history: new Map(), stream: null });
+    Object.assign(this, { version: 0, meta: null, layouts: [], tiles: new Map(), order: [], domain: "", history: new Map(), stream: null });
   }
 
   // start reads the whole state, and follows changes.
@@ -89,7 +89,11 @@ export class Store extends EventTarget {
 
   sort() {
     this.order = [...this.tiles.values()].sort((a, b) => Number(a.x || false) - Number(b.x || false) || collator.compare(a.n, b.n)).map((t) => t.n);
+    this.domain = commonDomain([...this.tiles.values()].filter((t) => !t.x).map((t) => t.n));
   }
+
+  // label returns the name of a tile without the domain that all nodes share, as in the names that clouds give.
+  label(tile) { return !tile.x && tile.n.endsWith(this.domain) ? tile.n.slice(0, tile.n.length - this.domain.length) : tile.n; }
 
   id(tile, i) { return deviceId(this.layouts, tile, i); }
   name(tile, i) { return this.layouts[tile.l].n[i]; }
@@ -116,6 +120,17 @@ export class Store extends EventTarget {
   }
 }
 
+// commonDomain returns the longest ending that all names share and that begins with a dot, "" for a single name.
+export function commonDomain(names) {
+  const from = names[0]?.indexOf(".") ?? -1;
+  if (names.length < 2 || from <= 0) return "";
+  let parts = names[0].slice(from + 1).split(".");
+  for (const name of names) {
+    while (parts.length && !name.endsWith("." + parts.join("."))) parts = parts.slice(1);
+  }
+  return parts.length ? "." + parts.join(".") : "";
+}
+
 function deviceId(layouts, tile, i) {
   const layout = layouts[tile.l];
   return `${tile.p[layout.p[i]]}/${layout.n[i]}`;
@@ -124,12 +139,12 @@ function deviceId(layouts, tile, i) {
 // describe describes the state of a device in words.
 export function describe(tile, i) {
   const letter = tile.s[i];
-  let text = letter === "x" ? "blocked by others that draw from the same counters" : states[letter];
+  let text = letter === "x" ? "blocked, because other partitions have used up its counters" : states[letter];
   if (letter === "s") text += `, ${tile.u?.[i] ?? 0} % taken`;
   const holders = tile.h?.[i];
   if (holders) text += ` by ${holders.slice(0, 5).join(", ")}${holders.length > 5 ? ` and ${holders.length - 5} more` : ""}`;
   if (tile.t?.includes(i)) text += ", tainted";
-  if (tile.c?.includes(i)) text += ", held by several that do not share it";
+  if (tile.c?.includes(i)) text += ", held twice";
   return text;
 }
 

@@ -15,8 +15,8 @@ import (
 // shapesAtMost bounds the shapes of claims that are counted without -o wide.
 const shapesAtMost = 10
 
-// wasteOutput is the JSON of waste.
-type wasteOutput struct {
+// fragmentationOutput is the JSON of fragmentation.
+type fragmentationOutput struct {
 	metav1.TypeMeta `json:",inline"`
 	Classes         []devicefacts.Shape `json:"classes,omitempty"`
 	Shapes          []devicefacts.Shape `json:"shapes,omitempty"`
@@ -25,54 +25,70 @@ type wasteOutput struct {
 	Missing         []whatif.Missing    `json:"missing,omitempty"`
 }
 
-func newWaste(o *options) *cobra.Command {
+func newFragmentation(o *options) *cobra.Command {
 	file := ""
 	command := &cobra.Command{
-		Use:   "waste",
-		Short: "Fragmentation: how many more claims fit now, and which pods would have to move for one that does not",
-		Long: `Fragmentation: how many more single devices of each class fit now, and how many more claims of each shape that
-there are claims of. CPU, memory, taints of nodes and affinity are not looked at for that.
+		Use:     "fragmentation",
+		Aliases: []string{"frag"},
+		Short:   "Count how many more claims fit, and find the pods to move for one that does not",
+		Long: `Count how many more single devices of each class fit now, and how many more claims of each shape that exists. The
+count considers devices only: no CPU, memory, taints of nodes or affinity.
 
-With -f, a pod: the fewest pods that would have to move to make room for it, where it would go then, and where
-they would. It is advice: nothing is moved. Tried are up to 3 pods of one node, or with devices
-that it reaches, whatever their priority and their PodDisruptionBudgets. Pods of DaemonSets, static ones and
-those that share a claim stay.
+With -f, find the fewest pods that would have to move to make room for a pod, and where each would go. It is advice:
+nothing is moved. The search tries up to 3 pods of one node, or pods with devices that the node can use. It ignores
+priorities and PodDisruptionBudgets. Pods of DaemonSets, static pods and pods that share a claim stay.
 
-Exit status with -f: 0 if there is room or would be, 1 if not, 2 if there was too much to try.`,
-		Example: `  # What fits?
-  kubectl devices waste
+Exit status with -f: 0 if there is room or moves make room, 1 if not, 2 if the search gave up.`,
+		Example: `  # How many more claims fit?
+  kubectl devices fragmentation
 
   # Which pods would have to move for this one?
-  kubectl devices waste -f pod.yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			s, err := o.snapshot(command.Context())
-			if err != nil {
-				return err
-			}
-			if err := o.sayMissing(s.Missing()); err != nil {
-				return err
-			}
-			if file != "" {
-				return o.rearrange(command.Context(), s, file)
-			}
-			return o.waste(command.Context(), s)
-		},
+  kubectl devices fragmentation -f pod.yaml`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, _ []string) error { return o.fragmentation(command.Context(), file) },
 	}
 	command.Flags().StringVarP(&file, "filename", "f", "", "File with a pod to make room for, in YAML or JSON; - is standard input")
 	return command
 }
 
-func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
+// newWaste returns the command under its former name. It goes with the release after the first one.
+func newWaste(o *options) *cobra.Command {
+	command := newFragmentation(o)
+	run := command.RunE
+	command.Use, command.Aliases, command.Hidden = "waste", nil, true
+	command.RunE = func(c *cobra.Command, args []string) error {
+		fmt.Fprintln(o.ErrOut, "warning: kubectl devices waste is deprecated; use kubectl devices fragmentation")
+		return run(c, args)
+	}
+	return command
+}
+
+func (o *options) fragmentation(ctx context.Context, file string) error {
+	s, err := o.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.sayMissing(s.Missing()); err != nil {
+		return err
+	}
+	if file != "" {
+		return o.rearrange(ctx, s, file)
+	}
+	return o.countFits(ctx, s)
+}
+
+// countFits prints how many more devices and claims fit.
+func (o *options) countFits(ctx context.Context, s *whatif.Snapshot) error {
 	if facts := devicefacts.Of(s); facts.DevicesUnknown() || facts.UsageUnknown() {
-		o.say("What fits is not known: resourceslices or resourceclaims could not all be read.")
+		o.say("What fits is not known: some resourceslices or resourceclaims could not be read.")
 		return statusError{ExitCannotTell}
 	}
 	most := shapesAtMost
 	if o.output != "" {
 		most = len(s.Claims())
 	}
-	out := wasteOutput{TypeMeta: kindOf("Waste"), Classes: devicefacts.Classes(s), Shapes: devicefacts.Seen(s, most), Missing: s.Missing()}
+	out := fragmentationOutput{TypeMeta: kindOf("Fragmentation"), Classes: devicefacts.Classes(s), Shapes: devicefacts.Seen(s, most), Missing: s.Missing()}
 	if err := countFree(ctx, s, out.Classes); err != nil {
 		return err
 	}
@@ -91,7 +107,7 @@ func (o *options) waste(ctx context.Context, s *whatif.Snapshot) error {
 		return err
 	}
 	o.say("")
-	o.heading("How many more claims fit, like those that there are:")
+	o.heading("How many more claims fit, like existing ones:")
 	return o.printShapes("LIKE", out.Shapes, true)
 }
 
@@ -147,13 +163,13 @@ func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string
 		return err
 	}
 	if len(pods) != 1 {
-		return fmt.Errorf("%s has %s, and there has to be one that room is to be made for", file, plural(len(pods), "pod"))
+		return fmt.Errorf("%s has %s; give a file with one pod to make room for", file, plural(len(pods), "pod"))
 	}
 	advice, err := devicefacts.RoomFor(ctx, s, pods[0])
 	if err != nil {
 		return err
 	}
-	out := wasteOutput{TypeMeta: kindOf("Waste"), Pod: whatif.Key(pods[0]), Advice: advice, Missing: s.Missing()}
+	out := fragmentationOutput{TypeMeta: kindOf("Fragmentation"), Pod: whatif.Key(pods[0]), Advice: advice, Missing: s.Missing()}
 	if done, err := o.structured(out); err != nil {
 		return err
 	} else if !done {
@@ -168,7 +184,7 @@ func (o *options) rearrange(ctx context.Context, s *whatif.Snapshot, file string
 	return statusError{ExitCannotTell}
 }
 
-func (o *options) printAdvice(out *wasteOutput) {
+func (o *options) printAdvice(out *fragmentationOutput) {
 	advice := out.Advice
 	switch {
 	case advice.Fits:
@@ -176,7 +192,7 @@ func (o *options) printAdvice(out *wasteOutput) {
 	case advice.Node == "" && advice.Fewest:
 		o.say("Pod %s does not fit, and moving up to %d pods of one node does not help.", out.Pod, devicefacts.MovesAtMost)
 	case advice.Node == "":
-		o.say("Pod %s does not fit, and no moves were found that help; there was too much to try.", out.Pod)
+		o.say("Pod %s does not fit, and no moves that help were found before the search gave up.", out.Pod)
 	default:
 		o.say("Pod %s would fit on %s if %s moved:", out.Pod, advice.Node, plural(len(advice.Moves), "pod"))
 		var moves []string
