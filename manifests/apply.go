@@ -27,7 +27,7 @@ var identityKinds = map[string]bool{
 	"RoleBinding":        true,
 }
 
-// ApplyOptions says what Apply leaves out.
+// ApplyOptions lists what Apply leaves out.
 type ApplyOptions struct {
 	// DryRun has the API server do everything except store the objects.
 	DryRun bool

@@ -25,7 +25,7 @@ const (
 	// AlphaAPI is no way of running Quartermaster but an addition to both: rights for
 	// clusters that have claims in no version but v1alpha2 or v1alpha3.
 	AlphaAPI = "alpha-api"
-	// Guard runs the guard, with or without a scheduler of ours.
+	// Guard runs the guard, with or without our scheduler.
 	Guard = "guard"
 	// GuardCertManager is Guard with a certificate by cert-manager.
 	GuardCertManager = "guard-cert-manager"
