@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
@@ -23,16 +24,28 @@ type Groups struct {
 	Asker write.Asker
 	// Profiles are the profiles of this scheduler.
 	Profiles Profiles
+	// Takeover protects the reservations that another process made.
+	Takeover Takeover
+}
+
+// Takeover is the time after this process began to schedule in which bindings may arrive that another process has sent.
+type Takeover interface {
+	// LeavesAlone reports whether a reservation must not be removed yet. If so, the pod is tried again after the pause.
+	LeavesAlone(claim, consumer types.UID, pod *v1.Pod) bool
 }
 
 // Usage implements GroupUsage: a group needs a claim while one of its pods is on a node or about to be. Those of other
 // schedulers may be, so theirs keep it.
 func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (state Usage, unbound write.Unbound, end func(), err error) {
 	users, err := g.Known.Users(claim.Namespace, claim.Name)
+	users = slices.DeleteFunc(users, func(pod *v1.Pod) bool { return dra.PodGroupName(pod) != consumer.Name || podutil.IsPodTerminal(pod) })
 	if err != nil || g.InUse == nil || slices.ContainsFunc(users, func(pod *v1.Pod) bool {
-		return dra.PodGroupName(pod) == consumer.Name && !podutil.IsPodTerminal(pod) && (pod.Spec.NodeName != "" || !g.Profiles.Schedules(pod.Spec.SchedulerName))
+		return pod.Spec.NodeName != "" || !g.Profiles.Schedules(pod.Spec.SchedulerName)
 	}) {
 		return Used, unbound, nil, err
+	}
+	if len(users) > 0 && g.Takeover.LeavesAlone(claim.UID, consumer.UID, users[0]) {
+		return Unheard, unbound, nil, nil // No event tells of the end of the pause.
 	}
 	if !g.InUse.BeginRelease(claim.UID) {
 		return Unheard, unbound, nil, nil // Nothing tells when an attempt ends.

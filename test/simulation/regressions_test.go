@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -145,6 +147,30 @@ func TestRegressions(t *testing.T) {
 			runs(2*time.Minute, "group-0").runs(0, "group-1").runs(0, "gang-0").runs(0, "gang-1"),
 		// Seed 400610: a gang that could not be planned was planned again every second.
 		"a gang whose device class does not exist": new(script).gang(0, "gang", 3, 0).add(0, "node-0", func(w *World) { w.createNode("node-0") }),
+		// Seed 9803065: the claim of a PodGroup was deallocated for a preemptor while a binding of the former process was under way.
+		"a pod is evicted whose group has another pod that is about to be bound": new(script).about(podGroups).node(1).
+			add(10*time.Second, "at the second binding, a pod with 9 CPU comes to the node, and the process ends; the server gets the binding 40s later", func(w *World) {
+				r := w.leader(builder.SchedulerName)
+				end := w.ending(r, onItsWay, 40*time.Second)
+				r.connection.Await(&moment{binding, 2, func(about subject, send func()) bool {
+					w.fill("node-0", "hog", "9")
+					return end(about, send)
+				}})
+			}).
+			add(0, "PodGroup group of 2 pods that share a claim", func(w *World) {
+				w.createClaim("shared", "one")
+				w.createPodGroup("group", 2, 0, "shared")
+				for _, name := range []string{"first", "second"} {
+					p := &podPlan{name: name}
+					p.with(builder.InGroup("group"), "of group group")
+					p.with(builder.Using(builder.Uses("shared")...), "claim shared")
+					p.with(func(pod *v1.Pod) {
+						pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{"cpu": resource.MustParse("6")}
+					}, "6 CPU")
+					p.create(w)
+				}
+			}).
+			pod(10*time.Second, "high", 1, "1", 100).runs(5*time.Minute, "hog"),
 		// Seed 7401 of an early generator: the pod waited for the end of its claim, which was kept for the pod.
 		"the claim of a pod is deleted when the process ends that has allocated it": new(script).node(2).
 			ends(10*time.Second, binding, unsent, func(w *World) { w.deleteClaim("a") }).pod(0, "a", 2, "1", 0).
