@@ -26,7 +26,7 @@ var Mixes = []Mix{
 	{Name: "25 % of tasks without GPU", Part: 0.25, Sort: noGPU},
 }
 
-// weight is what a task counts in the part that a mix sets.
+// weight returns the weight of a task in the part that a mix sets.
 func (m *Mix) weight(t *Task) float64 {
 	if m.Sort(&Task{}) { // of tasks
 		return 1
