@@ -68,7 +68,7 @@ func TestWithoutDevices(t *testing.T) {
 // TestNothingToValue: while enough nodes cost nothing, what changes on nodes with devices is not valued.
 func TestNothingToValue(t *testing.T) {
 	p := newPriced(8)
-	p.index.Enough, p.index.Growth = 2, 0
+	p.index.Enough = 2
 	for i := range 4 {
 		p.publish(fmt.Sprintf("n%d", i), 0)
 	}
