@@ -131,6 +131,10 @@ type QuartermasterArgs struct {
 	// that share them. No pod waits for that. The default is resource.kubernetes.io/pcieRoot and
 	// resource.kubernetes.io/numaNode; an empty list means none.
 	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
+	// PlacePodsWithoutDevices makes the plugin also choose nodes for pods that request no devices: it prefers those where
+	// likely requests for devices lose the least by the pod's CPU and memory. Pods with preferences of their own are left
+	// alone. The default is false.
+	PlacePodsWithoutDevices *bool `json:"placePodsWithoutDevices,omitempty"`
 	// ClaimEventsPerSecond limits the long-term rate of events about claims that were allocated or released; bursts
 	// may have ten times as many. If profiles differ, the largest value applies to all together. It is at most 100; 0
 	// means that the profile creates none. The default is 10.
@@ -198,6 +202,9 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 	}
 	if a.Closeness == nil {
 		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
+	}
+	if a.PlacePodsWithoutDevices == nil {
+		a.PlacePodsWithoutDevices = ptr.To(false)
 	}
 	if a.ClaimEventsPerSecond == nil {
 		a.ClaimEventsPerSecond = ptr.To[int32](write.DefaultPerSecond)
@@ -310,6 +317,9 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		if *steps != nil {
 			*steps = ptr.To(**steps)
 		}
+	}
+	if c.PlacePodsWithoutDevices != nil {
+		c.PlacePodsWithoutDevices = ptr.To(*c.PlacePodsWithoutDevices)
 	}
 	if c.ClaimEventsPerSecond != nil {
 		c.ClaimEventsPerSecond = ptr.To(*c.ClaimEventsPerSecond)

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -21,6 +22,40 @@ func DependsOnPods(pod *v1.Pod) bool {
 		slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
 			return slices.ContainsFunc(c.Ports, func(port v1.ContainerPort) bool { return port.HostPort > 0 })
 		})
+}
+
+// AsksForMore reports whether the pod requests resources of a node other than CPU, memory and storage.
+func AsksForMore(pod *v1.Pod) bool {
+	for name := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
+		if name != v1.ResourceCPU && name != v1.ResourceMemory && name != v1.ResourceEphemeralStorage {
+			return true
+		}
+	}
+	return false
+}
+
+// HasPreferences reports whether the pod says itself which nodes it prefers.
+func HasPreferences(pod *v1.Pod) bool {
+	if affinity := pod.Spec.Affinity; affinity != nil &&
+		(affinity.NodeAffinity != nil && len(affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+			affinity.PodAffinity != nil && len(affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+			affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0) {
+		return true
+	}
+	return slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c v1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == v1.ScheduleAnyway
+	})
+}
+
+// Discourages reports whether a node has a taint PreferNoSchedule that the pod does not tolerate.
+func Discourages(logger klog.Logger, node *v1.Node, pod *v1.Pod) bool {
+	if len(node.Spec.Taints) == 0 {
+		return false
+	}
+	_, found := corev1helpers.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, func(taint *v1.Taint) bool {
+		return taint.Effect == v1.TaintEffectPreferNoSchedule
+	}, true)
+	return found
 }
 
 // Admission returns a function that reports whether a node admits the pod by the data of the two

@@ -60,3 +60,27 @@ func TestDependsOnPods(t *testing.T) {
 		})
 	}
 }
+
+func TestHasPreferences(t *testing.T) {
+	t.Parallel()
+	weighted := []v1.WeightedPodAffinityTerm{{Weight: 1}}
+	tests := map[string]struct {
+		affinity    *v1.Affinity
+		constraints []v1.TopologySpreadConstraint
+		want        bool
+	}{
+		"nothing":       {},
+		"required":      {affinity: &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{}}, PodAffinity: &v1.PodAffinity{}, PodAntiAffinity: &v1.PodAntiAffinity{}}},
+		"nodes":         {affinity: &v1.Affinity{NodeAffinity: &v1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{}}}}, want: true},
+		"pods":          {affinity: &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}, want: true},
+		"not pods":      {affinity: &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}, want: true},
+		"spread":        {constraints: []v1.TopologySpreadConstraint{{WhenUnsatisfiable: v1.ScheduleAnyway}}, want: true},
+		"strict spread": {constraints: []v1.TopologySpreadConstraint{{WhenUnsatisfiable: v1.DoNotSchedule}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, HasPreferences(&v1.Pod{Spec: v1.PodSpec{Affinity: test.affinity, TopologySpreadConstraints: test.constraints}}))
+		})
+	}
+}

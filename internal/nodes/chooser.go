@@ -39,13 +39,16 @@ func New(handle fwk.Handle, plugin string) *Chooser {
 // ours had none in common, the scheduler would reach PostFilter without verdicts on nodes.
 func OthersName(pod *v1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, claimsVolume) ||
-		pod.Spec.SchedulingGroup != nil ||
-		pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil && namesNodes(pod.Spec.Affinity.NodeAffinity)
+		pod.Spec.SchedulingGroup != nil || AsksByName(pod)
 }
 
-// namesNodes reports whether NodeAffinity may name nodes: it only does so for selectors by name.
-func namesNodes(affinity *v1.NodeAffinity) bool {
-	required := affinity.RequiredDuringSchedulingIgnoredDuringExecution
+// AsksByName reports whether the pod asks for nodes by their names, as those of DaemonSets do. Only then does
+// NodeAffinity name nodes.
+func AsksByName(pod *v1.Pod) bool {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return false
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	return required != nil && slices.ContainsFunc(required.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool { return len(term.MatchFields) > 0 })
 }
 

@@ -30,7 +30,8 @@ func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
 	return outcomeOf(search.Solve(ctx, (*task.Task)(t), site))
 }
 
-// Rate is Solve for callers that only need the value of the best plan, to compare nodes.
+// Rate is Solve for callers that only need the value of the best plan, to compare nodes. For a task without
+// claims that is the value of taking the CPU and memory that the site says, and no devices.
 func (t *Task) Rate(ctx context.Context, site Site) (*Outcome, error) {
 	return outcomeOf(search.Rate(ctx, (*task.Task)(t), site))
 }

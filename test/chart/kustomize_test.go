@@ -56,8 +56,15 @@ func gangConfig(t *testing.T, mode string) string {
 	return strings.NewReplacer(
 		"schedulerName: quartermaster", "schedulerName: default-scheduler",
 		"resourceName: quartermaster", "resourceName: kube-scheduler",
-	).Replace(string(text))
+	).Replace(string(text)) + placingAll
 }
+
+// placingAll are the arguments of the plugin in manifests/replace-default.
+const placingAll = `    pluginConfig:
+      - name: Quartermaster
+        args:
+          placePodsWithoutDevices: true
+`
 
 // replaceConfig is the part of a kustomization that exchanges the configuration of the scheduler.
 const replaceConfig = `

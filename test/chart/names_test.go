@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"reflect"
 	"strconv"
@@ -199,9 +200,26 @@ func TestArguments(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(text), &config))
 		require.NoError(t, yaml.Unmarshal([]byte(shipped), &want))
 		require.Len(t, want["profiles"], 1)
-		want["profiles"].([]any)[0].(map[string]any)["pluginConfig"] = []any{map[string]any{
-			"name": "Quartermaster", "args": map[string]any{"strategy": "pack", "stepBudget": 2000000.0, "closeness": []any{}}}}
+		profile, args := want["profiles"].([]any)[0].(map[string]any), map[string]any{"strategy": "pack", "stepBudget": 2000000.0, "closeness": []any{}}
+		if configured, has := profile["pluginConfig"].([]any); has {
+			maps.Copy(args, configured[0].(map[string]any)["args"].(map[string]any))
+		}
+		profile["pluginConfig"] = []any{map[string]any{"name": "Quartermaster", "args": args}}
 		require.Equal(t, want, config)
+	}
+}
+
+// TestArgumentsReplaceShippedOnes: an argument that the shipped configuration has is replaced by the user's.
+func TestArgumentsReplaceShippedOnes(t *testing.T) {
+	t.Parallel()
+	for _, gangs := range []bool{false, true} {
+		rendered := render(t, releaseNamespace, values{
+			"mode": "replace-default", "gangScheduling": values{"enabled": gangs}, "scheduler": values{"args": values{"placePodsWithoutDevices": false}},
+		})
+		var config map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(at(t, rendered.only(t, "ConfigMap").Object, "data", "scheduler-config.yaml").(string)), &config))
+		require.Equal(t, []any{map[string]any{"name": "Quartermaster", "args": map[string]any{"placePodsWithoutDevices": false}}},
+			config["profiles"].([]any)[0].(map[string]any)["pluginConfig"])
 	}
 }
 

@@ -131,13 +131,24 @@ func SchedulerConfig(o *SchedulerOptions) ([]byte, error) {
 		connection["qps"], connection["burst"] = o.QPS, o.QPS
 	}
 	if args := o.pluginArgs(); len(args) > 0 {
-		configured, _ := profile["pluginConfig"].([]any)
-		profile["pluginConfig"] = append(configured, map[string]any{"name": pluginName, "args": args})
+		setPluginArgs(profile, args)
 	}
 	if o.Change != nil {
 		o.Change(config)
 	}
 	return yaml.Marshal(config)
+}
+
+// setPluginArgs adds arguments of the plugin to those that a profile has.
+func setPluginArgs(profile, args map[string]any) {
+	configured, _ := profile["pluginConfig"].([]any)
+	for _, entry := range configured {
+		if entry := entry.(map[string]any); entry["name"] == pluginName {
+			maps.Copy(entry["args"].(map[string]any), args)
+			return
+		}
+	}
+	profile["pluginConfig"] = append(configured, map[string]any{"name": pluginName, "args": args})
 }
 
 // takeoverPause is for schedulers that take over from one that was killed: nothing that it has

@@ -1,9 +1,11 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 	"github.com/quartermaster-dra/quartermaster/test/placement/trace"
@@ -37,24 +40,41 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// TestOpenb has the tasks of openb arrive one after the other, each as a pod with a claim; who does not fit
-// is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16: every 16th
-// node), PLACEMENT_SEED the order, and with PLACEMENT_SCHEDULER=in-tree an unchanged kube-scheduler does it.
+// mixed returns the mix of tasks with the name in PLACEMENT_MIX, the trace's own by default.
+func mixed(t *testing.T) *trace.Mix {
+	t.Helper()
+	name := cmp.Or(os.Getenv("PLACEMENT_MIX"), trace.Mixes[0].Name)
+	i := slices.IndexFunc(trace.Mixes, func(m trace.Mix) bool { return m.Name == name })
+	require.GreaterOrEqual(t, i, 0, "PLACEMENT_MIX is no mix of test/placement/trace")
+	return &trace.Mixes[i]
+}
+
+// TestOpenb has the tasks of openb arrive one after the other, each as a pod, those with GPUs with a claim; who
+// does not fit is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16: every
+// 16th node), PLACEMENT_SEED the order, PLACEMENT_MIX another mix of tasks. With PLACEMENT_SCHEDULER=in-tree an
+// unchanged kube-scheduler does it, with PLACEMENT_SCHEDULER=devices ours only for pods with devices, as in
+// manifests/secondary; otherwise ours as in manifests/replace-default.
 func TestOpenb(t *testing.T) {
 	harness.Long(t, "it plays a part of a production cluster")
 	scale, seed := number(t, "PLACEMENT_SCALE", 16), number(t, "PLACEMENT_SEED", 42)
-	nodes, tasks := trace.Draw(scale, int64(seed))
-	inTree := os.Getenv("PLACEMENT_SCHEDULER") == "in-tree"
+	mix := mixed(t)
+	nodes, tasks := mix.Draw(scale, int64(seed))
+	placing := os.Getenv("PLACEMENT_SCHEDULER")
 	p := &play{Space: cluster.NewSpace(t, "openb", "", 0)}
 	for i, node := range nodes {
 		p.addNode(i, node)
 	}
-	if inTree {
+	switch placing {
+	case "in-tree":
 		scheduler, err := cluster.StartStockSchedulerFor(t.Context(), "in-tree", p.Profile, requestsPerSecond)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, scheduler.Stop()) })
-	} else {
+	case "devices":
 		p.StartScheduler(harness.SchedulerOptions{})
+	default:
+		config := cluster.ControlPlane.AdminConfig()
+		require.NoError(t, manifests.Apply(t.Context(), config, manifests.ReplaceDefault, manifests.ApplyOptions{RBACOnly: true}))
+		p.StartScheduler(harness.SchedulerOptions{Overlay: manifests.ReplaceDefault})
 	}
 
 	capacity := trace.Capacity(nodes)
@@ -70,9 +90,9 @@ func TestOpenb(t *testing.T) {
 		}
 	}
 	at130 := percent(allocated, capacity)
-	t.Logf("openb: in-tree %t, nodes %d, GPUs %d, tasks %d, seed %d; GPU capacity allocated at 100 %% asked: %.2f %%, at 130 %%: %.2f %%",
-		inTree, len(nodes), capacity/trace.WholeGPU, len(tasks), seed, at100, at130)
-	if !inTree {
+	t.Logf("%s: scheduler %q, nodes %d, GPUs %d, tasks %d, seed %d; GPU capacity allocated at 100 %% asked: %.2f %%, at 130 %%: %.2f %%",
+		mix.Name, placing, len(nodes), capacity/trace.WholeGPU, len(tasks), seed, at100, at130)
+	if placing != "in-tree" && mix.Part == 0 {
 		require.Greater(t, at130, float64(leastAllocated), "percent of the GPU capacity")
 	}
 }

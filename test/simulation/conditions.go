@@ -33,9 +33,13 @@ type attaching struct {
 	takes  time.Duration
 }
 
-// configureConditions sets a timeout that is shorter than a history.
-func configureConditions(configured *config.KubeSchedulerConfiguration) {
-	args := &runtime.Unknown{ContentType: runtime.ContentTypeJSON, Raw: fmt.Appendf(nil, `{"bindingTimeout": %q}`, bindingTimeout)}
+// setArguments sets the plugin's arguments of a history: with binding conditions, a timeout that is shorter than it.
+func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
+	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t`, h.themes[withoutDevices])
+	if h.themes[conditions] {
+		raw = fmt.Appendf(raw, `, "bindingTimeout": %q`, bindingTimeout)
+	}
+	args := &runtime.Unknown{ContentType: runtime.ContentTypeJSON, Raw: append(raw, '}')}
 	for i := range configured.Profiles {
 		profile := &configured.Profiles[i]
 		profile.PluginConfig = append(profile.PluginConfig, config.PluginConfig{Name: arguments.Name, Args: args})

@@ -32,8 +32,8 @@ func (h *History) configure(w *World) error {
 	}
 	w.clocks = h.themes[clocks]
 	var err error
-	if w.configured, err = configuration(); err == nil && h.themes[conditions] {
-		configureConditions(&w.configured)
+	if w.configured, err = configuration(); err == nil {
+		h.setArguments(&w.configured)
 	}
 	return err
 }

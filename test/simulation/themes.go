@@ -49,6 +49,7 @@ func init() {
 		{guarded, 0.3, 2, nil, disturbGuard},
 		{conditions, 0.3, 4, setupConditions, changeAttaching},
 		{clocks, 0.3, 3, setupClocks, changeClock},
+		{withoutDevices, 0.3, 6, nil, (*generator).plainPod},
 	}
 }
 

@@ -16,12 +16,22 @@ scheduler; what makes it one are these two names, as in manifests/secondary.
 {{- $text := include "quartermaster.file" (dict "root" . "path" (printf "%s/scheduler-config.yaml" $folder)) -}}
 {{- if eq .Values.mode "replace-default" -}}
   {{- $text = $text | replace "schedulerName: quartermaster\n" "schedulerName: default-scheduler\n" | replace "resourceName: quartermaster\n" "resourceName: kube-scheduler\n" -}}
+  {{- if .Values.gangScheduling.enabled -}}
+    {{- $text = printf "%s\n    pluginConfig:\n      - name: Quartermaster\n        args:\n          placePodsWithoutDevices: true\n" (trimSuffix "\n" $text) -}}
+  {{- end -}}
 {{- else -}}
   {{- $text = $text | replace "resourceNamespace: kube-system\n" (printf "resourceNamespace: %s\n" (toYaml .Release.Namespace)) -}}
 {{- end -}}
 {{- with .Values.scheduler.args -}}
-  {{- /* The files end in their only profile. */}}
-  {{- $text = printf "%s\n    pluginConfig:\n      - name: Quartermaster\n        args:\n%s\n" (trimSuffix "\n" $text) (toYaml . | indent 10) -}}
+  {{- /* The files end in their only profile, and that in the arguments of the plugin, if it has any. */}}
+  {{- $text = trimSuffix "\n" $text -}}
+  {{- range $name, $_ := . -}}
+    {{- $text = regexReplaceAll (printf "\n {10}%s: [^\n]*" $name) $text "" -}}
+  {{- end -}}
+  {{- if not (contains "\n    pluginConfig:\n" $text) -}}
+    {{- $text = printf "%s\n    pluginConfig:\n      - name: Quartermaster\n        args:" $text -}}
+  {{- end -}}
+  {{- $text = printf "%s\n%s\n" $text (toYaml . | indent 10) -}}
 {{- end -}}
 {{- default $text .Values.scheduler.config -}}
 {{- end -}}

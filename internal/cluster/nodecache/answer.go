@@ -38,6 +38,9 @@ type Answer struct {
 	cursor int
 	// turn is the offset at which Best begins among nodes of equal cost.
 	turn int
+	// everywhere is set if all nodes count, see Question.WithoutDevices. free is set while nodes without
+	// devices, which cost nothing, are added before others.
+	everywhere, free bool
 	// tied is set, instead of places and the fields that belong to it, if the task could use
 	// devices that several nodes reach.
 	tied *tied

@@ -89,14 +89,13 @@ func (x *Index) follow() {
 	}
 	for _, name := range resized {
 		id, known := x.names.ids[name]
-		switch {
-		case !known:
+		if !known {
 			x.names.id(name) // The node is new.
-		case x.names.isLocal[id]:
-			x.names.clock++
-			x.names.resized[id] = x.names.clock
-			x.log.Add(change{id: id, resized: true})
+			continue
 		}
+		x.names.clock++
+		x.names.resized[id] = x.names.clock
+		x.log.Add(change{id: id, resized: true})
 	}
 }
 

@@ -47,6 +47,9 @@ type Question struct {
 	All bool
 	// Own leaves out devices that several nodes reach.
 	Own bool
+	// WithoutDevices is set for a pod that takes no devices, with a task without claims. All nodes count
+	// then, and those without devices of their own cost nothing. Rate and Accepts must be set.
+	WithoutDevices bool
 }
 
 // Verdict is the result of a look at a node.
@@ -63,6 +66,9 @@ func (q *Question) key() key {
 	b := q.Task.AppendKey(nil)
 	if q.Own {
 		b = append(b, 0)
+	}
+	if q.WithoutDevices {
+		b = append(b, 1)
 	}
 	return sha256.Sum256(appendPod(append(append(b, 0), q.By...), q.Pod))
 }
@@ -128,11 +134,12 @@ func (x *Index) Bytes() int {
 }
 
 // Find updates the answer to a question until there is a choice of nodes. It returns nil in two
-// cases. If the task needs no devices, nodes without pools fit as well. For a question with All in
+// cases. If the task needs no devices, nodes without pools fit as well, and the question does not say
+// WithoutDevices. For a question with All in
 // a large cluster, the first call returns nil, because looking at all nodes pays off only for tasks
 // that recur.
 func (x *Index) Find(ctx context.Context, q *Question) *Answer {
-	if !q.Task.NeedsDevices() {
+	if !q.Task.NeedsDevices() && !q.WithoutDevices {
 		return nil
 	}
 	isTied := !q.Own && x.MayShare(ctx, q.Task)
@@ -195,6 +202,7 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 		return answer.(*Answer), true
 	}
 	a = newAnswer(x, key)
+	a.everywhere = q.WithoutDevices
 	x.known.Add(key, a)
 	return a, false
 }
@@ -218,13 +226,20 @@ func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
 // update looks at nodes until there are enough, and at some more that are unknown or changed.
 func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	a.follow(q)
+	if a.everywhere && a.hasFree(q) {
+		return // The other nodes cost more: they need not be up to date.
+	}
 	var undecided []int32
 	for first := true; a.isDue(); first = false {
 		isEnough := first && a.knowsAll() || x.hasEnough(a, q)
 		if isEnough && !first {
 			break
 		}
-		ids := a.again(x.AtOnce)
+		most := x.AtOnce
+		if a.everywhere && isEnough {
+			most = x.growth() // Most pods take no devices: none of them does much of the work.
+		}
+		ids := a.again(most)
 		switch {
 		case q.All:
 			ids = a.more(ids, x.AtOnce, nil)

@@ -26,7 +26,11 @@ type look struct {
 func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) []look {
 	looks, now := make([]look, len(ids)), a.names.clock
 	one := func(i int) {
-		looks[i] = x.lookAt(ctx, a.names.names[ids[i]], x.inventory.OwnPools, q)
+		if name := a.names.names[ids[i]]; a.everywhere {
+			looks[i] = x.lookAtRoom(ctx, name, q)
+		} else {
+			looks[i] = x.lookAt(ctx, name, x.inventory.OwnPools, q)
+		}
 		looks[i].id, looks[i].place.seen = ids[i], now
 	}
 	if len(ids) < 2*workers {

@@ -12,7 +12,7 @@ var seed = maphash.MakeSeed()
 // begin resets the answer. Different questions begin with different nodes.
 func (a *Answer) begin(names *directory) {
 	a.names, a.places, a.having = names, make(map[int32]place), 0
-	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
+	a.ranking, a.changed, a.stale, a.complete, a.free = nil, nil, nil, false, a.everywhere
 	a.cursor = int(maphash.Bytes(seed, a.key[:]) % uint64(max(1, len(names.names))))
 }
 
@@ -46,12 +46,14 @@ func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 	p, known := a.places[id]
 	switch {
 	case !known:
-	case !a.names.isLocal[id]:
+	case !a.counts(id):
 		a.remove(id)
 	case changed:
 		a.setUnrated(id)
 		a.setState(id, unknown)
 		a.lookAgain(id)
+	case resized && !a.names.isLocal[id]:
+		a.resizeFree(id, q)
 	case resized && p.state.mayHave() && q.Rate != nil:
 		a.setUnrated(id) // Its devices did not change.
 		if room, known := a.index.rooms.At(a.names.names[id]); !known || room.Holds(q.Pod) {
@@ -73,15 +75,19 @@ func (a *Answer) lookAgain(id int32) {
 // setStale queues all rated nodes to be rated again, cheapest first.
 func (a *Answer) setStale() {
 	before := slices.DeleteFunc(a.stale, func(id int32) bool { return a.places[id].queue != inStale })
-	stale := make([]int32, 0, len(a.ranking)+len(before))
+	stale, free := make([]int32, 0, len(a.ranking)+len(before)), a.ranking[:0]
 	for i := range a.ranking {
 		id := a.ranking[i].id
+		if a.everywhere && !a.names.isLocal[id] {
+			free = append(free, a.ranking[i]) // It costs nothing by any measure.
+			continue
+		}
 		p := a.places[id]
 		p.rated, p.queue = false, max(p.queue, inStale)
 		a.places[id] = p
 		stale = append(stale, id)
 	}
-	a.ranking, a.stale = a.ranking[:0], append(stale, before...)
+	a.ranking, a.stale = free, append(stale, before...)
 }
 
 // isDue reports whether there are nodes that could be looked at.
@@ -89,9 +95,17 @@ func (a *Answer) isDue() bool {
 	return len(a.changed) > 0 || len(a.stale) > 0 || !a.knowsAll()
 }
 
-// knowsAll reports whether all nodes with pools were looked at, some of them possibly before their
+// knowsAll reports whether all nodes that count were looked at, some of them possibly before their
 // last change.
-func (a *Answer) knowsAll() bool { return len(a.places) >= a.names.local }
+func (a *Answer) knowsAll() bool {
+	if a.everywhere {
+		return len(a.places) >= len(a.names.names)
+	}
+	return len(a.places) >= a.names.local
+}
+
+// counts reports whether a node counts: in most answers only nodes with pools do.
+func (a *Answer) counts(id int32) bool { return a.everywhere || a.names.isLocal[id] }
 
 // again returns the next nodes with outdated results, up to a limit: first those that changed, then
 // those to be rated again.
@@ -105,10 +119,27 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 	if a.knowsAll() {
 		return ids
 	}
+	if a.free {
+		before := len(ids)
+		ids = a.unknown(ids, most, func(id int32) bool {
+			return !a.names.isLocal[id] && (accepts == nil || accepts(a.names.names[id]))
+		})
+		a.free = len(ids) == most
+		if len(ids) > before {
+			return ids
+		}
+	}
+	return a.unknown(ids, most, func(id int32) bool {
+		return a.counts(id) && (accepts == nil || accepts(a.names.names[id]))
+	})
+}
+
+// unknown adds nodes that were never looked at and that are wanted, up to a limit.
+func (a *Answer) unknown(ids []int32, most int, wanted func(id int32) bool) []int32 {
 	nodes := len(a.names.names)
 	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
 		id := int32((from + i) % nodes)
-		if _, known := a.places[id]; known || !a.names.isLocal[id] || accepts != nil && !accepts(a.names.names[id]) {
+		if _, known := a.places[id]; known || !wanted(id) {
 			continue
 		}
 		ids = append(ids, id)

@@ -63,6 +63,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	}
 	for _, pl := range s.served() {
 		pl.waiting.PodChanged(e)
+		pl.widened.PodChanged(e)
 		if entry := pl.waiting.Get(e.Latest().UID); entry != nil && isNominated(e) {
 			pl.waker.Nominated(entry)
 		}

@@ -44,6 +44,11 @@ type profile struct {
 }
 
 func newFullProfile(f *fixture, postFilters ...string) *profile {
+	return newProfileWith(f, nil, postFilters...)
+}
+
+// newProfileWith is newFullProfile with arguments of the plugin.
+func newProfileWith(f *fixture, args runtime.Object, postFilters ...string) *profile {
 	schedulermetrics.Register()
 	var nodes []*v1.Node
 	for _, info := range f.nodeInfos() {
@@ -51,7 +56,10 @@ func newFullProfile(f *fixture, postFilters ...string) *profile {
 	}
 	p := &profile{}
 	registry := frameworkruntime.Registry{
-		Name: New, queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
+		Name: func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+			return New(ctx, args, handle)
+		},
+		queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
 		"Evictor": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return &p.evictor, nil },
 	}
 	enabled := func(names ...string) config.PluginSet {

@@ -46,10 +46,12 @@ type Quartermaster struct {
 	objectives *config.Objectives
 	reporter   *queue.Reporter
 	waiting    *queue.Pods
-	waker      *queue.Waker
-	events     *queue.Events
-	foreign    *foreign.Watch
-	commits    *commit.Runner
+	// widened are pods without devices that did not fit the nodes that PreFilter named for them.
+	widened *queue.Pods
+	waker   *queue.Waker
+	events  *queue.Events
+	foreign *foreign.Watch
+	commits *commit.Runner
 	// holders finds the pods that hold devices, and preemption evicts them.
 	holders    *preemption.Holders
 	preemption *preemption.Preemption

@@ -46,6 +46,11 @@ func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if err != nil {
 		return nil, failed(err)
 	}
+	if c == nil {
+		if status := pl.widenWithoutDevices(ctx, cs, pod); status != nil {
+			return nil, status
+		}
+	}
 	if c == nil { // A plugin's PreFilter has rejected the pod.
 		if result, status := pl.freeInTheWay(ctx, pod, pl.brokenClaims(pod), func(*podClaim) bool { return true }); status != nil {
 			return result, status

@@ -35,6 +35,9 @@ func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *
 		return nil, unschedulableFor(err)
 	}
 	c, status := pl.beginAttempt(ctx, cs, pod, nodes)
+	if c == nil && status.IsSkip() && assignment == nil {
+		return pl.placeWithoutDevices(ctx, cs, pod, nodes)
+	}
 	if c != nil {
 		result, status = pl.preFilter(ctx, cs, c, pod, nodes)
 		if status.IsRejected() && !status.IsSkip() || result != nil && !c.onlyBest {

@@ -10,14 +10,14 @@ import (
 )
 
 // PreScore stores the feasible nodes for the controllers of drivers to judge, and the cost of devices there. It skips
-// pods that need no devices.
-func (pl *Quartermaster) PreScore(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+// pods that need no devices, unless these are placed as well.
+func (pl *Quartermaster) PreScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	c, err := cycleOf(cs)
 	if err != nil {
 		return failed(err)
 	}
 	if c == nil {
-		return fwk.NewStatus(fwk.Skip)
+		return pl.valueWithoutDevices(ctx, pl.withoutDevicesIn(cs), pod, nodes)
 	}
 	c.legacy.SetFeasible(nodes)
 	pl.valueNodes(ctx, c, nodes)
@@ -33,7 +33,7 @@ func (pl *Quartermaster) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, 
 		return 0, failed(err)
 	}
 	if c == nil {
-		return 0, nil
+		return pl.withoutDevicesIn(cs).merit(nodeInfo.Node().Name), nil
 	}
 	// Without alternatives in the task, all nodes have the same score.
 	if !pl.features.EnableDRAPrioritizedList || c.task != nil && !c.scored {
@@ -68,7 +68,9 @@ func (pl *Quartermaster) NormalizeScore(_ context.Context, cs fwk.CycleState, _ 
 		return failed(err)
 	}
 	if c != nil {
-		pl.scoreValues(c, scores)
+		pl.scoreValues(&c.cycleNodes, scores)
+	} else if w := pl.withoutDevicesIn(cs); w != nil {
+		pl.scoreValues(&w.cycleNodes, scores)
 	}
 	return nil
 }

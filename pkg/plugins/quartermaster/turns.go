@@ -45,9 +45,12 @@ func written[T any](write func(*T) error) (*T, error) {
 // needs all of them, and plans in its own turn. Neither are pods for which others were evicted, and pods that are not
 // queued to be tried on a node.
 func (pl *Quartermaster) takesTurns(pod *v1.Pod) bool {
-	return crd.NameOf(pod) == "" && dra.PodGroupName(pod) == "" && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
+	return !isOfGroup(pod) && len(pod.Spec.SchedulingGates) == 0 && pod.Status.NominatedNodeName == "" &&
 		!pl.isResize(pod) && pl.state.nominations.Of(pod.UID) == nil
 }
+
+// isOfGroup reports whether the pod belongs to a PodGroup, of Kubernetes or of scheduler-plugins.
+func isOfGroup(pod *v1.Pod) bool { return crd.NameOf(pod) != "" || dra.PodGroupName(pod) != "" }
 
 // awaitTurn keeps a pod out of the queue until its namespace has a turn.
 func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {

@@ -128,7 +128,7 @@ func (c *cycle) taskOn(nodeInfo fwk.NodeInfo) (*allocator.Task, *nodecache.Answe
 }
 
 // scoreValues computes the final scores from those for first alternatives and the cost of the devices.
-func (pl *Quartermaster) scoreValues(c *cycle, scores fwk.NodeScoreList) {
+func (pl *Quartermaster) scoreValues(c *cycleNodes, scores fwk.NodeScoreList) {
 	ranking := nodes.Ranking{Values: c.values, Scattered: pl.foreign.Competitors.ParticipantHeard(busyWithin), Seed: pl.handle.ProfileName()}
 	c.ranking = ranking.Score(scores)
 }

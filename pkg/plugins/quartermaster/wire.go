@@ -137,7 +137,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		write.WithGuards(state.guard), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
 
 	// The queue: who waits, and who wakes them.
-	pl.waiting = queue.NewPods(core.Pods().Informer().GetIndexer())
+	pl.waiting, pl.widened = queue.NewPods(core.Pods().Informer().GetIndexer()), queue.NewPods(core.Pods().Informer().GetIndexer())
 	pl.waker = queue.NewWaker(klog.FromContext(ctx), state.turns)
 	pl.events = &queue.Events{
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),

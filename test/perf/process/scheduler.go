@@ -37,10 +37,12 @@ var subjects = []subject{
 	{label: "quartermaster", binary: "scheduler", change: func(map[string]any) {}},
 }
 
-// withoutPlugins leaves kube-scheduler's default plugins in place, and all else as
-// it is shipped.
+// withoutPlugins leaves kube-scheduler's default plugins in place with their arguments,
+// and all else as it is shipped.
 func withoutPlugins(config map[string]any) {
-	delete(config["profiles"].([]any)[0].(map[string]any), "plugins")
+	profile := config["profiles"].([]any)[0].(map[string]any)
+	delete(profile, "plugins")
+	delete(profile, "pluginConfig")
 }
 
 // asItComes also leaves kube-scheduler's default limit of requests in place.

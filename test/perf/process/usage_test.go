@@ -43,7 +43,7 @@ func TestParseHeap(t *testing.T) {
 }
 
 func TestWithoutPlugins(t *testing.T) {
-	config := map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s", "plugins": 2}}}
+	config := map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s", "plugins": 2, "pluginConfig": 3}}}
 	withoutPlugins(config)
 	require.Equal(t, map[string]any{"a": 1, "profiles": []any{map[string]any{"schedulerName": "s"}}}, config)
 }

@@ -2,6 +2,9 @@ package search
 
 import (
 	"math"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/capacity"
@@ -84,12 +87,21 @@ func (m *room) addPool(s *Search, index int, facts *objective.Facts) {
 		if !usable {
 			m.state.Devices[m.first[index]+i].Size = 0
 		}
-		m.open = append(m.open, usable && !bitset.Has(held, i))
+		m.open = append(m.open, usable && !bitset.Has(held, i) && (s.NeedsDevices() || !s.repels(pool, i)))
 		m.given, m.whole = append(m.given, false), append(m.whole, false)
 	}
 	for i := range pool.Devices {
 		m.refresh(s, location{index, i})
 	}
+}
+
+// repels reports whether a taint keeps likely requests away from a device. It matters only for pods that take
+// no devices: a pod that tolerates the taint must not prefer the device because nobody else wants it.
+func (s *Search) repels(pool *inventory.NodePool, device int) bool {
+	return s.Settings().Features.DeviceTaints && bitset.Has(pool.Tainted, device) &&
+		slices.ContainsFunc(pool.Devices[device].Taints, func(taint resourceapi.DeviceTaint) bool {
+			return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+		})
 }
 
 // index returns the index of a device in state.Devices.
