@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -15,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // put is the other way of writing beside the patches.
@@ -71,8 +74,18 @@ func (w *writer) label(ctx context.Context, claim, value string) error {
 	return w.write(ctx, claim, "metadata", map[string]any{"labels": map[string]any{"writer": value}}, false)
 }
 
-// write gives a claim's status, or some of its metadata, some content.
-func (w *writer) write(ctx context.Context, claim, field string, content map[string]any, dryRun bool, subresources ...string) error {
+// write gives a claim's status, or some of its metadata, some content. It tries again while the guard does not say yes or no, as on a
+// machine that is so busy that the guard cannot renew its Lease in time.
+func (w *writer) write(ctx context.Context, claim, field string, content map[string]any, dryRun bool, subresources ...string) (err error) {
+	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
+		err = w.send(ctx, claim, field, content, dryRun, subresources...)
+		return err == nil || !strings.Contains(err.Error(), "failed calling webhook"), nil
+	})
+	return err
+}
+
+// send sends a write once.
+func (w *writer) send(ctx context.Context, claim, field string, content map[string]any, dryRun bool, subresources ...string) error {
 	options := metav1.PatchOptions{FieldManager: "writer"}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
