@@ -42,6 +42,25 @@ func TestSharedAllocationEndsWithItsLastUser(t *testing.T) {
 	require.Empty(t, l.InFlightUsers("uid-x"))
 }
 
+// TestBothAllocationsCount: another scheduler allocates a claim while an attempt has an allocation of it in flight, and deallocates it
+// again. The attempt may then write its allocation: nobody else must get these devices in between.
+func TestBothAllocationsCount(t *testing.T) {
+	t.Parallel()
+	l := ledger.New()
+	planned, other := b.Claim("x").Allocated("a", "gpu-0", "gpu-1"), b.Claim("x").Allocated("a", "gpu-1", "gpu-2")
+	refresh(l, "x", versioned(b.Claim("x").Obj(), 1))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(planned), "pod", planned.Status.Allocation))
+	refresh(l, "x", versioned(other.DeepCopy(), 2))
+	require.Equal(t, []string{"gpu-0: x", "gpu-1: x", "gpu-2: x"}, holders(l, "a"), "each device once")
+	y := b.Claim("y").Allocated("a", "gpu-0")
+	require.Error(t, l.AddInFlight(ledger.RefTo(y), "other", y.Status.Allocation))
+	refresh(l, "x", versioned(b.Claim("x").Obj(), 3))
+	require.Equal(t, []string{"gpu-0: x", "gpu-1: x"}, holders(l, "a"))
+	refresh(l, "x", versioned(other.DeepCopy(), 4))
+	l.RemoveInFlight("uid-x", "pod")
+	require.Equal(t, []string{"gpu-1: x", "gpu-2: x"}, holders(l, "a"), "the attempt has ended")
+}
+
 func TestAnotherAllocationIsRefusedWhileItIsShared(t *testing.T) {
 	t.Parallel()
 	l := ledger.New()

@@ -16,7 +16,7 @@ import (
 //
 // Claims reach it in two ways: as the API server has them (Refresh, Observe), and as this scheduler
 // intends them (AddInFlight). A claim counts once: as committed if the server is known to have its
-// allocation, otherwise as in flight. Methods that change the ledger return the devices that became
+// allocation, otherwise as in flight; two different allocations of a claim both count. Methods that change the ledger return the devices that became
 // free.
 type Ledger struct {
 	mutex  sync.Mutex
@@ -62,6 +62,7 @@ type record struct {
 	since int64
 	// users lists the pods whose attempts rely on inFlight, each once.
 	users []types.UID
+	both  both
 	// kept is the allocation that the claim had when it was deleted while runners ran with it, nil
 	// otherwise.
 	kept    *resourceapi.AllocationResult
@@ -70,15 +71,51 @@ type record struct {
 	gone bool
 }
 
-// effective returns the allocation that counts.
+// effective returns the allocation that counts. If another scheduler has allocated the claim while an allocation is in flight, both
+// count: should the claim be deallocated before the attempt ends, its allocation may be written after all.
 func (r *record) effective() *resourceapi.AllocationResult {
 	switch {
+	case r.committed != nil && r.inFlight != nil && r.committed != r.inFlight && !sameUse(r.committed, r.inFlight):
+		return r.bothAllocations()
 	case r.committed != nil:
 		return r.committed
 	case r.kept != nil:
 		return r.kept
 	}
 	return r.inFlight
+}
+
+// both is the union of two allocations of a claim.
+type both struct{ committed, inFlight, union *resourceapi.AllocationResult }
+
+// bothAllocations returns the committed allocation with the devices in flight that it does not have. The result is the same as long as
+// the two are.
+func (r *record) bothAllocations() *resourceapi.AllocationResult {
+	if r.both.committed == r.committed && r.both.inFlight == r.inFlight {
+		return r.both.union
+	}
+	type id struct {
+		driver, pool, device string
+		share                types.UID
+	}
+	idOf := func(result *resourceapi.DeviceRequestAllocationResult) id {
+		found := id{driver: result.Driver, pool: result.Pool, device: result.Device}
+		if result.ShareID != nil {
+			found.share = *result.ShareID
+		}
+		return found
+	}
+	union, has := r.committed.DeepCopy(), make(map[id]bool)
+	for i := range union.Devices.Results {
+		has[idOf(&union.Devices.Results[i])] = true
+	}
+	for i := range r.inFlight.Devices.Results {
+		if result := &r.inFlight.Devices.Results[i]; !has[idOf(result)] {
+			union.Devices.Results = append(union.Devices.Results, *result.DeepCopy())
+		}
+	}
+	r.both = both{r.committed, r.inFlight, union}
+	return union
 }
 
 // ClaimState is the known server state of a claim. The zero value stands for an unknown claim.

@@ -261,23 +261,20 @@ func flatten(v ledger.View, pool string) []string {
 }
 
 func modelHolders(pool string, committed, inFlight map[string]*resourceapi.ResourceClaim) []string {
-	var result []string
-	for i := range 4 {
-		name := fmt.Sprintf("claim-%d", i)
-		claim := committed[name]
-		if claim == nil || claim.Status.Allocation == nil {
-			claim = inFlight[name]
-		}
-		if claim == nil {
-			continue
-		}
-		for _, r := range claim.Status.Allocation.Devices.Results {
-			if r.Pool == pool {
-				result = append(result, r.Device+" "+name)
+	holders := map[string]bool{}
+	for _, claims := range []map[string]*resourceapi.ResourceClaim{committed, inFlight} {
+		for name, claim := range claims {
+			if claim == nil || claim.Status.Allocation == nil {
+				continue
+			}
+			for _, r := range claim.Status.Allocation.Devices.Results {
+				if r.Pool == pool {
+					holders[r.Device+" "+name] = true
+				}
 			}
 		}
 	}
-	return result
+	return slices.Collect(maps.Keys(holders))
 }
 
 func TestConcurrentPlansNeverShareADevice(t *testing.T) {
