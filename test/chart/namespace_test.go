@@ -54,6 +54,8 @@ func TestAnotherNamespace(t *testing.T) {
 		got := objects{}
 		for _, object := range render(t, "devices", set) {
 			object = withoutHash(t, object)
+			require.Contains(t, want, key(object), "%s", c)
+			removeChartLabels(t, object, want[key(object)])
 			got[key(object)] = object
 		}
 		require.Equal(t, want, got, "%s", c)
