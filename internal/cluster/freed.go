@@ -96,11 +96,14 @@ func (s *State) InFlightSince(claim types.UID) time.Time {
 
 // ApprovalEnded must be called when the guard in this process no longer has a claim in flight whose
 // allocation it approved. If the allocation was not stored, it counts as given up by a pod; the pod
-// that tried in vain may be among those that wait for the claim.
+// that tried in vain may be among those that wait for the claim. If another one was stored, the devices are free
+// that this one does not have.
 func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
-	if s.Ledger.State(claim.UID).Committed == nil {
-		s.givenUp(nil, time.Time{}, claim, devices)
+	if s.Ledger.State(claim.UID).Committed != nil {
+		s.Landed(nil, time.Time{}, devices)
+		return
 	}
+	s.givenUp(nil, time.Time{}, claim, devices)
 }
 
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {

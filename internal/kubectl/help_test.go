@@ -1,6 +1,8 @@
 package kubectl
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,13 +41,7 @@ func TestHelp(t *testing.T) {
 		found := example.FindAllStringSubmatch(command.Example, -1)
 		require.NotEmpty(t, found, "%s has an example", command.Name())
 		for _, one := range found {
-			words := strings.Fields(strings.ReplaceAll(strings.Split(one[1], " |")[0], "'", ""))
-			o, _, _ := testOptions(t)
-			called, rest, err := newRoot(o).Find(words)
-			require.NoError(t, err, one)
-			if !strings.Contains(one[1], "'") { // A quoted argument has spaces.
-				require.NoError(t, called.ParseFlags(rest), one)
-			}
+			requireCommand(t, one[1])
 		}
 	}
 	all, _, err := ask(t, server(whatif.Objects{}, "", ""), "options")
@@ -54,6 +50,35 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, all, flag)
 	}
 	require.NotContains(t, all, "--output")
+}
+
+// requireCommand demands that the words after "kubectl devices" are a command with flags that it has.
+func requireCommand(t *testing.T, text string) {
+	t.Helper()
+	words := strings.Fields(strings.ReplaceAll(strings.Split(text, " |")[0], "'", ""))
+	o, _, _ := testOptions(t)
+	called, rest, err := newRoot(o).Find(words)
+	require.NoError(t, err, text)
+	if !strings.Contains(text, "'") { // A quoted argument has spaces.
+		require.NoError(t, called.ParseFlags(rest), text)
+	}
+}
+
+// TestCommandsOfDocuments: the commands in pages exist, with these flags.
+func TestCommandsOfDocuments(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	inPage, found := regexp.MustCompile("(?m)^kubectl devices( .*)?$|`kubectl devices( [^`]*)?`"), 0
+	for _, page := range append(pages, "../../README.md", "../../SUPPORT.md", "../../.github/ISSUE_TEMPLATE/bug.yml") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, match := range inPage.FindAllStringSubmatch(string(text), -1) {
+			command, _, _ := strings.Cut(match[1]+match[2], " #")
+			requireCommand(t, strings.TrimSpace(command))
+			found++
+		}
+	}
+	require.Greater(t, found, 30)
 }
 
 // TestVersion: the version is Quartermaster's, and that of Kubernetes' libraries stands beside it.

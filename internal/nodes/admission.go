@@ -34,6 +34,13 @@ func AsksForMore(pod *v1.Pod) bool {
 	return false
 }
 
+// IsSelective reports whether the pod admits only nodes with some labels.
+func IsSelective(pod *v1.Pod) bool {
+	affinity := pod.Spec.Affinity
+	return len(pod.Spec.NodeSelector) > 0 ||
+		affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
+}
+
 // HasPreferences reports whether the pod says itself which nodes it prefers.
 func HasPreferences(pod *v1.Pod) bool {
 	if affinity := pod.Spec.Affinity; affinity != nil &&

@@ -33,6 +33,9 @@ type eviction struct {
 // turnedBackPoll is the interval between two looks at a pod whose PreBind was told to stop.
 const turnedBackPoll = 10 * time.Millisecond
 
+// longestStop limits how long a preemptor waits for that: a plugin may take no notice of being told to stop.
+const longestStop = 10 * time.Second
+
 // evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
 // was not bound.
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
@@ -90,7 +93,7 @@ func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
 // awaitEnd waits until the PreBind of a pod that was turned back has ended. Until then the pod counts on its node, and the preemptor,
 // which is activated after the eviction, would only choose it once more.
 func (e *eviction) awaitEnd(ctx context.Context, victim *v1.Pod, binding fwk.PodInPreBind) {
-	_ = wait.PollUntilContextCancel(ctx, turnedBackPoll, false, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, turnedBackPoll, longestStop, false, func(context.Context) (bool, error) {
 		return e.handle.GetPodInPreBind(victim.UID) != binding, nil
 	})
 }

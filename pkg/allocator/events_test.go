@@ -86,7 +86,7 @@ func (w *eventWorld) afresh(node *v1.Node, claims []*resourceapi.ResourceClaim) 
 	}
 	for _, claim := range w.seen {
 		if claim.Status.Allocation != nil {
-			fresh.held[string(claim.UID)] = claim.Status.Allocation
+			fresh.held[string(claim.UID)] = bothOf(claim.Status.Allocation, w.inFlight[claim.UID])
 		}
 	}
 	s := scenario{
@@ -95,6 +95,22 @@ func (w *eventWorld) afresh(node *v1.Node, claims []*resourceapi.ResourceClaim) 
 	}
 	slices.SortFunc(s.slices, func(a, b *resourceapi.ResourceSlice) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
 	return s.keepingShared()
+}
+
+// bothOf returns a claim's allocation with the devices that are in flight for it besides.
+func bothOf(stored, inFlight *resourceapi.AllocationResult) *resourceapi.AllocationResult {
+	if inFlight == nil {
+		return stored
+	}
+	all := stored.DeepCopy()
+	for _, result := range inFlight.Devices.Results {
+		if !slices.ContainsFunc(stored.Devices.Results, func(other resourceapi.DeviceRequestAllocationResult) bool {
+			return other.Driver == result.Driver && other.Pool == result.Pool && other.Device == result.Device && ptr.Equal(other.ShareID, result.ShareID)
+		}) {
+			all.Devices.Results = append(all.Devices.Results, result)
+		}
+	}
+	return all
 }
 
 // keepingShared makes upstream keep devices from exclusive allocation that are not offered for sharing any

@@ -12,7 +12,7 @@ import (
 // pod with the UID user. It fails and changes nothing in three cases: with a HeldError if another
 // claim holds a device of the allocation by now, with an OverdrawnError if too little is left of a
 // counter or capacity, and with an IncompatibleError if compatibility groups rule the devices out.
-// If the server is known to have allocated the claim already, the usage does not change.
+// If the server is known to have allocated the claim in the same way, the usage does not change.
 //
 // Pods that are scheduled together may rely on one allocation of a shared claim. So may the guard,
 // which approves the writes of a pod's attempt. Each of them adds itself with an allocation of the
@@ -47,7 +47,7 @@ func (l *Ledger) add(ref ClaimRef, user types.UID, allocation *resourceapi.Alloc
 	if err := l.held(ref, allocation); err != nil {
 		return err
 	}
-	if r == nil || r.committed == nil {
+	if r == nil || !sameUse(r.committed, allocation) {
 		if err := l.overdraw(ref, r, allocation, by); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (l *Ledger) RemoveInFlight(uid, user types.UID) Freed {
 		return nil
 	}
 	before := r.effective()
-	r.inFlight, r.users = nil, nil
+	r.inFlight, r.users, r.both = nil, nil, both{}
 	l.leaves(user, r)
 	l.countChange(r.committed)
 	if r.version == "" && r.kept == nil {

@@ -119,3 +119,16 @@ func TestInFlightAgainstModel(t *testing.T) {
 		}
 	}
 }
+
+// TestBothAllocationsWithAdminAccess: a device that the stored allocation has by admin access only is in use by the one in flight.
+func TestBothAllocationsWithAdminAccess(t *testing.T) {
+	t.Parallel()
+	l := ledger.New()
+	planned, other := b.Claim("x").Allocated("a", "gpu-0"), b.Claim("x").Allocated("a", "gpu-0", "gpu-1")
+	admin := true
+	other.Status.Allocation.Devices.Results[0].AdminAccess = &admin
+	refresh(l, "x", versioned(b.Claim("x").Obj(), 1))
+	require.NoError(t, l.AddInFlight(ledger.RefTo(planned), "pod", planned.Status.Allocation))
+	refresh(l, "x", versioned(other, 2))
+	require.Equal(t, []string{"gpu-0: x", "gpu-1: x"}, holders(l, "a"))
+}

@@ -106,11 +106,11 @@ func (r *record) bothAllocations() *resourceapi.AllocationResult {
 		return found
 	}
 	union, has := r.committed.DeepCopy(), make(map[id]bool)
-	for i := range union.Devices.Results {
-		has[idOf(&union.Devices.Results[i])] = true
+	for result := range Used(r.committed) {
+		has[idOf(result)] = true
 	}
-	for i := range r.inFlight.Devices.Results {
-		if result := &r.inFlight.Devices.Results[i]; !has[idOf(result)] {
+	for result := range Used(r.inFlight) {
+		if !has[idOf(result)] {
 			union.Devices.Results = append(union.Devices.Results, *result.DeepCopy())
 		}
 	}

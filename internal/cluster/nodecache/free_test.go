@@ -191,3 +191,33 @@ func likely() *placement.Demand {
 	}
 	return d
 }
+
+// TestAllFreeNodesAreKnownInTheEnd: pods of one size are not sent to the nodes alone that were looked at first.
+func TestAllFreeNodesAreKnownInTheEnd(t *testing.T) {
+	p := newPriced(300)
+	for i := range 300 {
+		p.publish(fmt.Sprintf("n%d", i), 0)
+	}
+	seen := map[string]bool{}
+	for range 60 {
+		for _, name := range best(p.askWithout(t, 1, everyNode), 32, 64) {
+			seen[name] = true
+		}
+	}
+	require.Len(t, seen, 300)
+}
+
+// TestSelectivePodsChangeNothingForOthers: a pod that accepts no node without devices is no reason to look at others for the next one.
+func TestSelectivePodsChangeNothingForOthers(t *testing.T) {
+	p := newPriced(300)
+	for i := range 200 {
+		p.publish(fmt.Sprintf("n%d", i), 0)
+	}
+	p.askWithout(t, 1, func(node string) bool { return node > "n298" })
+	a := p.askWithout(t, 1, everyNode)
+	for _, name := range best(a, 32, 32) {
+		value, known := a.Value(name)
+		require.True(t, known)
+		require.Zero(t, value, name)
+	}
+}

@@ -226,8 +226,11 @@ func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
 // update looks at nodes until there are enough, and at some more that are unknown or changed.
 func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	a.follow(q)
-	if a.everywhere && a.hasFree(q) {
-		return // The other nodes cost more: they need not be up to date.
+	if a.everywhere && a.hasFree(q) { // The other nodes cost more: they need not be up to date. But all get their turn that cost nothing.
+		for _, id := range a.take(x.look(ctx, a, q, a.moreFree(x.growth()))) {
+			a.lookAgain(id)
+		}
+		return
 	}
 	var undecided []int32
 	for first := true; a.isDue(); first = false {

@@ -124,7 +124,9 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 		ids = a.unknown(ids, most, func(id int32) bool {
 			return !a.names.isLocal[id] && (accepts == nil || accepts(a.names.names[id]))
 		})
-		a.free = len(ids) == most
+		if accepts == nil { // Otherwise the next pod may accept others.
+			a.free = len(ids) == most
+		}
 		if len(ids) > before {
 			return ids
 		}
@@ -132,6 +134,16 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 	return a.unknown(ids, most, func(id int32) bool {
 		return a.counts(id) && (accepts == nil || accepts(a.names.names[id]))
 	})
+}
+
+// moreFree returns nodes without devices that were never looked at, up to a limit.
+func (a *Answer) moreFree(most int) (ids []int32) {
+	if !a.free {
+		return nil
+	}
+	ids = a.unknown(nil, most, func(id int32) bool { return !a.names.isLocal[id] })
+	a.free = len(ids) == most
+	return ids
 }
 
 // unknown adds nodes that were never looked at and that are wanted, up to a limit.

@@ -76,7 +76,9 @@ func (pl *Quartermaster) placeWithoutDevices(ctx context.Context, cs fwk.CycleSt
 	w.evaluation = selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace)
 	logger := klog.FromContext(ctx)
 	w.accepts = nodes.Accepts(logger, pod, pl.nodes, func(node *v1.Node) bool { return !nodes.Discourages(logger, node, pod) })
-	w.known = pl.state.NodeCache.Find(ctx, w.asks(ctx, pl.objectives.Name(LeastFragmentation)))
+	if !nodes.IsSelective(pod) { // The cache would look for the few nodes that it accepts among all.
+		w.known = pl.state.NodeCache.Find(ctx, w.asks(ctx, pl.objectives.Name(LeastFragmentation)))
+	}
 	cs.Write(withoutDevicesKey, w)
 	if w.known == nil || nodes.DependsOnPods(pod) || nodes.OthersName(pod) || nodes.AsksForMore(pod) || pod.Status.NominatedNodeName != "" ||
 		!pl.chooser.IsFirst() || pl.widened.Get(pod.UID) != nil {

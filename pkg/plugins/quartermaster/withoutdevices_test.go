@@ -132,7 +132,7 @@ func TestPodsLeftAlone(t *testing.T) {
 		alone bool
 	}{
 		"nothing to say": {edit: func(*v1.Pod) {}, named: true},
-		"node selector":  {edit: func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"odd": "false"} }, named: true},
+		"node selector":  {edit: func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"odd": "false"} }},
 		"no requests":    {edit: func(pod *v1.Pod) { pod.Spec.Containers = nil }, alone: true},
 		"preferred node": {alone: true, edit: affinity(v1.Affinity{NodeAffinity: &v1.NodeAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{Weight: 1}}}})},
