@@ -116,7 +116,7 @@ build: bin/scheduler bin/guard bin/playground bin/kubectl-devices bin/kubectl_co
 .PHONY: demo
 demo: demo-begins bin/scheduler bin/playground bin/kwok ## schedule pods with every kind of claim, and every file in examples, on a real API server, and check the result
 	bin/playground demo
-	@$(if $(wildcard bin/kubectl-devices),true,echo "demo: the rest of ours (bin/kubectl-devices and bin/guard) is built by: make build")
+	@$(if $(wildcard bin/kubectl-devices),true,echo "demo: bin/kubectl-devices and bin/guard are built by: make build")
 
 .PHONY: demo-begins
 demo-begins:
@@ -134,7 +134,7 @@ playground-begins:
 GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
 
 .PHONY: test
-test: build bin/kube-scheduler bin/kubectl ## run the tests that tell most, of each package (minutes)
+test: build bin/kube-scheduler bin/kubectl ## run the most important tests of each package (minutes)
 	@echo "test: $(NEW_HISTORIES) new histories of the simulation, from seed $(NEW_SEED) on"
 	@SIMULATION_NEW=$(NEW_SEED),$(NEW_HISTORIES) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
@@ -238,7 +238,7 @@ bench-guard: build bin/etcd bin/kube-scheduler ## measure the guard: its latency
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(GUARD_WORKLOADS)' -rounds $(ROUNDS) -guard "$(CURDIR)/bin/guard"
 
 .PHONY: bench-placement
-bench-placement: build bin/kube-scheduler ## play a quarter of a production cluster (PLACEMENT_SCALE=1: all of it) on a real API server, with ours and with kube-scheduler's own plugin (minutes)
+bench-placement: build bin/kube-scheduler ## play a quarter of a production cluster (PLACEMENT_SCALE=1: all of it) on a real API server, with Quartermaster and with kube-scheduler's own plugin (minutes)
 	@$(GO) run ./test/placement/sim
 	@PLACEMENT_SCALE=$(PLACEMENT_SCALE) $(GO) test -v -count=1 -timeout 60m -run '^TestOpenb$$' ./test/placement
 	@PLACEMENT_SCALE=$(PLACEMENT_SCALE) PLACEMENT_SCHEDULER=in-tree $(GO) test -v -count=1 -timeout 60m -run '^TestOpenb$$' ./test/placement

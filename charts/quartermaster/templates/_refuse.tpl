@@ -19,7 +19,7 @@
 {{- end -}}
 {{- if and $guard.enabled $guard.inScheduler -}}
   {{- if ne .Values.mode "secondary" -}}
-    {{- fail (printf "guard.inScheduler is true and mode is %s: only a second scheduler can be the guard as well, because of its replicas none but the one that decides is ready; set mode to secondary, or guard.inScheduler to false" .Values.mode) -}}
+    {{- fail (printf "guard.inScheduler is true and mode is %s: only a second scheduler can be the guard as well, because only the deciding replica is ready; set mode to secondary, or guard.inScheduler to false" .Values.mode) -}}
   {{- end -}}
   {{- if or (ne $guard.certificates "self-managed") $guard.clientCertificates $guard.onlyFrom -}}
     {{- fail "guard.inScheduler is true, and guard.certificates, guard.clientCertificates or guard.onlyFrom is set: these are for a guard in pods of its own; set guard.inScheduler to false, or leave the others out" -}}

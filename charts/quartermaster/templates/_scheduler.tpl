@@ -9,7 +9,7 @@ kube-system/kube-scheduler
 
 {{/*
 config: the KubeSchedulerConfiguration, as text, so that its comments stay. manifests/gang-scheduling is for a second
-scheduler; what makes it one are these two names, as in manifests/secondary.
+scheduler; these two names make it one, as in manifests/secondary.
 */}}
 {{- define "quartermaster.config" -}}
 {{- $folder := ternary "gang-scheduling" .Values.mode .Values.gangScheduling.enabled -}}

@@ -77,7 +77,7 @@ func PodNamespace() string {
 func (o *Options) Flags() cliflag.NamedFlagSets {
 	var own, prefixed cliflag.NamedFlagSets
 	main := own.FlagSet("guard")
-	main.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second of the guard to the API server, and how many may come at once.")
+	main.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second of the guard to the API server, and the size of a burst.")
 	main.StringVar(&o.register, "register", o.register, "How API servers reach the guard: \"service\", as the installed ValidatingWebhookConfiguration "+
 		"quartermaster-guard says; or \"url\": the guard registers https://BIND-ADDRESS:SECURE-PORT there.")
 	main.StringVar(&o.service, "service", o.service, "The guard's Service, as NAME in the namespace of its Lease or as NAMESPACE/NAME.")

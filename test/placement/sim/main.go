@@ -71,7 +71,7 @@ func printTrace(seeds int) {
 		played = variants[:1]
 	}
 	fmt.Printf("GPU capacity allocated when 130 %% of it were asked for, %% (mean of %d orders of arrival)\n", seeds)
-	fmt.Println("* tasks without GPU go where kube-scheduler's default scores send them, as in the shipped configuration")
+	fmt.Println("* tasks without GPU go where kube-scheduler's default scores send them, as with manifests/secondary")
 	fmt.Printf("%-54s", "")
 	for _, p := range players {
 		fmt.Printf(" %15s", p.name)
