@@ -227,7 +227,7 @@ func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
 func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	a.follow(q)
 	if a.everywhere && a.hasFree(q) { // The other nodes cost more: they need not be up to date. But all get their turn that cost nothing.
-		for _, id := range a.take(x.look(ctx, a, q, a.moreFree(x.growth()))) {
+		for _, id := range a.take(x.look(ctx, a, q, a.moreFree(nil, x.growth(), nil))) {
 			a.lookAgain(id)
 		}
 		return

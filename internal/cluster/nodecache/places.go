@@ -119,30 +119,25 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 	if a.knowsAll() {
 		return ids
 	}
-	if a.free {
-		before := len(ids)
-		ids = a.unknown(ids, most, func(id int32) bool {
-			return !a.names.isLocal[id] && (accepts == nil || accepts(a.names.names[id]))
-		})
-		if accepts == nil { // Otherwise the next pod may accept others.
-			a.free = len(ids) == most
-		}
-		if len(ids) > before {
-			return ids
-		}
+	if found := a.moreFree(ids, most, accepts); len(found) > len(ids) {
+		return found
 	}
 	return a.unknown(ids, most, func(id int32) bool {
 		return a.counts(id) && (accepts == nil || accepts(a.names.names[id]))
 	})
 }
 
-// moreFree returns nodes without devices that were never looked at, up to a limit.
-func (a *Answer) moreFree(most int) (ids []int32) {
+// moreFree is more for nodes without devices alone.
+func (a *Answer) moreFree(ids []int32, most int, accepts func(node string) bool) []int32 {
 	if !a.free {
-		return nil
+		return ids
 	}
-	ids = a.unknown(nil, most, func(id int32) bool { return !a.names.isLocal[id] })
-	a.free = len(ids) == most
+	ids = a.unknown(ids, most, func(id int32) bool {
+		return !a.names.isLocal[id] && (accepts == nil || accepts(a.names.names[id]))
+	})
+	if accepts == nil { // Otherwise the next pod may accept others.
+		a.free = len(ids) == most
+	}
 	return ids
 }
 
