@@ -19,6 +19,7 @@ type cycle struct {
 	cycleClaims
 	cycleNodes
 	cycleGang
+	cycleOfNode
 	cyclePreemption
 }
 
