@@ -26,6 +26,8 @@ func TestNodes(t *testing.T) {
 		"operations left out, claim is shared":   testSkippedOperationsShared,
 		"operations left out, the gate is off":   testSkippedOperationsWithoutGate,
 		"resources of the node":                  testNodeAllocatable,
+		"resources of the node, burst":           testNodeAllocatableBurst,
+		"resources of the node, preemption":      testNodeAllocatablePreemption,
 		"resources of the node, others' claim":   testNodeAllocatableOfOthers,
 		"resources of the node, the gate is off": testNodeAllocatableWithoutGate,
 		"fractions":                              testFractions,
@@ -106,89 +108,6 @@ func testSkippedOperationsWithoutGate(t *testing.T) {
 	s.networkDevices(1)
 	s.ClaimAndPod("one", s.Want(1))
 	s.Waiting("one", "claim "+s.Name+"/one", "needs a feature that is off (DRAOptionalNodeOperations)")
-}
-
-// devicesOfNode publishes devices on node 0, as soon as the API server has heard that the
-// node declares the feature.
-func (s *space) devicesOfNode(devices ...*builder.DeviceBuilder) {
-	s.T.Helper()
-	s.declare(0, mapsResources)
-	s.Eventually("publish devices of the node", func(ctx context.Context) error {
-		return s.Cluster.Objects.Create(ctx, s.Name, s.Slice(0, devices...).Obj())
-	})
-}
-
-// cpus is a device that stands for CPUs of its node.
-func cpus(name string, count string) *builder.DeviceBuilder {
-	return builder.Device(name).Attr("cpus", count).Modify(func(d *resourceapi.Device) {
-		d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse(count))}},
-		}
-	})
-}
-
-// taken returns the CPUs that the status of a pod says its devices take.
-func (s *space) taken(pod string) string {
-	s.T.Helper()
-	claims := s.LivePod(pod).Status.NodeAllocatableResourceClaimStatuses
-	require.Len(s.T, claims, 1)
-	return claims[0].Mapping[0].Quantity.String()
-}
-
-// Pods of both kinds, with devices that stand for CPUs and with CPUs in their spec, get no more CPUs than the node has.
-func testNodeAllocatable(t *testing.T) {
-	s := newSpace(t, "ofnode", 1)
-	s.Eventually("leave the node four CPUs", func(ctx context.Context) error {
-		nodes := s.Cluster.Client.CoreV1().Nodes()
-		node, err := nodes.Get(ctx, s.Node(0), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
-		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
-		return err
-	})
-	s.devicesOfNode(cpus("cpu-0", "1"), cpus("cpu-1", "2"), cpus("cpu-2", "1"))
-	s.ClaimAndPod("most", s.Want(1, s.Attribute("cpus")+` == "2"`))
-	s.Running("most")
-	require.Equal(t, "2", s.taken("most"))
-
-	spec := s.Pod("spec", nil)
-	spec.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1")
-	s.Create(spec)
-	s.Running("spec")
-	s.ClaimAndPod("late", s.Want(1))
-	s.MayWait("the CPUs of the node are taken", "late")
-	s.Waiting("late", "Insufficient cpu")
-	s.DeletePod("spec")
-	s.RunningSoon("late")
-	require.Equal(t, "1", s.taken("late"))
-}
-
-// What another scheduler allocated is accounted for too.
-func testNodeAllocatableOfOthers(t *testing.T) {
-	s := newSpace(t, "ofnodeothers", 1)
-	s.devicesOfNode(cpus("cpu-0", "1"))
-	s.Create(builder.Claim("allocated", s.Want(1)).Obj())
-	s.Protect("allocated")
-	s.UpdateClaimStatus("allocated", func(claim *resourceapi.ResourceClaim) {
-		claim.Status.Allocation = builder.Claim("", builder.Request("gpu", s.Name)).Allocated(s.Node(0), "cpu-0").Status.Allocation
-		claim.Status.Allocation.Devices.Results[0].Driver = s.Driver
-		claim.Status.Allocation.Devices.Results[0].Request = "gpu"
-	})
-	s.Create(s.Pod("user", builder.Uses("allocated")))
-	s.Running("user")
-	require.Equal(t, "1", s.taken("user"))
-	s.Create(s.Pod("second", builder.Uses("allocated")))
-	s.MayWait("the CPUs of the claim are charged to another pod", "second")
-	s.Waiting("second", "cannot be shared across pods")
-}
-
-func testNodeAllocatableWithoutGate(t *testing.T) {
-	s := newSpaceWithout(t, "ofnodeoff", 1, map[string]bool{"DRANodeAllocatableResources": false})
-	s.devicesOfNode(cpus("cpu-0", "1"))
-	s.ClaimAndPod("one", s.Want(1))
-	s.Running("one")
 }
 
 // Amounts are rounded up to steps below one (DRAFractionalCapacityRange); without the gate
