@@ -14,54 +14,65 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Record writes what a pod's devices take of its node into the pod's status, in place of what an earlier attempt left there.
-func Record(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, status Status) error {
-	if status == nil {
-		status = Status{} // Without the field, the server changes nothing.
-	}
-	answer, err := patch(ctx, client, pod, "", status)
-	if err != nil {
+// A Reader asks the server for a pod, nil if there is none.
+type Reader interface {
+	Pod(ctx context.Context, namespace, name string) (*v1.Pod, error)
+}
+
+// Record writes what a pod's devices take of its node into the pod's status, in place of what an earlier attempt left there. It fails
+// if the pod is bound or gone: another process may have recorded what counts.
+func Record(ctx context.Context, client kubernetes.Interface, reader Reader, pod *v1.Pod, status Status) error {
+	written, err := replace(ctx, client, reader, pod, status)
+	switch {
+	case err != nil:
 		return fmt.Errorf("record in the status of pod %s what its devices take of the node: %w", klog.KObj(pod), err)
+	case written == nil:
+		return fmt.Errorf("record in the status of pod %s what its devices take of the node: it is bound or gone", klog.KObj(pod))
 	}
-	if stored := answer.Status.NodeAllocatableResourceClaimStatuses; len(stored) != len(status) {
+	if stored := written.Status.NodeAllocatableResourceClaimStatuses; len(stored) != len(status) {
 		return fmt.Errorf("the API server has accepted status.nodeAllocatableResourceClaimStatuses with %d claims but has stored %d; "+
 			"turn the feature gate DRANodeAllocatableResources on there or off in the scheduler", len(status), len(stored))
 	}
 	return nil
 }
 
-// A Reader asks the server for a pod, nil if there is none.
-type Reader interface {
-	Pod(ctx context.Context, namespace, name string) (*v1.Pod, error)
-}
-
 // Clear removes from a pod's status what Record wrote, unless the pod is bound: then the kubelet and all schedulers need it.
 func Clear(ctx context.Context, client kubernetes.Interface, reader Reader, pod *v1.Pod) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		stored, err := reader.Pod(ctx, pod.Namespace, pod.Name)
-		if err != nil {
-			return err
-		}
-		if stored == nil || stored.UID != pod.UID || stored.Spec.NodeName != "" || len(stored.Status.NodeAllocatableResourceClaimStatuses) == 0 {
-			return nil
-		}
-		_, err = patch(ctx, client, stored, stored.ResourceVersion, Status{})
-		return err
-	})
-	if err == nil || apierrors.IsNotFound(err) {
-		return nil
+	if _, err := replace(ctx, client, reader, pod, Status{}); err != nil {
+		return fmt.Errorf("remove from the status of pod %s what its devices take of a node: %w", klog.KObj(pod), err)
 	}
-	return fmt.Errorf("remove from the status of pod %s what its devices take of a node: %w", klog.KObj(pod), err)
+	return nil
 }
 
-// patch replaces the status of a pod, with a version only if that is still the newest one.
-func patch(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, version string, status Status) (*v1.Pod, error) {
-	metadata := map[string]any{"uid": pod.UID}
-	if version != "" {
-		metadata["resourceVersion"] = version
+// replace replaces the status of a pod that is not bound, and returns the pod then; nil if it is bound or gone. The write is based on
+// the version that was read, so the pod is not bound meanwhile.
+func replace(ctx context.Context, client kubernetes.Interface, reader Reader, pod *v1.Pod, status Status) (written *v1.Pod, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored, err := reader.Pod(ctx, pod.Namespace, pod.Name)
+		if err != nil || stored == nil || stored.UID != pod.UID || stored.Spec.NodeName != "" {
+			return err
+		}
+		if written = stored; len(status) == 0 && len(stored.Status.NodeAllocatableResourceClaimStatuses) == 0 {
+			return nil
+		}
+		written, err = patch(ctx, client, stored, status)
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return written, err
+}
+
+// patch writes the status of a pod unless the pod has changed. A status without claims must be an empty list: the server keeps what
+// it has if the field is missing.
+func patch(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, status Status) (*v1.Pod, error) {
+	if status == nil {
+		status = Status{}
 	}
 	body, err := json.Marshal(map[string]any{
-		"metadata": metadata, "status": map[string]any{"nodeAllocatableResourceClaimStatuses": status},
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"status":   map[string]any{"nodeAllocatableResourceClaimStatuses": status},
 	})
 	if err != nil {
 		return nil, err

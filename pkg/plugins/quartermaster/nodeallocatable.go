@@ -198,7 +198,10 @@ func (pl *Quartermaster) recordCharge(ctx context.Context, c *cycle, pod *v1.Pod
 		return nil
 	}
 	c.recorded = true
-	return nodeallocatable.Record(ctx, pl.handle.ClientSet(), pod, status)
+	if err := pl.state.Lease.Leads(); err != nil {
+		return err
+	}
+	return nodeallocatable.Record(ctx, pl.handle.ClientSet(), pl.writer, pod, status)
 }
 
 // clearTimeout limits the time for removing what recordCharge wrote.
@@ -211,7 +214,11 @@ func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 	defer cancel()
-	if err := nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod); err != nil {
+	err := pl.state.Lease.Leads()
+	if err == nil {
+		err = nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod)
+	}
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "The pod's status may say for now that it takes resources of a node", "pod", klog.KObj(pod))
 	}
 }

@@ -242,8 +242,19 @@ func TestNodeAllocatableInReserve(t *testing.T) {
 		w.settle()
 		_, cs := w.judge(w.pl, pod)
 		planned := assumed(cs, pod, "n1")
-		planned.Status.NodeAllocatableResourceClaimStatuses = nil
-		require.Contains(t, w.pl.Reserve(w.ctx, cs, planned, "n1").Message(), "has not assumed")
+		unaware := planned.DeepCopy()
+		unaware.Status.NodeAllocatableResourceClaimStatuses = nil
+		require.Contains(t, w.pl.Reserve(w.ctx, cs, unaware, "n1").Message(), "has not assumed")
+		w.pl.Unreserve(w.ctx, cs, unaware, "n1")
+
+		// Another scheduler binds the pod: what that one has recorded counts.
+		_, cs = w.judge(w.pl, pod)
+		require.NoError(t, w.pl.Reserve(w.ctx, cs, planned, "n1").AsError())
+		bound := w.stored("p")
+		bound.Spec.NodeName = "n2"
+		w.replace(bound)
+		require.Contains(t, w.pl.PreBind(w.ctx, cs, planned, "n1").Message(), "it is bound or gone")
+		require.Empty(t, w.stored("p").Status.NodeAllocatableResourceClaimStatuses)
 		w.pl.Unreserve(w.ctx, cs, planned, "n1")
 	})
 }
