@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Priorities tracks the lowest priority of pods that may hold devices. A pod with that priority or a lower one has no
@@ -61,7 +63,7 @@ func (p *Priorities) Changed(before, after *v1.Pod) {
 // group's priority decides, and it may be any.
 func countedAs(pod *v1.Pod) (priority int32, counts bool) {
 	switch {
-	case pod == nil || hasEnded(pod) || !mayHoldDevices(pod):
+	case pod == nil || dra.HasEnded(pod) || !mayHoldDevices(pod):
 		return 0, false
 	case pod.Spec.SchedulingGroup != nil:
 		return math.MinInt32, true

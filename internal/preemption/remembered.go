@@ -119,7 +119,7 @@ func (p *heldPool) of(pods []*v1.Pod) {
 // there was none.
 func PodChanged(claims *ledger.Ledger, before, after *v1.Pod) {
 	if before != nil && after != nil && before.UID == after.UID {
-		if before.Spec.NodeName != after.Spec.NodeName || hasEnded(before) != hasEnded(after) {
+		if before.Spec.NodeName != after.Spec.NodeName || dra.HasEnded(before) != dra.HasEnded(after) {
 			claims.ConsumerChanged(after.UID)
 		}
 		return

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	requeue "github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
@@ -84,7 +85,7 @@ const all = 0
 // waitingPods returns at most so many pods of a gang, or all, that wait for a node and can be tried, without the pod except.
 func (c *Coordinator) waitingPods(gang string, most int, except types.UID) (pods []*v1.Pod) {
 	for _, pod := range c.podsOf(gang) {
-		if pod.UID == except || pod.Spec.NodeName != "" || isOver(pod) || isHeld(pod) || c.handle(pod) == nil || c.progress.Of(pod.UID) != nil {
+		if pod.UID == except || pod.Spec.NodeName != "" || dra.HasEnded(pod) || isHeld(pod) || c.handle(pod) == nil || c.progress.Of(pod.UID) != nil {
 			continue
 		}
 		if placed, undoing := c.placeOf(pod); placed != nil && !undoing || c.Claims.Check(pod) != nil {
