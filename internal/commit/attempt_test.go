@@ -97,7 +97,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,
-			Writer:   write.New(w.client),
+			Writer:   write.New(w.client, write.Options{}),
 			Known:    claims,
 			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, nobody{}), Order: state.Order, Cluster: nobody{}},
 			Takeover: New(klog.Background(), 0, state, new(process)),

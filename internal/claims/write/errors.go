@@ -27,7 +27,7 @@ var (
 	ErrDeallocated = errors.New("claim deallocated")
 
 	// ErrConsumerLimit: status.reservedFor already holds the maximum number of
-	// consumers, 256 in v1; see WithConsumerLimit.
+	// consumers, 256 in v1; see Options.Limits.
 	ErrConsumerLimit = errors.New("claim has the maximum number of consumers")
 
 	// ErrInUse: the claim is reserved for another consumer and thus must not be deallocated.
