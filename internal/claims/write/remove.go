@@ -60,12 +60,8 @@ type removal struct {
 
 // decide implements operation.decide for Remove.
 func (r *removal) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
-	if others := otherConsumers(current, r.consumer); len(others) > 0 {
-		return nil, &refusal{
-			reason: ErrInUse,
-			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
-			next:   "it stays until they have finished",
-		}
+	if used := unlessUsed(current, "it stays until they have finished", r.consumer); used != nil {
+		return nil, used
 	}
 	switch {
 	case current.Status.Allocation != nil && isHeldByOthers(current):
