@@ -4,6 +4,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // assignmentKey is the key of the assignment that an attempt began with.
@@ -16,14 +17,8 @@ func (s assignmentState) Clone() fwk.StateData { return s }
 
 // AssignmentIn returns the assignment that an attempt to schedule a pod began with, nil if it has none.
 func AssignmentIn(cs fwk.CycleState) *planning.Assignment {
-	data, err := cs.Read(assignmentKey)
-	if err != nil {
-		return nil
-	}
-	if state, ok := data.(assignmentState); ok {
-		return state.Assignment
-	}
-	return nil
+	state, _ := kube.Stored[assignmentState](cs, assignmentKey)
+	return state.Assignment
 }
 
 // plannedKey marks the states of attempts in which a gang was planned.

@@ -8,6 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // underwayKey is the key under which an attempt that got as far as Permit is in its own state.
@@ -41,11 +42,7 @@ func (c *Coordinator) getUnderway(cs fwk.CycleState, pod *v1.Pod, assignment *pl
 }
 
 func underwayIn(cs fwk.CycleState) *underway {
-	data, err := cs.Read(underwayKey)
-	if err != nil {
-		return nil
-	}
-	u, _ := data.(*underway)
+	u, _ := kube.Stored[*underway](cs, underwayKey)
 	return u
 }
 
