@@ -172,7 +172,6 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	pl.commits = &commit.Runner{
 		State: state.State, Writer: pl.writer, Known: pl.claims, Foreign: pl.foreign, Takeover: pl.takeover,
 		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
-		Maker:   extended.Maker{Writer: pl.writer},
 		Signals: pl.scoring, Profile: ownProfile{pl}, Stopping: ctx,
 	}
 	pl.remover = &extended.Remover{
