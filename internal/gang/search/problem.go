@@ -76,9 +76,6 @@ type Result struct {
 // Fits reports whether the gang fits.
 func (r *Result) Fits() bool { return r.Assignments != nil }
 
-// MostPods returns the number of pods in the best placement that Search has seen.
-func (r *Result) MostPods() int { return sum(r.Most) }
-
 // Search looks for nodes for the pods. If the context ends, it gives up.
 func Search(ctx context.Context, p Problem, judge Judge) Result {
 	if p.Apart {
