@@ -27,11 +27,6 @@ func errHeld(group *Group, members *Members) error {
 		group.Name, len(members.Held), group.MinMember, members.HeldBy)
 }
 
-// Enough returns an error if the nodes have less free than the group requires (spec.minResources).
-func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
-	return enough(group, nodes, c.Backing)
-}
-
 // Wants reports whether a pod takes any of the resources that the group requires (spec.minResources).
 func (g *Group) Wants(pod *v1.Pod) bool {
 	taken := resource.PodRequests(pod, resource.PodResourcesOptions{})
@@ -43,16 +38,16 @@ func (g *Group) Wants(pod *v1.Pod) bool {
 	return false
 }
 
-// enough returns an error if the cluster has less free than the group requires (spec.minResources). The requirement is for
+// Enough returns an error if the nodes have less free than the group requires (spec.minResources). The requirement is for
 // all pods of the group, so the resources of those that run count as free. Resources that devices back are not checked: no
 // node has any.
-func enough(group *Group, nodes []fwk.NodeInfo, backing Backing) error {
+func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
 	if len(group.MinResources) == 0 {
 		return nil
 	}
 	nodes = without(group.Name, nodes)
 	for name, quantity := range group.MinResources {
-		if backing != nil && backing.Backed(name) {
+		if c.Backing != nil && c.Backing.Backed(name) {
 			continue
 		}
 		free := int64(0)
