@@ -25,7 +25,7 @@ func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resource
 	if event.Before == nil && !event.Initial {
 		e.Made.note(event.After)
 	}
-	if e.matters(event) {
+	if e.ClaimMatters(event) {
 		if err := e.wakeUsers(ctx, event.After, changesAllocation(event)); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(event.After))
 		}
@@ -80,17 +80,11 @@ func (e *Events) wakeOwner(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// ClaimMatters reports whether a change of a claim may help pods that use it; before is nil if
-// the claim is new, after if it is gone.
-func (e *Events) ClaimMatters(before, after *resourceapi.ResourceClaim) bool {
-	return e.matters(informer.Event[resourceapi.ResourceClaim]{Before: before, After: after})
-}
-
-// matters reports whether the event may help pods that use the claim. Metadata does not matter, except
+// ClaimMatters reports whether the event may help pods that use the claim. Metadata does not matter, except
 // for the owner. The deletion does not matter: the pods then wait for a new claim. New consumers do not
 // matter. Consumers that leave do not matter while there is room for more and others stay: pods that
 // yield would keep each other busy, because each of them reserves the claim in vain.
-func (e *Events) matters(event informer.Event[resourceapi.ResourceClaim]) bool {
+func (e *Events) ClaimMatters(event informer.Event[resourceapi.ResourceClaim]) bool {
 	if event.Before == nil || event.After == nil {
 		return event.After != nil
 	}

@@ -126,13 +126,10 @@ func (w *Pods) Get(pod types.UID) *Pod {
 
 // Begun returns the number of attempts to schedule a pod that have begun.
 func (w *Pods) Begun(pod types.UID) int {
-	entry := w.Get(pod)
-	if entry == nil {
-		return 0
+	if entry := w.Get(pod); entry != nil {
+		return entry.attemptsBegun()
 	}
-	entry.mutex.Lock()
-	defer entry.mutex.Unlock()
-	return entry.begun
+	return 0
 }
 
 // Empty reports whether no pod waits.

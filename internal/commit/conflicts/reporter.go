@@ -56,10 +56,7 @@ type Profiles interface {
 func (r *Reporter) Start(ctx context.Context) {
 	pairs := newPairs(r)
 	r.Order.OnConflict(func(c allocationlog.Conflict) { pairs.found(pairOf(c)) })
-	go func() {
-		<-ctx.Done()
-		pairs.queue.ShutDown()
-	}()
+	context.AfterFunc(ctx, pairs.queue.ShutDown)
 	go pairs.run(ctx)
 	go newOverdrafts(r).run(ctx)
 }
