@@ -14,14 +14,14 @@ func (r *Release) PodHappened(e informer.Event[v1.Pod]) {
 	if before := e.Before; e.After == nil {
 		r.podVanished(before)
 		r.podChanged(before, !e.Missed)
-		r.Forget(before.UID)
+		r.Await(before.UID)
 		return
 	}
 	if podutil.IsPodTerminal(e.After) || e.After.DeletionTimestamp != nil {
-		r.PodChanged(e.After)
+		r.podChanged(e.After, false)
 	}
 	if e.After.Spec.NodeName != "" && (e.Before == nil || e.Before.Spec.NodeName == "") {
-		r.Forget(e.After.UID)
+		r.Await(e.After.UID)
 	}
 }
 

@@ -76,17 +76,12 @@ func mayHoldDevices(pod *v1.Pod) bool {
 	if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 		return true
 	}
-	for i := range pod.Spec.Containers {
-		for name := range pod.Spec.Containers[i].Resources.Requests {
-			if strings.Contains(string(name), "/") {
-				return true
-			}
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		for name := range pod.Spec.InitContainers[i].Resources.Requests {
-			if strings.Contains(string(name), "/") {
-				return true
+	for _, containers := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for name := range containers[i].Resources.Requests {
+				if strings.Contains(string(name), "/") {
+					return true
+				}
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func NewRelease(writer *write.Writer, known *podclaims.Claims, observer write.Ob
 }
 
 // Await has claims released as soon as nobody uses them any more, for the preemptor with that
-// UID. It replaces what was awaited for it before.
+// UID. It replaces what was awaited for it before: without claims, it ends that.
 func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -113,9 +113,6 @@ func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 		delete(r.preemptors, preemptor)
 	}
 }
-
-// Forget ends what Await began.
-func (r *Release) Forget(preemptor types.UID) { r.Await(preemptor) }
 
 // leave removes a preemptor from those that wait for a claim. It needs the mutex.
 func (r *Release) leave(preemptor, uid types.UID) {
@@ -161,11 +158,8 @@ func (r *Release) cause(claim types.UID) write.Cause {
 	return write.Cause{Why: why}
 }
 
-// PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
-// been updated. It returns at once.
-func (r *Release) PodChanged(pod *v1.Pod) { r.podChanged(pod, false) }
-
-// podChanged implements PodChanged. last says that the pod was deleted in this state.
+// podChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
+// been updated. last says that the pod was deleted in this state.
 func (r *Release) podChanged(pod *v1.Pod, last bool) {
 	r.mutex.Lock()
 	awaits := len(r.claims) > 0
