@@ -113,16 +113,6 @@ func (l *Ledger) InFlightSince(uid types.UID) int64 {
 	return 0
 }
 
-// InFlightUsers returns the pods that rely on the allocation that InFlight returns.
-func (l *Ledger) InFlightUsers(uid types.UID) []types.UID {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if r := l.claims[uid]; r != nil {
-		return slices.Clone(r.users)
-	}
-	return nil
-}
-
 // InFlightCount returns how many claims have an allocation in flight.
 func (l *Ledger) InFlightCount() int {
 	l.mutex.Lock()

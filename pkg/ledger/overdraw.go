@@ -73,7 +73,7 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 		if pool == nil {
 			continue
 		}
-		usage := l.pool(pool.Key)
+		usage := l.OfKey(pool.Key)
 		if r != nil && r.inFlight != nil {
 			usage = usage.change(id, ref, r.inFlight, nil)
 		}

@@ -22,7 +22,7 @@ func TestRename(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: created"}, holders(l, "a"), "one holder")
 	require.Nil(t, l.InFlight("uid-planned"))
 	require.Same(t, planned.Status.Allocation, l.InFlight("uid-created"))
-	require.Len(t, l.InFlightUsers("uid-created"), 1)
+	require.Len(t, l.UseOf("uid-created").InFlight, 1)
 	changed, _, _ := l.Changed.Since(before)
 	require.Len(t, changed, 1, "whoever follows the ledger hears of it")
 	l.Rename("uid-planned", ledger.RefTo(created))

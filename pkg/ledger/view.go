@@ -28,7 +28,7 @@ type ByPool interface {
 func Of(view View, pool *inventory.NodePool) *PoolUsage {
 	switch v := view.(type) {
 	case *Ledger:
-		return v.pool(pool.Key)
+		return v.OfKey(pool.Key)
 	case ByPool:
 		return v.OfPool(pool)
 	}
