@@ -16,6 +16,8 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -247,3 +249,28 @@ func (r *Release) ref(uid types.UID) (ledger.ClaimRef, bool) {
 
 // samePod reports whether it is the pod with that UID; nil is none.
 func samePod(pod *v1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
+
+// PodHappened handles an event about a pod that may have ended, or may not wait for anything any more. If the watch missed the
+// deletion of a pod, the state in which it was deleted is not known.
+func (r *Release) PodHappened(e informer.Event[v1.Pod]) {
+	if before := e.Before; e.After == nil {
+		r.podVanished(before)
+		r.podChanged(before, !e.Missed)
+		r.Await(before.UID)
+		return
+	}
+	if podutil.IsPodTerminal(e.After) || e.After.DeletionTimestamp != nil {
+		r.podChanged(e.After, false)
+	}
+	if e.After.Spec.NodeName != "" && (e.Before == nil || e.Before.Spec.NodeName == "") {
+		r.Await(e.After.UID)
+	}
+}
+
+// ClaimHappened handles an event about a claim that preemptors may wait for.
+func (r *Release) ClaimHappened(e informer.Event[resourceapi.ResourceClaim]) {
+	if e.Before != nil {
+		r.claimSeen(e.Before.UID, e.After)
+	}
+	r.ClaimChanged(e.Latest())
+}
