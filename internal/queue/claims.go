@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // ClaimChanged wakes the pods that the change of a claim that they use may help. It wakes them directly
@@ -107,4 +108,18 @@ func (e *Events) ClaimMatters(event informer.Event[resourceapi.ResourceClaim]) b
 // share a claim wait for that; other changes, for example new consumers, are frequent.
 func changesAllocation(event informer.Event[resourceapi.ResourceClaim]) bool {
 	return event.Before == nil || (event.Before.Status.Allocation == nil) != (event.After.Status.Allocation == nil)
+}
+
+// Events wakes the pods of one profile of the scheduler that an event may help.
+type Events struct {
+	Pods  *Pods
+	Waker *Waker
+	Made  *ClaimsMade
+	// Claims finds the pods that use a claim, and Pools returns a pool with all its devices, nil if there is none.
+	Claims *claims.Claims
+	Pools  interface {
+		Pool(id inventory.PoolID) *inventory.NodePool
+	}
+	// Context limits the time for evaluating which pods an event helps, see NewContext.
+	Context context.Context
 }
