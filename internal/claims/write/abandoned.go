@@ -39,11 +39,6 @@ func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.Resour
 	if a.judged == nil {
 		return nil, false, fmt.Errorf("claim %s: asked to %s but an allocation has to be given; this is a bug in the caller", op.key(), op.asked)
 	}
-	for _, unbound := range gone {
-		if err := unbound.check(op); err != nil {
-			return nil, false, err
-		}
-	}
 	left, err = unlessGone(w.run(ctx, op))
 	return left, a.cleared, err
 }

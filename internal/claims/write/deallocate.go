@@ -36,9 +36,6 @@ func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClai
 		decide: d.decide,
 	}
 	if unbound.consumer != "" {
-		if err := unbound.check(op); err != nil {
-			return nil, err
-		}
 		op.evidence, d.allowed = []Unbound{unbound}, []types.UID{unbound.consumer}
 	}
 	return unlessGone(w.run(ctx, op))

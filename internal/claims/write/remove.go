@@ -40,12 +40,7 @@ func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, u
 		deletes:  true,
 		evidence: []Unbound{unbound},
 	}
-	if err := unbound.check(op); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
-	defer cancel()
-	left, err := unlessGone(w.run(ctx, op))
+	left, err := w.undo(ctx, op)
 	if err != nil || left == nil || left.DeletionTimestamp != nil && len(left.Finalizers) == 0 {
 		return nil, err
 	}

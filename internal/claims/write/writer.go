@@ -332,5 +332,10 @@ func (op *operation) validate() error {
 	if op.claim.Name == "" || op.claim.Namespace == "" || op.claim.UID == "" {
 		return fmt.Errorf("claim %s: asked to %s; found namespace %q and name %q and UID %q; all three have to be set; this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)
 	}
+	for _, unbound := range op.evidence {
+		if err := unbound.check(op); err != nil {
+			return err
+		}
+	}
 	return nil
 }
