@@ -2,6 +2,7 @@ package claims
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -113,12 +114,7 @@ func notMadeYet(pod *v1.Pod, reference *v1.PodResourceClaim) bool {
 	if reference.ResourceClaimName != nil || reference.ResourceClaimTemplateName == nil {
 		return false
 	}
-	for i := range pod.Status.ResourceClaimStatuses {
-		if pod.Status.ResourceClaimStatuses[i].Name == reference.Name {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(made v1.PodResourceClaimStatus) bool { return made.Name == reference.Name })
 }
 
 // Claim returns the latest known state of a claim, nil if it does not exist. The scheduler's

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -143,11 +145,7 @@ func (w *Pods) Empty() bool {
 func (w *Pods) All() []*Pod {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	entries := make([]*Pod, 0, len(w.pods))
-	for _, entry := range w.pods {
-		entries = append(entries, entry)
-	}
-	return entries
+	return slices.Collect(maps.Values(w.pods))
 }
 
 // Exists reports whether the pod is known to wait for a node.

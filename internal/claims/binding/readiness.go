@@ -28,13 +28,9 @@ func Has(claim *resourceapi.ResourceClaim) bool {
 	if claim.Status.Allocation == nil {
 		return false
 	}
-	results := claim.Status.Allocation.Devices.Results
-	for i := range results {
-		if len(results[i].BindingConditions) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
+		return len(result.BindingConditions) > 0
+	})
 }
 
 // Broken returns why it is useless to wait (any longer) for the claim's devices, nil if it is not: it wraps ErrFailed
@@ -114,12 +110,7 @@ func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.De
 
 // isReady reports whether all binding conditions are true, and no failure condition is.
 func isReady(devices []readiness) bool {
-	for _, device := range devices {
-		if len(device.pending) > 0 || len(device.failures) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(devices, func(device readiness) bool { return len(device.pending) > 0 || len(device.failures) > 0 })
 }
 
 // failure returns an error for the first failure that a driver has reported, nil if there is none.

@@ -3,6 +3,7 @@ package allocationlog
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -130,17 +131,12 @@ func (f *finder) add(other *allocation, cause Cause, u *use, resource string, lo
 // sorted returns the conflicts. Those that make the claim yield come first; among them, earlier
 // claims come before those of unknown order.
 func (f *finder) sorted() []Conflict {
-	var list []Conflict
-	for _, conflict := range f.found {
-		list = append(list, conflict)
-	}
-	slices.SortFunc(list, func(a, b Conflict) int {
+	return slices.SortedFunc(maps.Values(f.found), func(a, b Conflict) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()),
 			cmp.Compare(a.Other.Allocated.Last, b.Other.Allocated.Last),
 			cmp.Compare(a.Other.UID, b.Other.UID), a.Pool.Compare(b.Pool),
 			cmp.Compare(a.Device, b.Device), cmp.Compare(a.Resource, b.Resource))
 	})
-	return list
 }
 
 func (c *Conflict) rank() int {

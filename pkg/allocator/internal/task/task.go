@@ -187,12 +187,7 @@ func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
 
 // HasAlternatives reports whether any request has alternatives, so that solutions may differ in quality.
 func (t *Task) HasAlternatives() bool {
-	for _, r := range t.requests {
-		if r.Parent != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.requests, func(r *Request) bool { return r.Parent != "" })
 }
 
 // Interested reports whether any request of the task could ever use a device of a pool: the device matches,
