@@ -57,7 +57,7 @@ func (p *heldPool) isOf(usage *ledger.PoolUsage) bool {
 func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage {
 	p.once.Do(func() {
 		all := func(types.UID) bool { return true }
-		p.emptied = ledger.WithoutThose(ledger.Fixed{pool.ID: usage}, all).Pool(pool.ID)
+		p.emptied = ledger.Without(ledger.Fixed{pool.ID: usage}, all).Pool(pool.ID)
 	})
 	return p.emptied
 }

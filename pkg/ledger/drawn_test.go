@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -254,7 +255,7 @@ func TestWithdrawnBeforeTheStart(t *testing.T) {
 			require.NoError(t, f.tries("plain"))
 			elsewhere := b.Claim("elsewhere").Allocated("q", "half")
 			require.NoError(t, f.AddInFlight(ledger.RefTo(elsewhere), "pod", elsewhere.Status.Allocation))
-			require.Equal(t, "40", memoryOf(ledger.Without(f, b.Claim("x").Obj().UID), pool), "if the claim was not there")
+			require.Equal(t, "40", memoryOf(ledger.Without(f, sets.New(b.Claim("x").Obj().UID).Has), pool), "if the claim was not there")
 
 			refresh(f.Ledger, "x", nil)
 			require.Equal(t, "40", f.memory())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -201,7 +202,7 @@ func TestWithout(t *testing.T) {
 	refresh(l, "x", b.Claim("x").Allocated("a", "gpu-0"))
 	refresh(l, "y", b.Claim("y").Allocated("a", "gpu-0", "gpu-1"))
 	refresh(l, "z", b.Claim("z").Allocated("a", "gpu-2"))
-	overlay := ledger.Without(l, "uid-x", "uid-z")
+	overlay := ledger.Without(l, sets.New[types.UID]("uid-x", "uid-z").Has)
 	require.Equal(t, []string{"gpu-0: y", "gpu-1: y"}, holders(overlay, "a"))
 	require.Equal(t, []string{"gpu-0: x y", "gpu-1: y", "gpu-2: z"}, holders(l, "a"))
 	require.Empty(t, holders(overlay, "b"))
