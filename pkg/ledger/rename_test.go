@@ -29,8 +29,7 @@ func TestRename(t *testing.T) {
 	require.Equal(t, 1, l.InFlightCount(), "nothing left to rename")
 
 	other := b.Claim("other").Allocated("a", "gpu-0")
-	var held *ledger.HeldError
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), &held)
+	require.ErrorContains(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), "holds it by now")
 
 	l.Observe(versioned(b.Claim("created").Allocated("a", "gpu-0"), 2))
 	l.RemoveInFlight("uid-created", "pod")
