@@ -63,7 +63,7 @@ type Asker interface {
 func (w *Writer) Ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Unbound, error) {
 	unbound := Unbound{consumer: consumer.UID}
 	switch {
-	case isPod(consumer):
+	case dra.IsPod(consumer):
 		unbound.again = func(ctx context.Context) error { return w.checkPod(ctx, claim.Namespace, consumer) }
 	case dra.IsPodGroup(consumer):
 		unbound.claim = claim.UID
