@@ -82,10 +82,12 @@ func snapshotOf(objects ...metav1.Object) *Snapshot {
 }
 
 // eventAbout is a warning about the pod with a name.
-func eventAbout(pod, message string) *corev1.Event {
+func eventAbout(pod, message string) *corev1.Event { return eventBecause("Warned", pod, message) }
+
+func eventBecause(reason, pod, message string) *corev1.Event {
 	return &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{UID: types.UID(pod)},
-		Reason:         "Warned", Message: message,
+		Reason:         reason, Message: message,
 	}
 }
 

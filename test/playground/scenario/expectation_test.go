@@ -101,6 +101,9 @@ func TestExpectWaiting(t *testing.T) {
 			snapshot: snapshotOf(waitingPod("app", "a", "node is full"), eventAbout("a", good)),
 			want:     `its reason is "Unschedulable: node is full"`,
 		},
+		"devices get ready after an earlier attempt failed": {
+			snapshot: snapshotOf(waitingPod("app", "a", "node is full"), eventBecause("BindingConditionsPending", "a", good)),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
