@@ -31,8 +31,8 @@ func cpuNode(name string, devices, others int) []runtime.Object {
 	return []runtime.Object{node, builder.NodeSlice(name, of...).Obj(), builder.Class("gpu")}
 }
 
-// TestNodeAllocatableAsInTree compares random worlds with the in-tree plugin: the same pods fit on the same nodes for the same reasons,
-// kube-scheduler assumes the same, and the pod's status says so. Of devices that are not alike the plugin may choose others; then
+// TestNodeAllocatableAsInTree compares random worlds with the in-tree plugin: the same pods fit on the same nodes, kube-scheduler
+// assumes the same, and the pod's status says so. It does not compare reasons. Of devices that are not alike the plugin may choose others; then
 // whatever fits in-tree fits, and the in-tree plugin agrees about the devices chosen.
 func TestNodeAllocatableAsInTree(t *testing.T) {
 	for seed := range uint64(60) {
