@@ -64,8 +64,8 @@ func replace(ctx context.Context, client kubernetes.Interface, reader Reader, po
 	return written, err
 }
 
-// patch writes the status of a pod unless the pod has changed. A status without claims must be an empty list: the server keeps what
-// it has if the field is missing.
+// patch writes the status of a pod unless the pod has changed. A status without claims must be an empty list: without the
+// field, the server leaves it as it is.
 func patch(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, status Status) (*v1.Pod, error) {
 	if status == nil {
 		status = Status{}

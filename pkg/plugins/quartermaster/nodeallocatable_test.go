@@ -32,8 +32,8 @@ func cpuNode(name string, devices, others int) []runtime.Object {
 }
 
 // TestNodeAllocatableAsInTree compares random worlds with the in-tree plugin: the same pods fit on the same nodes, kube-scheduler
-// assumes the same, and the pod's status says so. It does not compare reasons. Of devices that are not alike the plugin may choose others; then
-// whatever fits in-tree fits, and the in-tree plugin agrees about the devices chosen.
+// assumes the same, and the pod's status says so. It does not compare reasons. Of devices that are not alike the plugin may choose
+// others; then whatever fits in-tree fits, and the in-tree plugin agrees about the devices chosen.
 func TestNodeAllocatableAsInTree(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
