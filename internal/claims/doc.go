@@ -3,7 +3,7 @@
 //
 // # Node allocatable resources
 //
-// NodeAllocatable refuses devices that stand for, or need, resources of the node (KEP-5517, gate DRANodeAllocatableResources;
-// docs/devices.md#devices-that-take-resources-of-their-node). The scheduler's cache counts what they take as a part of what the pod takes, and it asks only the
-// in-tree plugin for that, by the type of its state. With the gate off these fields mean nothing, as for the in-tree plugin.
+// Check refuses devices that stand for, or need, resources of the node (KEP-5517, gate DRANodeAllocatableResources) where package
+// nodeallocatable does not account for them: on older servers, and in plans for gangs. With the gate off the fields mean nothing, as
+// for the in-tree plugin.
 package claims

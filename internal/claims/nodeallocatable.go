@@ -15,16 +15,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Warn logs at the start which devices and pods are not scheduled.
-func Warn(logger klog.Logger, gates kube.Features, plugin string) {
-	if gates.EnableDRANodeAllocatableResources {
+// Warn logs at the start if such devices are refused everywhere.
+func Warn(logger klog.Logger, refused bool, plugin string) {
+	if refused {
 		logger.Info("Devices with nodeAllocatableResources are not allocated, and pods whose claims have such devices are not scheduled: "+
-			"only the in-tree plugin DynamicResources can account for what they take of their node",
+			"the API server does not serve all resources in v1, and may lack the field of the pod's status that accounts for them",
 			"plugin", plugin, "featureGate", kube.DRANodeAllocatableResources)
 	}
 }
 
-// Check rejects a claim if another scheduler has allocated it such a device. For devices that are no longer published
+// Check rejects a claim if it has such a device and these are refused. For devices that are no longer published
 // it is unknown whether they are such devices; Check ignores them, as the in-tree plugin does.
 func Check(claim *resourceapi.ResourceClaim, pools ledger.Pools) error {
 	for i := range claim.Status.Allocation.Devices.Results {

@@ -48,6 +48,8 @@ type Pod struct {
 	// anySlice is set if devices kept this attempt from nodes, and a change of any slice may end that,
 	// even of slices that the task could not use. sliceChanged is set if slices changed in this attempt.
 	anySlice, sliceChanged bool
+	// lacksRoom is set if devices for the pod would take more of a node than is left there.
+	lacksRoom bool
 	// everywhere is set if the next attempt must look at all nodes.
 	everywhere bool
 	// unnominated is set if the latest attempt ended the pod's nomination, or found none to make.
@@ -72,7 +74,21 @@ func (p *Pod) begin(pod *v1.Pod) {
 	p.begun++
 	p.try()
 	p.decided, p.missing, p.task, p.extended = false, nil, nil, extendedWant{}
-	p.anySlice, p.sliceChanged, p.unnominated = false, false, false
+	p.anySlice, p.sliceChanged, p.unnominated, p.lacksRoom = false, false, false, false
+}
+
+// NoteRoom records that devices for the pod would take more of a node than is left there.
+func (p *Pod) NoteRoom() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.lacksRoom = true
+}
+
+// LacksRoom reports whether NoteRoom was called in the latest attempt.
+func (p *Pod) LacksRoom() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.lacksRoom
 }
 
 // Unnominated records that the attempt ends with the pod nominated for no node.

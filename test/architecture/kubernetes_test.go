@@ -15,21 +15,22 @@ import (
 // importers lists the files that may import k8s.io/kubernetes, with what each takes from it. That module promises no
 // compatibility: a new release is met here, and in no other file.
 var importers = map[string]string{
-	"cmd/scheduler/command.go":               "the command of kube-scheduler",
-	"cmd/scheduler/garbage.go":               "its configuration",
-	"cmd/scheduler/guard.go":                 "its configuration",
-	"cmd/scheduler/setup.go":                 "its configuration, and how a scheduler is made of it",
-	"internal/kube/features.go":              "feature gates",
-	"internal/kube/framework.go":             "pods and cycle states as the framework has them",
-	"internal/kube/metrics.go":               "metrics of kube-scheduler",
-	"internal/kube/plugins.go":               "names and profiles of plugins",
-	"internal/kube/podgroup.go":              "the priority of a PodGroup",
-	"internal/kube/podutil/podutil.go":       "conditions of pods",
-	"internal/kube/preemption/preemption.go": "preemption",
-	"internal/kube/util.go":                  "helpers of kube-scheduler",
-	"internal/kubectl/files/validate.go":     "validation of objects as the API server does it",
-	"internal/wiring/wiring.go":              "how a scheduler is made",
-	"pkg/plugins/gangplacement/plugin.go":    "the plugin TopologyPlacementGenerator",
+	"cmd/scheduler/command.go":                    "the command of kube-scheduler",
+	"cmd/scheduler/garbage.go":                    "its configuration",
+	"cmd/scheduler/guard.go":                      "its configuration",
+	"cmd/scheduler/setup.go":                      "its configuration, and how a scheduler is made of it",
+	"internal/kube/features.go":                   "feature gates",
+	"internal/kube/framework.go":                  "pods and cycle states as the framework has them",
+	"internal/kube/metrics.go":                    "metrics of kube-scheduler",
+	"internal/kube/plugins.go":                    "names and profiles of plugins",
+	"internal/kube/nodeallocatable/accountant.go": "the in-tree plugin, which accounts for resources of nodes",
+	"internal/kube/podgroup.go":                   "the priority of a PodGroup",
+	"internal/kube/podutil/podutil.go":            "conditions of pods",
+	"internal/kube/preemption/preemption.go":      "preemption",
+	"internal/kube/util.go":                       "helpers of kube-scheduler",
+	"internal/kubectl/files/validate.go":          "validation of objects as the API server does it",
+	"internal/wiring/wiring.go":                   "how a scheduler is made",
+	"pkg/plugins/gangplacement/plugin.go":         "the plugin TopologyPlacementGenerator",
 }
 
 // maxImporters limits the list: each of these files may need a change with each release of Kubernetes.

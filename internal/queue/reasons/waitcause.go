@@ -39,6 +39,8 @@ const (
 	SelectorFails
 	// NoDevices: no node has devices for the request, whatever other claims hold.
 	NoDevices
+	// NodeFull: a node has devices for the pod, but not the CPU or memory that they stand for or need.
+	NodeFull
 	// ClaimElsewhere: a claim of the pod is allocated, or being allocated, where the pod cannot run.
 	ClaimElsewhere
 	// ClaimInUse: a claim of the pod has the maximum of consumers, or is about to be released.
@@ -60,7 +62,7 @@ const (
 var names = [count]string{
 	Conflict: "conflict", CommitFailed: "commit_failed", Committing: "committing", Undecided: "undecided", Releasing: "releasing",
 	LowerPriority: "held_by_lower_priority", Held: "held", Combination: "combination", PoolUnusable: "pool_unusable",
-	SelectorFails: "selector_fails", NoDevices: "no_devices", ClaimElsewhere: "claim_elsewhere", ClaimInUse: "claim_in_use",
+	SelectorFails: "selector_fails", NoDevices: "no_devices", NodeFull: "node_full", ClaimElsewhere: "claim_elsewhere", ClaimInUse: "claim_in_use",
 	ClassMissing: "class_missing", RequestInvalid: "request_invalid", ClaimMissing: "claim_missing", Group: "group", Other: "other",
 }
 

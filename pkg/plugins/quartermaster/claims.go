@@ -97,7 +97,7 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 		if status != nil {
 			c.pod.Causes.Note(reasons.ClaimInUse)
 			if pl.features.EnableDRANodeAllocatableResources {
-				c.pod.HelpedByAnySlice() // See claims.Warn.
+				c.pod.HelpedByAnySlice() // The claim's devices may stop taking resources of the node.
 			}
 			return status
 		}
@@ -123,7 +123,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 func (pl *Quartermaster) rules(group *groupCycle, dryRun *preemption.DryRun) *eligibility.Rules {
 	return &eligibility.Rules{
 		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
-		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources, Pools: pl.state.Pool,
+		RefuseOfNode: pl.refusesOfNode(dryRun.PlansGang()), Pools: pl.state.Pool,
 		Server: pl.claims.Server, Legacy: pl.legacy, Attempt: checkedAttempt{pl, group, dryRun},
 	}
 }

@@ -18,6 +18,7 @@ type cycle struct {
 	cycleClaims
 	cycleNodes
 	cycleGang
+	cycleOfNode
 	cyclePreemption
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
@@ -26,19 +27,18 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 	return kube.Failed(preemption.AddPod(cs, added.GetPod()))
 }
 
-// filterInDryRun implements filterUnallocated in a dry run. It changes nothing.
-func (pl *Quartermaster) filterInDryRun(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, node *v1.Node) *fwk.Status {
-	site := pl.nodeView(c, node)
-	site.Usage = d.Usage(pl.standing(c))
-	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
+// searchInDryRun implements searchOn in a dry run. It changes nothing.
+func (pl *Quartermaster) searchInDryRun(ctx context.Context, l *look, site allocator.Site, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
+	site.Usage = l.dryRun.Usage(pl.standing(l.cycle))
+	outcome, err := search(pl.dryRunContext(ctx, l.cycle), site)
 	switch {
 	case err != nil:
-		return unschedulable("%s", c.reasons.OfError(ctx, node, err))
+		return nil, unschedulable("%s", l.reasons.OfError(ctx, l.node(), err))
 	case !outcome.Fits():
 		defer outcome.Release()
-		return kube.New(fwk.Unschedulable, nodes.Brief(outcome))
+		return nil, kube.New(fwk.Unschedulable, nodes.Brief(outcome))
 	}
-	return nil
+	return outcome.Results, nil
 }
 
 // reserveInDryRun implements Reserve in a dry run for the pod's group.

@@ -11,7 +11,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
-	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 )
 
 // unbackedKey is the key in the cycle state of extended resources for which PreFilter found no class.
@@ -72,16 +71,16 @@ func (pl *Quartermaster) demandExtended(cs fwk.CycleState, c *cycle, pod *v1.Pod
 }
 
 // filterExtended implements filter for pods with extended resources.
-func (pl *Quartermaster) filterExtended(ctx context.Context, c *cycle, d *preemption.DryRun, nodeInfo fwk.NodeInfo) *fwk.Status {
-	variant, err := c.extended.VariantOn(nodeInfo.Node().Name, nodeInfo.GetAllocatable().GetScalarResources())
+func (pl *Quartermaster) filterExtended(ctx context.Context, l *look) *fwk.Status {
+	variant, err := l.extended.VariantOn(l.node().Name, l.info.GetAllocatable().GetScalarResources())
 	if err != nil {
 		return unschedulable("%v", err)
 	}
-	known := c.known
-	if variant != c.extended.Full() {
-		known = nil
+	l.task = variant.Task
+	if variant == l.extended.Full() {
+		l.known = l.cycle.known
 	}
-	status := pl.filterTask(ctx, c, d, variant.Task, known, nodeInfo.Node())
+	status := pl.filterTask(ctx, l)
 	if status.IsRejected() {
 		return kube.New(status.Code(), variant.InPodsWords(status.Message()))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -35,29 +36,48 @@ func (pl *Quartermaster) Filter(ctx context.Context, cs fwk.CycleState, _ *v1.Po
 	if err != nil {
 		return failed(err)
 	}
-	status := pl.filter(ctx, c, d, nodeInfo)
+	status := pl.filter(ctx, &look{cs: cs, cycle: c, dryRun: d, info: nodeInfo})
 	if d == nil && !status.IsSuccess() && c.rejected.CompareAndSwap(false, true) {
 		pl.waker.Reject(c.pod)
 	}
 	return status
 }
 
-func (pl *Quartermaster) filter(ctx context.Context, c *cycle, d *preemption.DryRun, nodeInfo fwk.NodeInfo) *fwk.Status {
-	if c.extended != nil {
-		return pl.filterExtended(ctx, c, d, nodeInfo)
-	}
-	return pl.filterTask(ctx, c, d, c.task, c.known, nodeInfo.Node())
+// A look holds the arguments of Filter on one node.
+type look struct {
+	cs fwk.CycleState
+	*cycle
+	// dryRun is nil if the look is not part of a dry run.
+	dryRun *preemption.DryRun
+	info   fwk.NodeInfo
+	// task is the node's task, nil if there is nothing to allocate, and known what the node cache knows about it.
+	task  *allocator.Task
+	known *nodecache.Answer
 }
 
-// filterTask implements filter with the node's task, nil if there is nothing to allocate.
-func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
+func (l *look) node() *v1.Node { return l.info.Node() }
+
+func (pl *Quartermaster) filter(ctx context.Context, l *look) *fwk.Status {
+	if l.extended != nil {
+		return pl.filterExtended(ctx, l)
+	}
+	l.task, l.known = l.cycle.task, l.cycle.known
+	return pl.filterTask(ctx, l)
+}
+
+// filterTask implements filter with the node's task.
+func (pl *Quartermaster) filterTask(ctx context.Context, l *look) *fwk.Status {
+	c, node := l.cycle, l.node()
 	if status := c.filterAllocated(node); status != nil {
 		return status
 	}
 	if err := c.legacy.Check(node); err != nil {
 		return unschedulable("%v", err)
 	}
-	if task == nil {
+	if pl.mayTakeOfNode(c, node) {
+		return pl.filterOfNode(ctx, l)
+	}
+	if l.task == nil {
 		return nil
 	}
 	if pl.legacy.Resolves() {
@@ -65,7 +85,7 @@ func (pl *Quartermaster) filterTask(ctx context.Context, c *cycle, d *preemption
 			return unschedulable("%v", err)
 		}
 	}
-	return pl.filterUnallocated(ctx, c, d, task, known, node)
+	return pl.filterUnallocated(ctx, l)
 }
 
 // filterAllocated checks that all existing allocations can be used on the node. It remembers the claims that cannot.
@@ -88,31 +108,52 @@ func (c *cycle) filterAllocated(node *v1.Node) *fwk.Status {
 
 // filterUnallocated checks whether a node has devices. It determines which ones only for Score, if some nodes would be
 // better than others; otherwise Reserve does.
-func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, d *preemption.DryRun, task *allocator.Task, known *nodecache.Answer, node *v1.Node) *fwk.Status {
-	if _, planned := c.plans[node.Name]; planned && d == nil {
+func (pl *Quartermaster) filterUnallocated(ctx context.Context, l *look) *fwk.Status {
+	c, node := l.cycle, l.node()
+	if _, planned := c.plans[node.Name]; planned && l.dryRun == nil {
 		return nil // It fit with the pod's group a moment ago.
 	}
-	if !c.scored && known != nil && known.Has(node.Name) && !pl.keepsOn(c, node) {
+	if !c.scored && l.known != nil && l.known.Has(node.Name) && !pl.keepsOn(c, node) {
 		return nil // Reserve searches again, with the current devices.
 	}
-	if d != nil {
-		return pl.filterInDryRun(ctx, c, d, task, node)
+	search := l.task.Check
+	if c.scored {
+		search = l.task.Solve // Finds the alternatives; Reserve decides on the devices later.
 	}
-	site := pl.nodeView(c, node)
+	plan, status := pl.searchOn(ctx, l, pl.nodeView(c, node), search)
+	if c.scored && status == nil && l.dryRun == nil {
+		c.noteFound(node, plan)
+	}
+	return status
+}
+
+// noteFound remembers a solution for Score.
+func (c *cycleNodes) noteFound(node *v1.Node, plan []resourceapi.AllocationResult) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.found[node.Name] = plan
+}
+
+// searchFunc is Check or Solve of a task.
+type searchFunc func(context.Context, allocator.Site) (*allocator.Outcome, error)
+
+// searchOn searches for devices on the site of a node. It returns those that the search found; the status is nil if there
+// are any.
+func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.Site, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
+	c, task, node := l.cycle, l.task, l.node()
+	if l.dryRun != nil {
+		return pl.searchInDryRun(ctx, l, site, search)
+	}
 	if pl.mayPreempt(c.pod.Latest()) {
 		if status := pl.standing(c).Known(site); status != nil {
 			c.pod.Causes.Note(reasons.LowerPriority)
-			return status
+			return nil, status
 		}
 	}
-	look := task.Check
-	if c.scored {
-		look = task.Solve // Finds the alternatives; Reserve decides on the devices later.
-	}
-	outcome, err := look(pl.filterContext(ctx, c), site)
+	outcome, err := search(pl.filterContext(ctx, c), site)
 	switch {
 	case isFilterTimeout(ctx, err):
-		return pl.timedOut(ctx, c, node)
+		return nil, pl.timedOut(ctx, c, node)
 	case err != nil:
 		c.pod.Causes.Note(reasons.OfSearch(err))
 		if errors.Is(err, selector.ErrPending) {
@@ -124,10 +165,10 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, d *pre
 		}
 		reason := c.reasons.OfError(ctx, node, err)
 		if reasons.OfSearch(err) == reasons.Undecided {
-			return unschedulable("%s", reason)
+			return nil, unschedulable("%s", reason)
 		}
 		// Other devices, whose selectors were evaluated, may be held by pods of lower priority.
-		return pl.rejection(ctx, c, task, site, reason, false)
+		return nil, pl.rejection(ctx, c, task, site, reason, false)
 	case !outcome.Fits():
 		reason, full := c.reasons.Of(outcome)
 		c.pod.Causes.NoteBlame(outcome.Blame())
@@ -135,14 +176,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, d *pre
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
-		return pl.rejection(ctx, c, task, site, reason, full)
+		return nil, pl.rejection(ctx, c, task, site, reason, full)
 	}
-	if c.scored {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		c.found[node.Name] = outcome.Results
-	}
-	return nil
+	return outcome.Results, nil
 }
 
 // nodeView returns the allocator's site of a node.

@@ -258,5 +258,6 @@ func (f *fixture) olderServers() classicdra.Scheduler {
 // support makes the plugin handle claims of an older server, which the fake client set is not.
 func (f *fixture) support(mode *classicdra.Mode) {
 	f.pl.legacy, f.pl.needs.Controllers = mode, mode
-	f.pl.solver = f.pl.newSolver(arguments.AllocatorFeatures(f.pl.features))
+	supported := arguments.AllocatorFeatures(f.pl.features)
+	f.pl.solver, f.pl.gangSolver = f.pl.newSolver(supported, false), f.pl.newSolver(supported, true)
 }

@@ -60,7 +60,7 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 		return fwk.Queue, nil
 	}
 	needs := h.Needs.Of(pod)
-	if needs.Backed() {
+	if needs.Backed() || h.lacksRoom(pod) {
 		return fwk.Queue, nil
 	}
 	if old, ok := oldObj.(*v1.Node); ok && apiequality.Semantic.DeepEqual(old.Labels, node.Labels) &&
@@ -72,6 +72,12 @@ func (h *Hints) afterNodeChange(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) 
 		return fwk.QueueSkip, nil
 	}
 	return hint(needs.DependsOnController(claims) || h.mayRunOn(node, pod, claims))
+}
+
+// lacksRoom reports whether the latest attempt found a node without the resources that devices would take of it.
+func (h *Hints) lacksRoom(pod *v1.Pod) bool {
+	entry := h.Waiting.Pods.Get(pod.UID)
+	return entry != nil && entry.LacksRoom()
 }
 
 // mayRunOn reports whether all allocations can be used on the node, and whether the node has a pool that the

@@ -38,6 +38,13 @@ func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 			QueueingHintFn: h.afterNodeChange,
 		},
 	}
+	if features.EnableDRANodeAllocatableResources {
+		// A pod leaves its node, or shrinks there.
+		events = append(events, fwk.ClusterEventWithHint{
+			Event:          event(fwk.AssignedPod, fwk.Delete|fwk.UpdatePodScaleDown),
+			QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) { return hint(h.lacksRoom(pod)) },
+		})
+	}
 	if features.EnableAsyncPreemption {
 		// PreEnqueue keeps a pod out of the queue while its victims are being evicted. For such a pod the queue
 		// considers only events that the rejecting plugin has registered. When a victim is gone, the queue must call

@@ -5,12 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -33,12 +35,17 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, want, actions(feature.Features{}))
 	want[fwk.Node], want[fwk.AssignedPod] = node|fwk.UpdateNodeDeclaredFeature, fwk.Delete
 	require.Equal(t, want, actions(feature.Features{EnableDRAOptionalNodeOperations: true, EnableAsyncPreemption: true}))
+	want[fwk.Node], want[fwk.AssignedPod] = node, fwk.Delete|fwk.UpdatePodScaleDown
+	require.Equal(t, want, actions(feature.Features{EnableDRANodeAllocatableResources: true}))
 }
 
 // TestHintsWithoutPods: what can be said without anything in memory.
 func TestHintsWithoutPods(t *testing.T) {
 	t.Parallel()
-	hints := &quartermaster.Hints{Needs: &eligibility.Finder{Claims: &claims.Claims{}}}
+	hints := &quartermaster.Hints{
+		Needs:   &eligibility.Finder{Claims: &claims.Claims{}},
+		Waiting: &queue.Events{Pods: queue.NewPods(cache.NewStore(cache.MetaNamespaceKeyFunc))},
+	}
 	node, labelled := builder.Node("n1"), builder.Node("n1")
 	labelled.Annotations = map[string]string{"changed": "yes"}
 	tests := map[string]struct {

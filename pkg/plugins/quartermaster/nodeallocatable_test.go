@@ -1,61 +1,318 @@
 package quartermaster
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
+	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// cpuNode has a device that stands for a CPU, and a GPU.
-func cpuNode(name string) []runtime.Object {
-	return []runtime.Object{builder.Node(name), builder.NodeSlice(name,
-		builder.Device("cpu").Modify(func(device *resourceapi.Device) {
-			device.NodeAllocatableResources = map[v1.ResourceName]resourceapi.NodeAllocatableResource{
-				v1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse("1"))}}}
-		}), builder.Device("gpu")).Obj()}
+// cpuNode has four CPUs, devices that stand for one CPU each, and other devices.
+func cpuNode(name string, devices, others int) []runtime.Object {
+	node := builder.Node(name)
+	node.Status.Allocatable = builder.Resources("cpu", "4", "memory", "4Gi", "pods", "100")
+	of := builder.NumberedDevices("gpu", others)
+	for i := range devices {
+		of = append(of, builder.Device(fmt.Sprint("cpu-", i)).Modify(stands(v1.ResourceCPU, mapped("1"))))
+	}
+	return []runtime.Object{node, builder.NodeSlice(name, of...).Obj(), builder.Class("gpu")}
 }
 
-// TestNodeAllocatable: the gate decides whether devices that take resources of the node are
-// refused or, as by the in-tree plugin without the gate, treated like any other.
-func TestNodeAllocatable(t *testing.T) {
-	t.Parallel()
-	objects := plus(cpuNode("n1"), builder.Class("gpu"), gpus("one", 1).Obj(), gpus("two", 2).Obj(), gpus("late", 1).Obj(),
-		with(gpus("allocated", 1).Allocated("n1", "gpu"), onNode("n1")),
-		with(gpus("allocated-cpu", 1).Allocated("n1", "cpu"), onNode("n1")))
-	t.Run("on", func(t *testing.T) {
-		t.Parallel()
-		inCluster(t, objects, func(t *testing.T, f *fixture) {
-			f.pl.features.EnableDRANodeAllocatableResources, f.pl.solver.RefuseOfNode = true, true
-			refused := f.schedule(newPod("sharing", uses("allocated-cpu")))
-			require.Equal(t, "PreFilter", refused.phase)
-			require.Equal(t, "claim default/allocated-cpu: device gpu.example.com/n1/cpu stands for or needs resources of the node (cpu) "+
-				"which this scheduler cannot account for; the pod needs a scheduler with the in-tree plugin or another device", refused.text())
-			require.Empty(t, f.schedule(newPod("other", uses("allocated"))).phase, "another device of the pool")
+// TestNodeAllocatableAsInTree compares random worlds with the in-tree plugin: the same pods fit on the same nodes, kube-scheduler
+// assumes the same, and the pod's status says so. It does not compare reasons. Of devices that are not alike the plugin may choose
+// others; then whatever fits in-tree fits, and the in-tree plugin agrees about the devices chosen.
+func TestNodeAllocatableAsInTree(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 48))
+			mixed := seed%3 == 2
+			accounting(t, randomNodes(r, mixed), func(t *testing.T, w *ofNodeWorld) {
+				var shared []string
+				for i := range 8 {
+					w = w.step(r, fmt.Sprint("p", i), &shared, mixed)
+				}
+			})
+		})
+	}
+}
 
-			f.changeClaim("allocated-cpu", deallocate)
-			f.changeClaim("allocated", deallocate)
-			f.settle()
-			require.Contains(t, f.schedule(newPod("both", uses("two"))).reasons["n1"], "resources of the node that this scheduler cannot account for (cpu)")
-			require.Empty(t, f.schedule(newPod("p", uses("one"))).phase)
-			require.Equal(t, []string{"n1/gpu"}, deviceNames(f.claim("one")))
-			require.Contains(t, f.schedule(newPod("late", uses("late"))).reasons["n1"], "resources of the node that this scheduler cannot account for (cpu)")
-		})
+// step has one more pod scheduled, bound or rolled back.
+func (w *ofNodeWorld) step(r *rand.Rand, name string, shared *[]string, mixed bool) *ofNodeWorld {
+	claims := []string{name + "-a"}
+	w.create(randomClaim(r, claims[0]))
+	if len(*shared) > 0 && r.IntN(3) == 0 {
+		claims = append(claims, pick(r, *shared...))
+	}
+	*shared = append(*shared, claims[0])
+	pod := randomPod(r, name, claims)
+	w.create(pod)
+	w.settle()
+	if r.IntN(5) == 0 {
+		w = newOfNodeWorld(w.crash())
+	}
+	want, _ := w.judge(w.inTree, pod)
+	got, cs := w.judge(w.pl, pod)
+	var fitting []string
+	for node, wanted := range want {
+		if got[node].Code == fwk.Success {
+			fitting = append(fitting, node)
+		}
+		if wanted.Code == fwk.Success {
+			require.Equal(w.t, fwk.Success, got[node].Code, "%s: %s", node, got[node].Reason)
+		}
+		if !mixed {
+			require.Equal(w.t, wanted.Code == fwk.Success, got[node].Code == fwk.Success, "%s: %+v\n%+v", node, wanted, got[node])
+			require.True(w.t, quantity.DeepEqual(wanted.Takes, got[node].Takes), "%s: %+v\n%+v", node, wanted, got[node])
+		}
+	}
+	if len(fitting) == 0 {
+		w.remove(pod)
+		w.settle()
+		return w
+	}
+	slices.Sort(fitting)
+	node := pick(r, fitting...)
+	before := w.infos()
+	planned := assumed(cs, pod, node)
+	w.commit(cs, planned)
+	require.True(w.t, quantity.DeepEqual(planned.Status.NodeAllocatableResourceClaimStatuses, w.stored(name).Status.NodeAllocatableResourceClaimStatuses))
+	if r.IntN(4) == 0 {
+		w.pl.Unreserve(w.ctx, cs, planned, node)
+		require.Empty(w.t, w.stored(name).Status.NodeAllocatableResourceClaimStatuses)
+		w.remove(w.stored(name))
+		w.settle()
+		return w
+	}
+	w.settle()
+	again, _ := w.judge(w.inTree, w.stored(name))
+	require.Equal(w.t, fwk.Success, again[node].Code, again[node].Reason)
+	require.True(w.t, quantity.DeepEqual(again[node].Takes, planned.Status.NodeAllocatableResourceClaimStatuses), "%+v\n%+v", again[node].Takes, planned.Status.NodeAllocatableResourceClaimStatuses)
+	w.bind(cs, name, node)
+	for i, info := range w.infos() {
+		if info.Node().Name == node {
+			addPod(w.t, before[i], planned)
+		}
+		require.Equal(w.t, before[i].GetRequested(), info.GetRequested(), "as assumed and as the server has it")
+		require.LessOrEqual(w.t, info.GetRequested().GetMilliCPU(), max(info.GetAllocatable().GetMilliCPU(), before[i].GetRequested().GetMilliCPU()))
+	}
+	return w
+}
+
+// crash ends the scheduler, with nothing in flight, and returns the next one, not started.
+func (w *ofNodeWorld) crash() *fixture {
+	w.stop()
+	w.factory.Shutdown()
+	return newFixture(w.t, w.server, "default")
+}
+
+// TestNodeAllocatable follows pods whose devices stand for CPUs of a node.
+func TestNodeAllocatable(t *testing.T) {
+	objects := plus(cpuNode("n1", 8, 0), gpus("two", 2).Obj(), gpus("three", 3).Obj())
+	accounting(t, objects, func(t *testing.T, w *ofNodeWorld) {
+		pod := newPod("p", uses("three"), builder.Container("c", "cpu", "1"))
+		w.create(pod)
+		w.create(newPod("q", uses("two"), builder.Container("c", "cpu", "1")))
+		w.settle()
+		got, cs := w.judge(w.pl, pod)
+		require.Equal(t, fwk.Success, got["n1"].Code, got["n1"].Reason)
+		planned := assumed(cs, pod, "n1")
+		w.commit(cs, planned)
+		w.bind(cs, "p", "n1")
+
+		// The devices are left, but not the CPUs.
+		late := w.stored("q")
+		got, _ = w.judge(w.pl, late)
+		require.Equal(t, verdict{Code: fwk.Unschedulable, Reason: "Insufficient cpu"}, got["n1"])
+		cause, _ := w.pl.waiting.Get(late.UID).Causes.First()
+		require.Equal(t, reasons.NodeFull, cause)
+		require.True(t, w.pl.waiting.Get(late.UID).LacksRoom(), "it is woken when a pod leaves the node")
+
+		// Nobody else can use the claim, because its CPUs are charged to one pod.
+		sharing := newPod("sharing", uses("three"))
+		w.create(sharing)
+		got, _ = w.judge(w.pl, sharing)
+		require.Contains(t, got["n1"].Reason, "cannot be shared across pods")
 	})
-	t.Run("off", func(t *testing.T) {
-		t.Parallel()
-		inCluster(t, objects, func(t *testing.T, f *fixture) {
-			require.Empty(t, f.schedule(newPod("sharing", uses("allocated-cpu"))).phase)
-			f.changeClaim("allocated-cpu", deallocate)
-			f.changeClaim("allocated", deallocate)
-			f.settle()
-			require.Empty(t, f.schedule(newPod("both", uses("two"))).phase)
+}
+
+// TestNodeAllocatableUndone: what a failed attempt has recorded is removed, unless the pod is bound nevertheless.
+func TestNodeAllocatableUndone(t *testing.T) {
+	for name, test := range map[string]struct {
+		bound, refused bool
+		faults         []fault
+	}{
+		"rolled back":                   {},
+		"bound":                         {bound: true},
+		"the server refuses the status": {refused: true, faults: []fault{{on: "patch/status", err: apierrors.NewBadRequest("no")}}},
+		"the server refuses the claim":  {refused: true, faults: []fault{{on: "update/status", err: apierrors.NewBadRequest("no")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			accounting(t, plus(cpuNode("n1", 8, 0), gpus("two", 2).Obj()), func(t *testing.T, w *ofNodeWorld) {
+				w.create(newPod("p", uses("two")))
+				w.settle()
+				_, cs := w.judge(w.pl, w.stored("p"))
+				planned := assumed(cs, w.stored("p"), "n1")
+				w.fail(test.faults...)
+				if !test.refused {
+					w.commit(cs, planned)
+					require.Len(t, w.stored("p").Status.NodeAllocatableResourceClaimStatuses, 1)
+				} else {
+					require.NoError(t, w.pl.Reserve(w.ctx, cs, planned, "n1").AsError())
+					require.Error(t, w.pl.PreBind(w.ctx, cs, planned, "n1").AsError())
+				}
+				if test.bound {
+					pod := w.stored("p")
+					pod.Spec.NodeName = "n1"
+					w.replace(pod)
+				}
+				w.pl.Unreserve(w.ctx, cs, planned, "n1")
+				require.Equal(t, test.bound, len(w.stored("p").Status.NodeAllocatableResourceClaimStatuses) > 0)
+				require.Equal(t, test.bound, w.claim("two").Status.Allocation != nil)
+			})
 		})
+	}
+}
+
+// TestNodeAllocatableLeft: a process was killed after it had recorded what devices would take. The next attempt records what its own
+// plan takes, and one that fits nowhere with what was left removes that.
+func TestNodeAllocatableLeft(t *testing.T) {
+	left := []v1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "one", Mapping: []v1.NodeAllocatableMappedResources{{Name: "cpu", Quantity: amount("3")}}}}
+	for name, test := range map[string]struct {
+		devices, fits bool
+	}{
+		"takes other CPUs": {devices: true, fits: true},
+		"takes a GPU":      {fits: true},
+		"fits nowhere":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			devices := 0
+			if test.devices {
+				devices = 1
+			}
+			claim := gpus("one", 1).Obj()
+			if test.devices {
+				claim.Spec.Devices.Requests[0].Exactly.Count = 2
+			}
+			if !test.fits {
+				claim.Spec.Devices.Requests[0].Exactly.Count = 9
+			}
+			accounting(t, plus(cpuNode("n1", devices, 1), claim), func(t *testing.T, w *ofNodeWorld) {
+				pod := newPod("p", uses("one"))
+				pod.Status.NodeAllocatableResourceClaimStatuses = left
+				w.create(pod)
+				w.settle()
+				got, cs := w.judge(w.pl, pod)
+				require.Equal(t, test.fits, got["n1"].Code == fwk.Success, got["n1"].Reason)
+				if !test.fits {
+					_, status := w.pl.PostFilter(w.ctx, cs, pod, nil)
+					require.Contains(t, status.Message(), "was removed from the pod's status")
+					require.Empty(t, w.stored("p").Status.NodeAllocatableResourceClaimStatuses)
+					return
+				}
+				planned := assumed(cs, pod, "n1")
+				w.commit(cs, planned)
+				require.True(t, quantity.DeepEqual(planned.Status.NodeAllocatableResourceClaimStatuses, w.stored("p").Status.NodeAllocatableResourceClaimStatuses))
+				if test.devices {
+					require.Equal(t, "1", w.stored("p").Status.NodeAllocatableResourceClaimStatuses[0].Mapping[0].Quantity.String())
+				}
+				w.pl.Unreserve(w.ctx, cs, planned, "n1")
+			})
+		})
+	}
+}
+
+// TestNodeAllocatableInReserve: kube-scheduler must have assumed what the plan takes.
+func TestNodeAllocatableInReserve(t *testing.T) {
+	accounting(t, plus(cpuNode("n1", 1, 1), gpus("two", 2).Obj()), func(t *testing.T, w *ofNodeWorld) {
+		pod := newPod("p", uses("two"))
+		w.create(pod)
+		w.settle()
+		_, cs := w.judge(w.pl, pod)
+		planned := assumed(cs, pod, "n1")
+		unaware := planned.DeepCopy()
+		unaware.Status.NodeAllocatableResourceClaimStatuses = nil
+		require.Contains(t, w.pl.Reserve(w.ctx, cs, unaware, "n1").Message(), "has not assumed")
+		w.pl.Unreserve(w.ctx, cs, unaware, "n1")
+
+		// Another scheduler binds the pod: what that one has recorded counts.
+		_, cs = w.judge(w.pl, pod)
+		require.NoError(t, w.pl.Reserve(w.ctx, cs, planned, "n1").AsError())
+		bound := w.stored("p")
+		bound.Spec.NodeName = "n2"
+		w.replace(bound)
+		require.Contains(t, w.pl.PreBind(w.ctx, cs, planned, "n1").Message(), "it is bound or gone")
+		require.Empty(t, w.stored("p").Status.NodeAllocatableResourceClaimStatuses)
+		w.pl.Unreserve(w.ctx, cs, planned, "n1")
+	})
+}
+
+// TestNodeAllocatableRefused: nothing accounts for such devices in plans for gangs, and on older servers.
+func TestNodeAllocatableRefused(t *testing.T) {
+	objects := plus(cpuNode("n1", 1, 1), gpus("one", 1).Obj(), gpus("two", 2).Obj(), with(gpus("allocated", 1).Allocated("n1", "cpu-0"), onNode("n1")))
+	const reason = "resources of the node that this scheduler cannot account for (cpu)"
+	for name, older := range map[string]bool{"older server": true, "gang": false} {
+		t.Run(name, func(t *testing.T) {
+			accounting(t, objects, func(t *testing.T, w *ofNodeWorld) {
+				solver := w.pl.gangSolver
+				if older {
+					w.pl.accountant = nil
+					w.support(new(classicdra.Mode))
+					solver = w.pl.solver
+				}
+				rules := w.pl.rules(nil, nil)
+				if !older {
+					rules = w.pl.describer(nil).Rules
+				}
+				_, err := rules.Check(newPod("p"), w.claim("allocated"))
+				require.ErrorContains(t, err, "claim default/allocated: device gpu.example.com/n1/cpu-0 stands for or needs resources of the node (cpu)")
+				w.changeClaim("allocated", deallocate)
+				w.settle()
+				node, err := w.pl.nodes.Get("n1")
+				require.NoError(t, err)
+				site := w.pl.nodeView(&cycle{cyclePreemption: cyclePreemption{usage: w.pl.state.Ledger}}, node)
+				outcome, err := solver.Prepare([]*resourceapi.ResourceClaim{w.claim("two")}).Check(t.Context(), site)
+				require.NoError(t, err)
+				require.Contains(t, outcome.Reason(), reason)
+				outcome, err = solver.Prepare([]*resourceapi.ResourceClaim{w.claim("one")}).Solve(t.Context(), site)
+				require.NoError(t, err)
+				require.Equal(t, "gpu-0", outcome.Results[0].Devices.Results[0].Device)
+			})
+		})
+	}
+}
+
+// TestNodeAllocatableForExtendedResources: the pod's status has no place for what their devices take.
+func TestNodeAllocatableForExtendedResources(t *testing.T) {
+	accounting(t, cpuNode("n1", 1, 1), func(t *testing.T, w *ofNodeWorld) {
+		allocation := gpus("allocated", 1).Allocated("n1", "cpu-0")
+		c := &cycle{cycleClaims: cycleClaims{claims: []*podClaim{{Claim: commit.Claim{Object: allocation, Origin: commit.Made}}}}}
+		_, status := w.pl.openAccount(w.ctx, c)
+		require.Contains(t, status.Message(), "asks for the devices in a ResourceClaim")
+	})
+}
+
+// TestNodeAllocatableWithoutGate: as by the in-tree plugin, such devices are treated like any other.
+func TestNodeAllocatableWithoutGate(t *testing.T) {
+	t.Parallel()
+	objects := plus(cpuNode("n1", 1, 1), gpus("two", 2).Obj(), with(gpus("allocated", 1).Allocated("n1", "cpu-0"), onNode("n1")))
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		require.Nil(t, f.pl.accountant)
+		require.Empty(t, f.schedule(newPod("sharing", uses("allocated"))).phase)
+		f.changeClaim("allocated", deallocate)
+		f.settle()
+		require.Empty(t, f.schedule(newPod("both", uses("two"))).phase)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
@@ -22,6 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -33,10 +33,13 @@ import (
 
 // Quartermaster is the plugin. It is safe for concurrent use.
 type Quartermaster struct {
-	handle     fwk.Handle
-	args       *QuartermasterArgs
-	features   kube.Features
-	solver     *allocator.Solver
+	handle   fwk.Handle
+	args     *QuartermasterArgs
+	features kube.Features
+	// gangSolver finds devices for plans of gangs; all else uses solver.
+	solver, gangSolver *allocator.Solver
+	// accountant is nil if devices that take resources of their node mean nothing, or are refused.
+	accountant *nodeallocatable.Accountant
 	writer     *write.Writer
 	state      *shared
 	takeover   *commit.Pause
@@ -116,7 +119,6 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
 	state.Memory.Bound(quantity.Value(*args.CacheSize))
-	claims.Warn(klog.FromContext(ctx), features, Name)
 	pl, err := wire(ctx, args, features, handle, state)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)

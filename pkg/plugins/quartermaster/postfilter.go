@@ -85,6 +85,9 @@ func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if pl.takeover.Keeps(pod) {
 		return nil, kube.New(fwk.Success, pl.takeover.Message("a claim"))
 	}
+	if status := pl.removeLeftCharge(ctx, c, pod); status != nil {
+		return nil, status
+	}
 	return pl.preempt(ctx, cs, c, pod, statuses)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 )
 
 // PreBindPreFlight tells the scheduler whether there is anything to write. If there is, the pod counts as writing from
@@ -57,6 +58,10 @@ func (pl *Quartermaster) preBind(ctx context.Context, cs fwk.CycleState, pod *v1
 	}
 	if len(c.claims) == 0 {
 		return nil
+	}
+	if err := pl.recordCharge(ctx, c, pod, node); err != nil {
+		c.pod.Causes.Note(reasons.CommitFailed)
+		return failed(err)
 	}
 	if err := c.attempt.Commit(ctx, node, func(ctx context.Context) error { return pl.recordExtended(ctx, c, pod) }); err != nil {
 		c.pod.Causes.Note(commit.CauseOf(err))

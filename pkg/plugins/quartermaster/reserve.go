@@ -68,6 +68,10 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 			return status
 		}
 	}
+	if err := pl.confirmCharge(c, pod, nodeName, plan); err != nil {
+		c.pod.Causes.Note(reasons.Conflict)
+		return failed(err)
+	}
 	if group != nil {
 		c.keepForGroup(group, nodeName, plan)
 	}
@@ -101,6 +105,9 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 
 // plan returns the devices for the task on the chosen node: a stored plan, or the result of a new search.
 func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
+	if charge := c.charges[nodeName]; charge != nil {
+		return charge.plan, nil
+	}
 	if plan := c.plans[nodeName]; plan != nil && len(plan) == len(c.unallocated()) {
 		return plan, nil
 	}

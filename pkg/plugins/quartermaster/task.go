@@ -20,12 +20,13 @@ func (pl *Quartermaster) prepareTask(c *cycle, pod *v1.Pod) *fwk.Status {
 	claims := c.open()
 	switch {
 	case c.extended != nil:
-		c.extended.Prepare(claims, pl.solver.Prepare, pl.claims.Server.StoresExtendedResources())
+		c.extended.Prepare(claims, pl.solverFor(c).Prepare, pl.claims.Server.StoresExtendedResources())
 		claims = c.extended.Full().Claims
 	case len(claims) > 0:
-		c.task = pl.solver.Prepare(claims)
+		c.task = pl.solverFor(c).Prepare(claims)
 	}
 	task := c.usualTask()
+	c.takesAlready = pl.accountant != nil && pl.accountant.TakesOfNode(c.decided()...)
 	c.pod.Wants(claims, task)
 	if c.extended != nil {
 		c.pod.WantsExtended(c.extended.Full().Claim, c.made != nil || len(c.extended.Obsolete()) > 0)

@@ -12,7 +12,7 @@ import (
 // Unreserve undoes Reserve and PreBind, in reverse order. It also removes an allocation that this attempt has written,
 // unless other consumers use it meanwhile: if the pod never came back, the claim would keep devices, or be in conflict
 // with a claim in use. If the pod turns out to be bound, it keeps everything.
-func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, _ string) {
+func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
 	c, err := cycleOf(cs)
 	if err == nil && c != nil && c.asksDrivers {
 		pl.state.gangs.Postponed(cs)
@@ -33,6 +33,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, _ *v1
 	pl.waker.Fail(c.pod)
 	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
+	pl.removeCharge(ctx, c, pod)
 	if group != nil {
 		pl.forgetForGroup(group, c)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -153,7 +154,13 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		return nil, err
 	}
 	pl.needs = eligibility.Finder{Claims: pl.claims, Classes: state.needs.Classes, Stored: state.Claims, Controllers: pl.legacy}
-	pl.solver = pl.newSolver(supported)
+	if features.EnableDRANodeAllocatableResources && pl.legacy == nil {
+		if pl.accountant, err = nodeallocatable.New(ctx, handle, features, pl.published); err != nil {
+			return nil, err
+		}
+	}
+	podclaims.Warn(klog.FromContext(ctx), pl.refusesOfNode(false), Name)
+	pl.solver, pl.gangSolver = pl.newSolver(supported, false), pl.newSolver(supported, true)
 	pl.learner = &demand.Observer{
 		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: core.Pods().Lister(), Claims: pl.claims, Solver: pl.solver,
 	}
@@ -196,12 +203,11 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	return pl, err
 }
 
-// newSolver returns the Solver of a profile.
-func (pl *Quartermaster) newSolver(supported structured.Features) *allocator.Solver {
+// newSolver returns a Solver of a profile, for plans of gangs or for all else.
+func (pl *Quartermaster) newSolver(supported structured.Features, gangs bool) *allocator.Solver {
 	solver := &allocator.Solver{
 		Features: supported, Classes: pl.handle.SharedDRAManager().DeviceClasses(), StepBudget: int(*pl.args.StepBudget), KeepShared: true,
-		// Only kube-scheduler itself can account for what devices take of their node.
-		RefuseOfNode: pl.features.EnableDRANodeAllocatableResources,
+		RefuseOfNode: pl.refusesOfNode(gangs),
 	}
 	if pl.legacy.Resolves() {
 		solver.Resolve = pl.legacy.Resolve

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +25,8 @@ func TestNodes(t *testing.T) {
 		"operations left out, claim is shared":   testSkippedOperationsShared,
 		"operations left out, the gate is off":   testSkippedOperationsWithoutGate,
 		"resources of the node":                  testNodeAllocatable,
+		"resources of the node, burst":           testNodeAllocatableBurst,
+		"resources of the node, preemption":      testNodeAllocatablePreemption,
 		"resources of the node, others' claim":   testNodeAllocatableOfOthers,
 		"resources of the node, the gate is off": testNodeAllocatableWithoutGate,
 		"fractions":                              testFractions,
@@ -106,57 +107,6 @@ func testSkippedOperationsWithoutGate(t *testing.T) {
 	s.networkDevices(1)
 	s.ClaimAndPod("one", s.Want(1))
 	s.Waiting("one", "claim "+s.Name+"/one", "needs a feature that is off (DRAOptionalNodeOperations)")
-}
-
-// devicesOfNode publishes devices on node 0, as soon as the API server has heard that the
-// node declares the feature.
-func (s *space) devicesOfNode(devices ...*builder.DeviceBuilder) {
-	s.T.Helper()
-	s.declare(0, mapsResources)
-	s.Eventually("publish devices of the node", func(ctx context.Context) error {
-		return s.Cluster.Objects.Create(ctx, s.Name, s.Slice(0, devices...).Obj())
-	})
-}
-
-// cpu is a device that stands for a CPU of its node.
-func cpu(name string) *builder.DeviceBuilder {
-	return builder.Device(name).Modify(func(d *resourceapi.Device) {
-		d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse("1"))}},
-		}
-	})
-}
-
-func testNodeAllocatable(t *testing.T) {
-	s := newSpace(t, "ofnode", 1)
-	s.devicesOfNode(cpu("cpu-0"), builder.Device("gpu-0"))
-	s.ClaimAndPod("two", s.Want(2))
-	s.Waiting("two", "claim "+s.Name+"/two", "resources of the node that this scheduler cannot account for (cpu)")
-	s.ClaimAndPod("one", s.Want(1))
-	s.Running("one")
-	require.Equal(t, []string{s.Node(0) + "/gpu-0"}, s.DeviceNames("one"))
-}
-
-func testNodeAllocatableOfOthers(t *testing.T) {
-	s := newSpace(t, "ofnodeothers", 1)
-	s.devicesOfNode(cpu("cpu-0"))
-	s.Create(builder.Claim("allocated", s.Want(1)).Obj())
-	s.Protect("allocated")
-	s.UpdateClaimStatus("allocated", func(claim *resourceapi.ResourceClaim) {
-		claim.Status.Allocation = builder.Claim("", builder.Request("gpu", s.Name)).Allocated(s.Node(0), "cpu-0").Status.Allocation
-		claim.Status.Allocation.Devices.Results[0].Driver = s.Driver
-		claim.Status.Allocation.Devices.Results[0].Request = "gpu"
-	})
-	s.Create(s.Pod("user", builder.Uses("allocated")))
-	s.MayWait("its device stands for resources of the node, for which this scheduler cannot account", "user")
-	s.Waiting("user", "claim "+s.Name+"/allocated: device "+s.Driver+"/"+s.Node(0)+"/cpu-0 stands for or needs resources of the node (cpu)")
-}
-
-func testNodeAllocatableWithoutGate(t *testing.T) {
-	s := newSpaceWithout(t, "ofnodeoff", 1, map[string]bool{"DRANodeAllocatableResources": false})
-	s.devicesOfNode(cpu("cpu-0"))
-	s.ClaimAndPod("one", s.Want(1))
-	s.Running("one")
 }
 
 // Amounts are rounded up to steps below one (DRAFractionalCapacityRange); without the gate

@@ -9,6 +9,9 @@ import (
 // claims. It depends on expressions, counts and the requests that constraints cover, in the order of requests.
 // It ignores the names of requests, alternatives and classes, the configuration, and the order of tolerations.
 func (t *Task) AppendKey(b []byte) []byte {
+	if t.settings.RefuseOfNode {
+		b = append(b, 'n')
+	}
 	for _, c := range t.claims {
 		b = c.appendKey(b)
 	}

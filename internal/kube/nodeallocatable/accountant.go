@@ -1,0 +1,154 @@
+package nodeallocatable
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+)
+
+// Status is the part of a pod's status about resources that its devices take of the node.
+type Status = []v1.NodeAllocatableResourceClaimStatus
+
+// Devices returns the published device of an allocation, nil if there is none any more.
+type Devices func(*resourceapi.DeviceRequestAllocationResult) *resourceapi.Device
+
+// An Accountant asks an instance of the in-tree plugin. It is safe for concurrent use.
+type Accountant struct {
+	devices Devices
+
+	// mutex guards the world and, because the plugin reads them, the claims of all Accounts.
+	mutex  sync.Mutex
+	world  *world
+	plugin interface {
+		fwk.PreFilterPlugin
+		fwk.FilterPlugin
+	}
+}
+
+// New returns the Accountant of a profile.
+func New(ctx context.Context, profile fwk.Handle, features feature.Features, devices Devices) (*Accountant, error) {
+	// Quartermaster itself decides on the following; claims for extended resources are not in the world.
+	features.EnableDRAExtendedResource = false
+	features.EnableDRADeviceBindingConditions = false
+	features.EnableDRASchedulerFilterTimeout = false
+
+	a := &Accountant{devices: devices, world: &world{SharedDRAManager: profile.SharedDRAManager()}}
+	inWorld := &handle{
+		Handle: profile, world: a.world,
+		// The plugin adds an index to this informer of pods, which only its hints need. It never runs.
+		informers: informers.NewSharedInformerFactory(profile.ClientSet(), 0),
+	}
+	plugin, err := dynamicresources.New(ctx, new(config.DynamicResourcesArgs), inWorld, features)
+	if err != nil {
+		return nil, fmt.Errorf("make the in-tree plugin that accounts for resources of nodes: %w", err)
+	}
+	a.plugin = plugin.(*dynamicresources.DynamicResources)
+	return a, nil
+}
+
+// TakesOfNode reports whether any device of the allocations stands for, or needs, resources of the node.
+func (a *Accountant) TakesOfNode(allocations ...*resourceapi.AllocationResult) bool {
+	for _, allocation := range allocations {
+		for i := range allocation.Devices.Results {
+			if device := a.devices(&allocation.Devices.Results[i]); device != nil && len(device.NodeAllocatableResources) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A Claim is a claim of a pod.
+type Claim struct {
+	Object *resourceapi.ResourceClaim
+	// Decided is its allocation, or what is planned for it on any node; nil if the plan depends on the node.
+	Decided *resourceapi.AllocationResult
+	// Shared is set if Decided is planned for another pod too.
+	Shared bool
+}
+
+// An Account holds the resources that a pod takes of the nodes that Charge judged, in one attempt to schedule it.
+type Account struct {
+	accountant *Accountant
+	pod        *v1.Pod
+	// claims holds copies of the pod's claims, by name, and open those among them whose plan depends on the node.
+	claims map[string]*resourceapi.ResourceClaim
+	open   []*resourceapi.ResourceClaim
+	// state has the plugin's entry. Charge puts it into the pod's own CycleState.
+	state fwk.CycleState
+}
+
+// decidedLater stands for allocations that depend on the node. The plugin treats a claim as allocated only if it was so in PreFilter.
+var decidedLater = new(resourceapi.AllocationResult)
+
+// Open opens the account of a pod. The status is not nil if the pod can use its claims on no node.
+func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Account, *fwk.Status) {
+	account := &Account{accountant: a, pod: pod, claims: make(map[string]*resourceapi.ResourceClaim, len(claims)), state: framework.NewCycleState()}
+	for _, claim := range claims {
+		object := *claim.Object
+		object.Status.Allocation = claim.Decided
+		if claim.Decided == nil {
+			object.Status.Allocation = decidedLater
+			account.open = append(account.open, &object)
+		}
+		if claim.Shared {
+			// The plugin finds other users of a planned claim by other means, in an entry of the PodGroup.
+			object.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "another of the group"}}
+		}
+		account.claims[object.Name] = &object
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.enter(account)
+	_, status := a.plugin.PreFilter(ctx, account.state, pod, nil)
+	return account, status
+}
+
+// Charge judges whether the node has enough resources for the pod with the given plan, one allocation for each claim without a
+// decision, in their order. If it has, cs lets kube-scheduler know when it assumes the pod, and Charge returns the status that the
+// pod must have then; it is empty if the pod takes nothing besides what its spec says.
+//
+// Of several plans for one node, the last one counts that takes something.
+func (c *Account) Charge(ctx context.Context, cs fwk.CycleState, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (Status, *fwk.Status) {
+	a := c.accountant
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	takes := a.TakesOfNode(c.decided()...)
+	for i, claim := range c.open {
+		claim.Status.Allocation = &plan[i]
+		takes = takes || a.TakesOfNode(&plan[i])
+	}
+	if !takes {
+		return nil, nil
+	}
+	a.enter(c)
+	if status := a.plugin.Filter(ctx, c.state, c.pod, node); !status.IsSuccess() {
+		return nil, status
+	}
+	entry, err := c.state.Read(dynamicresources.Name)
+	if err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	cs.Write(dynamicresources.Name, entry)
+	return dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), cs, node.Node().Name), nil
+}
+
+// decided returns the allocations that do not depend on the node.
+func (c *Account) decided() (decided []*resourceapi.AllocationResult) {
+	for _, claim := range c.claims {
+		if claim.Status.Allocation != decidedLater {
+			decided = append(decided, claim.Status.Allocation)
+		}
+	}
+	return decided
+}

@@ -1,0 +1,237 @@
+package quartermaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/commit"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// cycleOfNode is the part of a cycle about devices that stand for, or need, resources of the node such as CPUs (KEP-5517).
+type cycleOfNode struct {
+	// takesAlready is set if allocated claims of the pod have such devices.
+	takesAlready bool
+	// account is opened when the first node may have such devices; unusable is the reason why the pod can be on no node.
+	account     *nodeallocatable.Account
+	unusable    *fwk.Status
+	accountOnce sync.Once
+	// charges holds what the pod takes of nodes, by node. cycleNodes.mutex guards it during Filter.
+	charges map[string]*charge
+	// recorded is set once the pod's status may say what it takes.
+	recorded bool
+}
+
+// A charge holds the resources that a pod takes of a node with a plan.
+type charge struct {
+	// plan has one allocation for each unallocated claim. Reserve takes it as it is, because kube-scheduler has assumed the pod
+	// with this status by then.
+	plan   []resourceapi.AllocationResult
+	status nodeallocatable.Status
+}
+
+// refusesOfNode reports whether such devices are refused everywhere, or in plans for gangs: these do not count what one pod's devices
+// leave of a node for the next pod.
+func (pl *Quartermaster) refusesOfNode(gangs bool) bool {
+	return pl.features.EnableDRANodeAllocatableResources && (gangs || pl.accountant == nil)
+}
+
+// solverFor returns the solver for an attempt.
+func (pl *Quartermaster) solverFor(c *cycle) *allocator.Solver {
+	if c.dryRun.PlansGang() {
+		return pl.gangSolver
+	}
+	return pl.solver
+}
+
+// published implements nodeallocatable.Devices.
+func (pl *Quartermaster) published(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
+	if pool := pl.state.Pool(ledger.PoolOf(result)); pool != nil {
+		if device := pool.Device(result.Device); device != nil {
+			return device.Device
+		}
+	}
+	return nil
+}
+
+// decided returns the allocations that do not depend on the node.
+func (c *cycleClaims) decided() (decided []*resourceapi.AllocationResult) {
+	for _, podClaim := range c.claims {
+		if allocation := podClaim.Decided(); allocation != nil {
+			decided = append(decided, allocation)
+		}
+	}
+	return decided
+}
+
+// mayTakeOfNode reports whether the pod's devices may take resources of the node. It is false without such devices in the cluster.
+func (pl *Quartermaster) mayTakeOfNode(c *cycle, node *v1.Node) bool {
+	return pl.accountant != nil && (c.takesAlready || slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool {
+		return pool.State == inventory.Complete && !pool.OfNode.Empty()
+	}))
+}
+
+// filterOfNode implements filterTask for a node with such devices. Whether the node has enough resources for them depends on the plan. If
+// it does not for the best devices, it may for those that the in-tree plugin would choose.
+func (pl *Quartermaster) filterOfNode(ctx context.Context, l *look) *fwk.Status {
+	node := l.node()
+	if plan, planned := l.plans[node.Name]; planned && l.dryRun == nil || l.task == nil {
+		return pl.charge(ctx, l, plan)
+	}
+	plan, status := pl.searchOn(ctx, l, pl.valuedView(l.cycle, node), l.task.Solve)
+	if status != nil {
+		return status
+	}
+	if status = pl.charge(ctx, l, plan); status.Code() == fwk.Unschedulable || status.Code() == fwk.UnschedulableAndUnresolvable {
+		usual, none := pl.searchOn(ctx, l, pl.nodeView(l.cycle, node), l.task.Solve)
+		if none != nil || pl.charge(ctx, l, usual) != nil {
+			return status
+		}
+		plan, status = usual, nil
+	}
+	if l.scored && status == nil && l.dryRun == nil {
+		l.noteFound(node, plan)
+	}
+	return status
+}
+
+// charge judges whether the node has enough resources for a plan, and keeps the plan for Reserve if it has.
+func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi.AllocationResult) *fwk.Status {
+	given, status := pl.openAccount(ctx, l.cycle)
+	if status != nil {
+		return status
+	}
+	for i := given; i < len(plan); i++ {
+		if pl.accountant.TakesOfNode(&plan[i]) {
+			return pl.refuseExtended()
+		}
+	}
+	takes, status := l.account.Charge(ctx, l.cs, l.info, plan[:min(given, len(plan))])
+	if status != nil {
+		if l.dryRun == nil {
+			l.pod.Causes.Note(reasons.NodeFull)
+			l.pod.NoteRoom()
+			l.pod.HelpedByAnySlice()
+		}
+		return status
+	}
+	if l.dryRun == nil {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		if l.charges == nil {
+			l.charges = make(map[string]*charge)
+		}
+		l.charges[l.node().Name] = &charge{plan: plan, status: takes}
+	}
+	return nil
+}
+
+// openAccount opens the account of the pod, once. It returns how many claims a plan has before those for extended resources.
+func (pl *Quartermaster) openAccount(ctx context.Context, c *cycle) (given int, status *fwk.Status) {
+	var claims []nodeallocatable.Claim
+	for _, podClaim := range c.claims {
+		if podClaim.Origin != commit.Given {
+			if decided := podClaim.Decided(); decided != nil && pl.accountant.TakesOfNode(decided) {
+				return 0, pl.refuseExtended()
+			}
+			continue
+		}
+		if podClaim.Decided() == nil {
+			given++
+		}
+		claims = append(claims, nodeallocatable.Claim{Object: podClaim.Object, Decided: podClaim.Decided(), Shared: podClaim.Shared != nil})
+	}
+	c.accountOnce.Do(func() { c.account, c.unusable = pl.accountant.Open(ctx, c.pod.Latest(), claims) })
+	return given, c.unusable
+}
+
+// refuseExtended returns the status of a node where such devices would back extended resources: the API server accepts in the pod's
+// status only claims that the pod names.
+func (*Quartermaster) refuseExtended() *fwk.Status {
+	return unschedulable("the devices for the pod's extended resources stand for or need resources of the node; " +
+		"these can be accounted for only if the pod asks for the devices in a ResourceClaim")
+}
+
+// confirmCharge checks in Reserve that kube-scheduler counts what the plan takes of the node.
+func (pl *Quartermaster) confirmCharge(c *cycle, pod *v1.Pod, node string, plan []resourceapi.AllocationResult) error {
+	charge := c.charges[node]
+	switch {
+	case pl.accountant == nil:
+	case charge == nil:
+		for i := range plan {
+			if pl.accountant.TakesOfNode(&plan[i]) {
+				return fmt.Errorf("the devices on node %s stand for or need resources of the node which they did not when it was chosen; trying again", node)
+			}
+		}
+	case len(charge.status) > 0 && !quantity.DeepEqual(pod.Status.NodeAllocatableResourceClaimStatuses, charge.status):
+		return errors.New("kube-scheduler has not assumed what the devices take of node " + node + "; trying again")
+	}
+	return nil
+}
+
+// recordCharge writes into the pod's status what its devices take of the node, for the kubelet and all schedulers. It comes before
+// the claims are written, so the status of a bound pod is never missing, whatever ends this process.
+func (pl *Quartermaster) recordCharge(ctx context.Context, c *cycle, pod *v1.Pod, node string) error {
+	if pl.accountant == nil {
+		return nil
+	}
+	var status nodeallocatable.Status
+	if charge := c.charges[node]; charge != nil {
+		status = charge.status
+	}
+	if len(status) == 0 && len(c.pod.Latest().Status.NodeAllocatableResourceClaimStatuses) == 0 {
+		return nil
+	}
+	c.recorded = true
+	if err := pl.state.Lease.Leads(); err != nil {
+		return err
+	}
+	return nodeallocatable.Record(ctx, pl.handle.ClientSet(), pl.writer, pod, status)
+}
+
+// clearTimeout limits the time for removing what recordCharge wrote.
+const clearTimeout = 10 * time.Second
+
+// removeCharge undoes recordCharge, unless the pod turns out to be bound. If that fails, the next attempt overwrites it.
+func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod) {
+	if !c.recorded {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
+	defer cancel()
+	err := pl.state.Lease.Leads()
+	if err == nil {
+		err = nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The pod's status may say for now that it takes resources of a node", "pod", klog.KObj(pod))
+	}
+}
+
+// removeLeftCharge removes what an earlier attempt recorded and another process, or a failed write, has left: kube-scheduler's plugins
+// count it on every node, so the pod might fit nowhere. The status is nil if there is nothing.
+func (pl *Quartermaster) removeLeftCharge(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
+	if pl.accountant == nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 {
+		return nil
+	}
+	if err := nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod); err != nil {
+		return failed(err)
+	}
+	pl.waker.WakeAfterPause(c.pod)
+	return kube.New(fwk.Success, "what an earlier attempt recorded about resources of a node was removed from the pod's status; looking again")
+}

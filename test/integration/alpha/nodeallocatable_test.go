@@ -1,0 +1,168 @@
+package alpha
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+// devicesOfNode publishes devices on node 0, as soon as the API server has heard that the
+// node declares the feature.
+func (s *space) devicesOfNode(devices ...*builder.DeviceBuilder) {
+	s.T.Helper()
+	s.declare(0, mapsResources)
+	s.Eventually("publish devices of the node", func(ctx context.Context) error {
+		return s.Cluster.Objects.Create(ctx, s.Name, s.Slice(0, devices...).Obj())
+	})
+}
+
+// cpus is a device that stands for CPUs of its node.
+func cpus(name string, count string) *builder.DeviceBuilder {
+	return builder.Device(name).Attr("cpus", count).Modify(func(d *resourceapi.Device) {
+		d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{
+			corev1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse(count))}},
+		}
+	})
+}
+
+// taken returns the CPUs that the status of a pod says its devices take.
+func (s *space) taken(pod string) string {
+	s.T.Helper()
+	claims := s.LivePod(pod).Status.NodeAllocatableResourceClaimStatuses
+	require.Len(s.T, claims, 1)
+	return claims[0].Mapping[0].Quantity.String()
+}
+
+// fourCPUs leaves node 0 four CPUs.
+func (s *space) fourCPUs() {
+	s.T.Helper()
+	s.Eventually("leave the node four CPUs", func(ctx context.Context) error {
+		nodes := s.Cluster.Client.CoreV1().Nodes()
+		node, err := nodes.Get(ctx, s.Node(0), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
+		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// Pods of both kinds, with devices that stand for CPUs and with CPUs in their spec, get no more CPUs than the node has.
+func testNodeAllocatable(t *testing.T) {
+	s := newSpace(t, "ofnode", 1)
+	s.fourCPUs()
+	s.devicesOfNode(cpus("cpu-0", "1"), cpus("cpu-1", "2"), cpus("cpu-2", "1"))
+	s.ClaimAndPod("most", s.Want(1, s.Attribute("cpus")+` == "2"`))
+	s.Running("most")
+	require.Equal(t, "2", s.taken("most"))
+
+	spec := s.Pod("spec", nil)
+	spec.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1")
+	s.Create(spec)
+	s.Running("spec")
+	s.ClaimAndPod("late", s.Want(1))
+	s.MayWait("the CPUs of the node are taken", "late")
+	s.Waiting("late", "Insufficient cpu")
+	s.DeletePod("spec")
+	s.RunningSoon("late")
+	require.Equal(t, "1", s.taken("late"))
+}
+
+// Pods of both kinds come at once, and no more of them get to the node than its kubelet would admit.
+func testNodeAllocatableBurst(t *testing.T) {
+	s := newSpace(t, "ofnodeburst", 1)
+	s.fourCPUs()
+	const each = 10
+	var devices []*builder.DeviceBuilder
+	for i := range each {
+		devices = append(devices, cpus(fmt.Sprint("cpu-", i), "1"))
+	}
+	s.devicesOfNode(devices...)
+	var pods []runtime.Object
+	for i := range each {
+		with, without := s.Pod(fmt.Sprint("with-", i), builder.Uses(fmt.Sprint("with-", i))), s.Pod(fmt.Sprint("without-", i), nil)
+		without.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1100m")
+		s.Create(builder.Claim(with.Name, s.Want(1)).Obj())
+		pods = append(pods, with, without)
+		s.MayWait("the CPUs of the node are taken", with.Name, without.Name)
+	}
+	s.Create(pods...)
+	for range 4 {
+		s.Eventually("fill the node", func(context.Context) error {
+			if bound := s.Bound(); bound < 3 {
+				return fmt.Errorf("%d of 3 pods are on the node", bound)
+			}
+			return nil
+		})
+		sum, left := resource.Quantity{}, ""
+		for _, pod := range s.Pods() {
+			if pod.Spec.NodeName == "" {
+				continue
+			}
+			live := s.LivePod(pod.Name)
+			require.Len(t, live.Status.NodeAllocatableResourceClaimStatuses, len(live.Spec.ResourceClaims), "it is written before the pod is bound")
+			requests := resourcehelper.PodRequests(live, resourcehelper.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true})
+			sum.Add(requests[corev1.ResourceCPU])
+			left = pod.Name
+		}
+		require.LessOrEqual(t, sum.MilliValue(), int64(4000))
+		s.DeletePod(left)
+		s.Gone(left)
+	}
+}
+
+// A pod whose device stands for CPUs evicts a pod of lower priority that has CPUs in its spec only.
+func testNodeAllocatablePreemption(t *testing.T) {
+	s := newSpace(t, "ofnodeevicts", 1)
+	cluster.PriorityClass(t, "ofnode-high", 1000)
+	s.fourCPUs()
+	s.devicesOfNode(cpus("cpu-0", "2"))
+	low := s.Pod("low", nil)
+	low.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "3")
+	s.Create(low)
+	s.Running("low")
+	high := s.Pod("high", builder.Uses("high"))
+	high.Spec.PriorityClassName = "ofnode-high"
+	s.Create(builder.Claim("high", s.Want(1)).Obj(), high)
+	s.Running("high")
+	require.Equal(t, "2", s.taken("high"))
+	s.Gone("low")
+}
+
+// What another scheduler allocated is accounted for too.
+func testNodeAllocatableOfOthers(t *testing.T) {
+	s := newSpace(t, "ofnodeothers", 1)
+	s.devicesOfNode(cpus("cpu-0", "1"))
+	s.Create(builder.Claim("allocated", s.Want(1)).Obj())
+	s.Protect("allocated")
+	s.UpdateClaimStatus("allocated", func(claim *resourceapi.ResourceClaim) {
+		claim.Status.Allocation = builder.Claim("", builder.Request("gpu", s.Name)).Allocated(s.Node(0), "cpu-0").Status.Allocation
+		claim.Status.Allocation.Devices.Results[0].Driver = s.Driver
+		claim.Status.Allocation.Devices.Results[0].Request = "gpu"
+	})
+	s.Create(s.Pod("user", builder.Uses("allocated")))
+	s.Running("user")
+	require.Equal(t, "1", s.taken("user"))
+	s.Create(s.Pod("second", builder.Uses("allocated")))
+	s.MayWait("the CPUs of the claim are charged to another pod", "second")
+	s.Waiting("second", "cannot be shared across pods")
+}
+
+func testNodeAllocatableWithoutGate(t *testing.T) {
+	s := newSpaceWithout(t, "ofnodeoff", 1, map[string]bool{"DRANodeAllocatableResources": false})
+	s.devicesOfNode(cpus("cpu-0", "1"))
+	s.ClaimAndPod("one", s.Want(1))
+	s.Running("one")
+}
