@@ -85,9 +85,12 @@ func TestOldNodesInUseFirst(t *testing.T) {
 			_, points := f.mustBegin(pod).filter().scores()
 			require.Greater(t, points["old"], points["new"], pod.Name)
 		}
-		f.consolidating(young, runs("old", ""))
+		old.Status.StartTime = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour)))
 		_, points := f.mustBegin(newPod("p", uses("mine"))).filter().scores()
-		require.Greater(t, points["new"], points["old"], "it has devices in use")
+		require.Greater(t, points["old"], points["new"])
+		time.Sleep(2 * time.Hour)
+		_, points = f.mustBegin(newPod("p", uses("mine"))).filter().scores()
+		require.Greater(t, points["new"], points["old"], "both are old now, and this one has devices in use")
 	})
 }
 

@@ -112,7 +112,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
 	c.nodeCost = pl.nodeCost(c.strategy)
 	c.accepts = pl.accepts(ctx, c, pod)
-	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.dryRun.PlansGang()}
+	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.costVersion(), Accepts: c.accepts, All: c.dryRun.PlansGang()}
 	q.Consolidates = c.nodeCost != nil
 	if c.scored {
 		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.

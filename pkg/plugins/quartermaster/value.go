@@ -79,6 +79,15 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	}
 }
 
+// costVersion returns the version of all costs. Those of nodes change with time, so each hour has its own.
+func (c *cycleNodes) costVersion() uint64 {
+	version := c.objective.Demand.Version
+	if c.nodeCost != nil {
+		version += uint64(time.Now().Unix()/3600) << 32
+	}
+	return version
+}
+
 // inUseFirst returns the nodes in use before those that would have to be kept for the pod alone.
 func inUseFirst(infos []fwk.NodeInfo) []fwk.NodeInfo {
 	used, unused := make([]fwk.NodeInfo, 0, len(infos)), []fwk.NodeInfo(nil)

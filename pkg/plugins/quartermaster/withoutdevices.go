@@ -99,7 +99,7 @@ func (w *cycleWithoutDevices) asks(ctx context.Context, by string) *nodecache.Qu
 		by += "\x00in tenths"
 	}
 	return &nodecache.Question{
-		Task: w.task, Pod: w.takes, WithoutDevices: true, Consolidates: w.nodeCost != nil, By: by, Version: w.objective.Demand.Version, Accepts: w.accepts, Rate: w.cost,
+		Task: w.task, Pod: w.takes, WithoutDevices: true, Consolidates: w.nodeCost != nil, By: by, Version: w.costVersion(), Accepts: w.accepts, Rate: w.cost,
 	}
 }
 
