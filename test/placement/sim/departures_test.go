@@ -61,7 +61,6 @@ func (p *promises) hold(c *cluster, a *arrived) *hold {
 // With known times no job begins later than when room was first held for it, and the largest wait less than with nothing held.
 func TestHoldsAreKept(t *testing.T) {
 	t.Parallel()
-	bestFits := func([]job) placer { return &scored{policy: bestFit{}} }
 	p := &promises{reservations: reservations{most: 1, ends: knownEnd, lasts: knownTime}, of: map[*arrived]int64{}}
 	f := simulate(64, 0.9, true, 42, bestFits, p)
 	require.NotEmpty(t, p.of)

@@ -157,19 +157,17 @@ var placers = []struct {
 	make func(jobs []job) placer
 }{
 	{"in-tree", func([]job) placer { return &scored{policy: firstFit{}} }},
-	{"best fit", func([]job) placer { return &scored{policy: bestFit{}} }},
+	{"best fit", bestFits},
 	{"FGD", func(jobs []job) placer {
 		return &scored{policy: &gradient{shapes: typicalOf(tasksOf(jobs)), rng: rand.New(rand.NewSource(1))}}
 	}},
-	{"ours", newOursPlacer},
+	{"ours", func([]job) placer { return &scored{policy: newOurs()} }},
 	{"pack, as it was", func([]job) placer { return &scored{policy: packed{}, plain: true} }},
 	{"consolidate", func([]job) placer { return newConsolidating(one, false) }},
 	{"consolidate, price by GPUs", func([]job) placer { return newConsolidating(byGPUs, false) }},
 	{"consolidate, times known", func([]job) placer { return newConsolidating(one, true) }},
 	{"consolidate, times known, price by GPUs", func([]job) placer { return newConsolidating(byGPUs, true) }},
 }
-
-func newOursPlacer([]job) placer { return &scored{policy: newOurs()} }
 
 func tasksOf(jobs []job) (tasks []task) {
 	for i := range jobs {

@@ -102,32 +102,32 @@ var planners = []struct {
 	{"after 5 min, times unknown", &reservations{most: 4, after: 300, ends: endByAge, lasts: noTime}},
 }
 
-// waitingLoads are loads at which gangs wait.
-var waitingLoads = []float64{0.85, 0.95}
+// waitingLoad is a load at which gangs wait.
+const waitingLoad = 0.9
 
 func printQueues(seeds int) {
-	for _, load := range waitingLoads {
-		fmt.Printf("\nGangs, %.0f %% of the GPUs of every %dth node are asked for (mean of %d streams): wait in minutes p50 / p99 of the tenth of the jobs "+
-			"that asks for most GPUs; of the hundredth; of all; GPUs held, %%\n", 100*load, *scale, seeds)
-		for _, p := range planners {
-			var waits [3][2]float64
-			held := 0.0
-			for seed := range seeds {
-				f := simulate(*scale, load, true, int64(42+seed), newOursPlacer, p.planner)
-				for i, of := range [][]*arrived{largest(f.waits, 10), largest(f.waits, 100), f.waits} {
-					waits[i][0] += wait(of, 0.5) / float64(seeds)
-					waits[i][1] += wait(of, 0.99) / float64(seeds)
-				}
-				held += f.held / float64(seeds)
+	fmt.Printf("\nGangs, %.0f %% of the GPUs of every %dth node are asked for (mean of %d streams): wait in minutes p50 / p99 of the tenth of the jobs "+
+		"that asks for most GPUs; of the hundredth; of all; GPUs held, %%\n", 100*waitingLoad, *scale, seeds)
+	for _, p := range planners {
+		var waits [3][2]float64
+		held := 0.0
+		for seed := range seeds {
+			f := simulate(*scale, waitingLoad, true, int64(42+seed), bestFits, p.planner)
+			for i, of := range [][]*arrived{largest(f.waits, 10), largest(f.waits, 100), f.waits} {
+				waits[i][0] += wait(of, 0.5) / float64(seeds)
+				waits[i][1] += wait(of, 0.99) / float64(seeds)
 			}
-			fmt.Printf("%-46s", p.name)
-			for _, w := range waits {
-				fmt.Printf(" %7.1f / %7.1f", w[0], w[1])
-			}
-			fmt.Printf("  %.2f\n", held)
+			held += f.held / float64(seeds)
 		}
+		fmt.Printf("%-46s", p.name)
+		for _, w := range waits {
+			fmt.Printf(" %7.1f / %7.1f", w[0], w[1])
+		}
+		fmt.Printf("  %.2f\n", held)
 	}
 }
+
+func bestFits([]job) placer { return &scored{policy: bestFit{}} }
 
 // largest returns that part (a tenth: 10) of the jobs with GPUs that asks for the most.
 func largest(of []*arrived, part int) []*arrived {
