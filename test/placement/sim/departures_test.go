@@ -86,7 +86,7 @@ func TestGangs(t *testing.T) {
 		require.True(t, j.pods == 1 || j.GPUs > 0)
 	}
 	require.Equal(t, len(runs), pods)
-	require.Equal(t, 64, largest)
+	require.Equal(t, 12, largest)
 }
 
 // The load is what was asked for.
