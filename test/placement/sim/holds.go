@@ -66,7 +66,7 @@ func (c *cluster) seen(i int, a *arrived) *host {
 	return h
 }
 
-// takeSpare takes what a pod uses from what holds leave to others, unless it is gone before.
+// takeSpare subtracts the use of a pod from the room that holds leave to others, unless the pod ends before.
 func (c *cluster) takeSpare(a *arrived, host int, gpus uint8) {
 	for _, held := range c.holds {
 		if spare := held.spare[host]; spare != nil && !c.planner.fills(c, a, held) {

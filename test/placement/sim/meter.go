@@ -39,7 +39,7 @@ func newMeter(c *cluster) *meter {
 	return m
 }
 
-// until adds what was so since the last call.
+// until adds the state since the last call.
 func (m *meter) until(at int64) {
 	past := float64(max(0, min(at, 2*window)-max(m.at, window)))
 	m.at = at
