@@ -22,13 +22,13 @@ type running struct {
 	began, ends int64
 }
 
-// put takes what a pod needs.
+// put starts a pod.
 func (h *host) put(r *running) {
 	h.running = append(h.running, r)
 	h.change(&r.job.task, r.gpus, -1)
 }
 
-// remove gives back what a pod has.
+// remove ends a pod.
 func (h *host) remove(r *running) {
 	h.running = slices.DeleteFunc(h.running, func(other *running) bool { return other == r })
 	h.change(&r.job.task, r.gpus, 1)
@@ -67,7 +67,7 @@ type placer interface {
 	arrives(j *job, now int64)
 }
 
-// cluster is what runs and what waits at a moment.
+// cluster holds the running pods and the waiting jobs.
 type cluster struct {
 	now     int64
 	hosts   []host
@@ -173,7 +173,7 @@ func (c *cluster) start() {
 	clear(c.freed)
 }
 
-// tried are jobs of which none fits if one does not.
+// tried identifies equal jobs: if one does not fit, none does.
 type tried struct {
 	shape, pods int
 	fills       uint64

@@ -19,7 +19,7 @@ type hold struct {
 	of     *arrived
 	begins int64
 	takes  []*running
-	// spare is what hosts of the hold have left for others when it begins.
+	// spare has, by host, the rest for others when the hold begins.
 	spare map[int]*host
 }
 

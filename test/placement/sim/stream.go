@@ -20,11 +20,11 @@ type job struct {
 	at, lasts int64
 	// low is set for best effort, which waits behind all others.
 	low bool
-	// luck is how wrong an estimate of its run time is, from -1 to 1.
+	// luck is the error of the estimate of its run time, from -1 to 1.
 	luck float64
 }
 
-// asked is how many thousandths of GPUs the job asks for.
+// asked returns the thousandths of GPUs that the job asks for.
 func (j *job) asked() int { return j.pods * j.Asked() }
 
 // A gang has tasks of one shape that arrived within togetherFor seconds, at most mostTogether.
