@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -52,7 +53,9 @@ type Strategy string
 const (
 	// LeastFragmentation prefers the nodes and devices that likely requests need the least.
 	LeastFragmentation Strategy = "leastFragmentation"
-	// Pack prefers the nodes and devices that are used the most.
+	// Consolidate prefers nodes that run pods to empty ones, then cheap nodes. Among equal ones it is LeastFragmentation.
+	Consolidate Strategy = "consolidate"
+	// Pack is the earlier name of Consolidate.
 	Pack Strategy = "pack"
 	// Spread prefers the nodes and devices that are used the least.
 	Spread Strategy = "spread"
@@ -60,7 +63,7 @@ const (
 
 // strategies maps the configured strategies to those of the allocator.
 var strategies = map[Strategy]allocator.Strategy{
-	LeastFragmentation: allocator.LeastFragmentation, Pack: allocator.Pack, Spread: allocator.Spread,
+	LeastFragmentation: allocator.LeastFragmentation, Consolidate: allocator.LeastFragmentation, Spread: allocator.Spread,
 }
 
 // maxCloseness is the limit of attributes in closeness.
@@ -120,9 +123,12 @@ type QuartermasterArgs struct {
 	// differ, the largest value applies to all together. It is at least 1Mi; the default is 64Mi.
 	CacheSize *resource.Quantity `json:"cacheSize,omitempty"`
 	// Strategy is the rule for choosing among the nodes and devices that are possible for a pod: leastFragmentation
-	// (the default) keeps devices free that likely large requests need; pack fills up nodes and devices in use;
-	// spread leaves as much as possible free around each pod.
+	// (the default) keeps devices free that likely large requests need; consolidate (also: pack) needs as few nodes as
+	// possible; spread leaves as much as possible free around each pod.
 	Strategy Strategy `json:"strategy,omitempty"`
+	// NodeCostLabel is a label of nodes with the cost of keeping a node, a number above 0 in any unit, for strategy
+	// consolidate. A node without such a number costs 1. By default all nodes cost the same.
+	NodeCostLabel string `json:"nodeCostLabel,omitempty"`
 	// ClassStrategies are different strategies for some device classes. For a pod with several classes, the first
 	// request with one of these classes decides.
 	ClassStrategies map[string]Strategy `json:"classStrategies,omitempty"`
@@ -133,7 +139,7 @@ type QuartermasterArgs struct {
 	Closeness *[]resourceapi.FullyQualifiedName `json:"closeness,omitempty"`
 	// PlacePodsWithoutDevices makes the plugin also choose nodes for pods that request no devices: it prefers those where
 	// likely requests for devices lose the least by the pod's CPU and memory. Pods with preferences of their own are left
-	// alone. The default is false.
+	// alone. The default is false, with strategy consolidate true.
 	PlacePodsWithoutDevices *bool `json:"placePodsWithoutDevices,omitempty"`
 	// ClaimEventsPerSecond limits the long-term rate of events about claims that were allocated or released; bursts
 	// may have ten times as many. If profiles differ, the largest value applies to all together. It is at most 100; 0
@@ -188,11 +194,9 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 	setDefault(&a.AttemptStepBudget, attempt)
 	setDefault(&a.CacheSize, *resource.NewQuantity(memo.DefaultBound, resource.BinarySI))
 	a.GangArgs.setDefaults()
-	if a.Strategy == "" {
-		a.Strategy = LeastFragmentation
-	}
+	a.setStrategies()
 	setDefault(&a.Closeness, slices.Clone(allocator.DefaultCloseness))
-	setDefault(&a.PlacePodsWithoutDevices, false)
+	setDefault(&a.PlacePodsWithoutDevices, a.Strategy == Consolidate)
 	setDefault(&a.ClaimEventsPerSecond, write.DefaultPerSecond)
 	if features.EnableDRASchedulerFilterTimeout {
 		setDefault(&a.FilterTimeout, metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault})
@@ -206,6 +210,21 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 func setDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
+	}
+}
+
+// setStrategies sets the default, and replaces the earlier name of a strategy.
+func (a *QuartermasterArgs) setStrategies() {
+	switch a.Strategy {
+	case "":
+		a.Strategy = LeastFragmentation
+	case Pack:
+		a.Strategy = Consolidate
+	}
+	for class, strategy := range a.ClassStrategies {
+		if strategy == Pack {
+			a.ClassStrategies[class] = Consolidate
+		}
 	}
 }
 
@@ -249,7 +268,7 @@ func (a *QuartermasterArgs) validate() error {
 
 // validatePlacement checks strategies and closeness.
 func (a *QuartermasterArgs) validatePlacement() error {
-	const known = "it has to be leastFragmentation, pack or spread"
+	const known = "it has to be leastFragmentation, consolidate or spread"
 	if _, has := strategies[a.Strategy]; !has {
 		return fmt.Errorf("arguments of plugin %s: strategy is %q; %s", Name, a.Strategy, known)
 	}
@@ -257,6 +276,10 @@ func (a *QuartermasterArgs) validatePlacement() error {
 		if _, has := strategies[a.ClassStrategies[class]]; !has {
 			return fmt.Errorf("arguments of plugin %s: the strategy of class %s is %q; %s", Name, class, a.ClassStrategies[class], known)
 		}
+	}
+	if errs := validation.IsQualifiedName(a.NodeCostLabel); a.NodeCostLabel != "" && len(errs) > 0 {
+		return fmt.Errorf("arguments of plugin %s: nodeCostLabel is %q; it has to be the key of a label: %s",
+			Name, a.NodeCostLabel, strings.Join(errs, "; "))
 	}
 	if n := len(*a.Closeness); n > maxCloseness {
 		return fmt.Errorf("arguments of plugin %s: closeness has %d attributes; it can have %d", Name, n, maxCloseness)

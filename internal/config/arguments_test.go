@@ -55,7 +55,9 @@ func TestParseArgs(t *testing.T) {
 		"cache of no size":    {args: raw("cacheSize: 0"), want: "cacheSize is 0; it has to be at least 1Mi"},
 		"cache too large":     {args: raw("cacheSize: 2Pi"), want: "cacheSize is 2Pi; it has to be at least 1Mi and at most 1Pi"},
 		"strategies":          {args: raw("strategy: pack\nclassStrategies: {gpu: spread, nic: leastFragmentation}")},
-		"unknown strategy":    {args: raw("strategy: Pack"), want: `strategy is "Pack"; it has to be leastFragmentation, pack or spread`},
+		"unknown strategy":    {args: raw("strategy: Pack"), want: `strategy is "Pack"; it has to be leastFragmentation, consolidate or spread`},
+		"cost label":          {args: raw("strategy: consolidate\nnodeCostLabel: example.com/cost")},
+		"no label":            {args: raw("nodeCostLabel: a cost"), want: `nodeCostLabel is "a cost"; it has to be the key of a label`},
 		"class, unknown":      {args: raw("classStrategies: {gpu: none}"), want: `the strategy of class gpu is "none"; it has to be`},
 		"no closeness":        {args: raw("closeness: []")},
 		"closeness":           {args: raw("closeness: [gpu.example.com/link]")},
@@ -176,4 +178,21 @@ func TestTimeoutArgsAreCopied(t *testing.T) {
 	other.FilterTimeout.Duration, other.BindingTimeout.Duration = 0, 0
 	require.Equal(t, time.Duration(1), args.FilterTimeout.Duration)
 	require.Equal(t, time.Duration(2), args.BindingTimeout.Duration)
+}
+
+// TestEarlierNameOfConsolidate: configurations with pack go on to work, and place pods without devices as well unless they say no.
+func TestEarlierNameOfConsolidate(t *testing.T) {
+	t.Parallel()
+	raw := func(text string) *runtime.Unknown { return &runtime.Unknown{Raw: []byte(text)} }
+	for text, want := range map[string]bool{
+		"strategy: pack": true, "strategy: consolidate": true, "strategy: pack\nplacePodsWithoutDevices: false": false,
+		"classStrategies: {gpu: pack}": false,
+	} {
+		args, err := Parse(raw(text), allTimeouts)
+		require.NoError(t, err)
+		require.Equal(t, want, *args.PlacePodsWithoutDevices, text)
+		require.NotEqual(t, Pack, args.Strategy)
+		require.NotEqual(t, Pack, args.ClassStrategies["gpu"])
+		require.NotContains(t, NewObjectives(args).names, Pack)
+	}
 }

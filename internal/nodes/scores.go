@@ -42,7 +42,7 @@ func Scatter(nodes []Node, seed string, most int, within float64) {
 
 // differInCost reports whether values are equal in all that is compared before costs.
 func differInCost(a, b allocator.Value) bool {
-	return a.Failed == b.Failed && a.NotReady == b.NotReady && a.Apart == b.Apart
+	return a.Failed == b.Failed && a.NotReady == b.NotReady && a.Node == b.Node && a.Apart == b.Apart
 }
 
 // mixed returns a number that looks random but depends only on the arguments.

@@ -35,6 +35,7 @@ func TestScores(t *testing.T) {
 		"hardly a difference":        {nodes: costs(0, 1e-6, 1000), want: []int64{100, 99, 0}},
 		"merit in proportion":        {nodes: []nodescore.Node{{Merit: 8}, {Merit: 7}, {Merit: 6}}, want: []int64{100, 87, 75}},
 		"merit before cost":          {nodes: []nodescore.Node{{Merit: 8, Value: allocator.Value{Cost: 9}}, {Merit: 7}, {Merit: 7, Value: allocator.Value{Cost: 3}}}, want: []int64{100, 87, 0}},
+		"node before apart":          {nodes: []nodescore.Node{{Value: allocator.Value{Node: 1, Apart: 1}}, {Value: allocator.Value{Node: 2}}}, want: []int64{100, 99}},
 		"apart before cost":          {nodes: []nodescore.Node{{Value: allocator.Value{Cost: 9}}, {Value: apart}}, want: []int64{100, 99}},
 		"merit with no points apart": {nodes: []nodescore.Node{{Merit: 1000}, {Merit: 1000, Value: allocator.Value{Cost: 1}}, {Merit: 999}}, want: []int64{100, 100, 99}},
 	}

@@ -19,7 +19,6 @@ type Strategy = objective.Strategy
 // Strategies of an Objective.
 const (
 	LeastFragmentation = objective.LeastFragmentation
-	Pack               = objective.Pack
 	Spread             = objective.Spread
 )
 

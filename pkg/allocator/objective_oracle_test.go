@@ -30,7 +30,6 @@ func objectives() []*allocator.Objective {
 		{Closeness: closeness},
 		{Closeness: closeness[1:], Demand: seen},
 		{Closeness: []resourceapi.FullyQualifiedName{}, Demand: seen},
-		{Closeness: closeness, Strategy: allocator.Pack},
 		{Closeness: closeness, Strategy: allocator.Spread},
 	}
 }

@@ -156,7 +156,7 @@ func TestReadyDevicesComeFirst(t *testing.T) {
 		"a better alternative counts": {pair, b.Claim("c", b.FirstAvailable("gpu", b.Request("three", "gpu").Count(3), b.Request("one", "gpu").Count(1))), []string{"gpu/three=p/fabric-0", "gpu/three=p/gpu-0", "gpu/three=p/gpu-1"}, 1},
 	}
 	for name, tc := range tests {
-		for _, strategy := range []allocator.Strategy{allocator.LeastFragmentation, allocator.Pack, allocator.Spread} {
+		for _, strategy := range []allocator.Strategy{allocator.LeastFragmentation, allocator.Spread} {
 			t.Run(fmt.Sprint(name, " ", strategy), func(t *testing.T) {
 				outcome := tc.cluster.best(t, func(site *allocator.Site) {
 					site.Objective = &allocator.Objective{Strategy: strategy}

@@ -143,7 +143,7 @@ func TestStrategies(t *testing.T) {
 	held := claim.Obj()
 	held.Status.Allocation = &c.mustFit(t, claim)[0]
 	c.held = append(c.held, held)
-	for strategy, want := range map[allocator.Strategy]string{allocator.Pack: "gpu=p/gpu-0", allocator.Spread: "gpu=p/gpu-1"} {
+	for strategy, want := range map[allocator.Strategy]string{allocator.LeastFragmentation: "gpu=p/gpu-0", allocator.Spread: "gpu=p/gpu-1"} {
 		outcome := c.best(t, func(site *allocator.Site) { site.Objective = &allocator.Objective{Strategy: strategy} }, claim)
 		require.Equal(t, []string{want}, allChosen(outcome))
 	}
@@ -166,7 +166,6 @@ func TestBrokenGroupsCostLess(t *testing.T) {
 	broken, whole := []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"}
 	require.Negative(t, value(allocator.LeastFragmentation, broken...).Compare(value(allocator.LeastFragmentation, whole...)))
 	require.Negative(t, value(allocator.Spread).Compare(value(allocator.Spread, broken...)))
-	require.Negative(t, value(allocator.Pack, whole...).Compare(value(allocator.Pack, broken...)))
 }
 
 func TestAsks(t *testing.T) {

@@ -135,11 +135,8 @@ func (v *valuer) value() allocator.Value {
 
 func (v *valuer) cost(before, after *placement.State, broken float64) float64 {
 	worth := func(s *placement.State) placement.Value {
-		switch v.objective.Strategy {
-		case allocator.Pack:
-			return placement.Value{Left: 1 - packed(s)}
-		case allocator.Spread:
-			return placement.Value{Left: packed(s)}
+		if v.objective.Strategy == allocator.Spread {
+			return placement.Value{Left: used(s)}
 		}
 		if v.objective.Demand == nil {
 			return placement.Published().Assess(s, nil)
@@ -153,8 +150,8 @@ func (v *valuer) cost(before, after *placement.State, broken float64) float64 {
 	return math.Round(cost/placement.Epsilon) * placement.Epsilon
 }
 
-// packed returns the used fraction, plus a part for concentrated use.
-func packed(s *placement.State) float64 {
+// used returns the used fraction, plus a part for concentrated use.
+func used(s *placement.State) float64 {
 	size, used, together := 0.0, 0.0, 0.0
 	for _, d := range s.Devices {
 		if d.Size > 0 {

@@ -201,7 +201,7 @@ func TestValuesThatTheSchemaRefuses(t *testing.T) {
 		"{image: {digest: sha256:1}}":                    "at '/image/digest'",
 		"{image: {pullPolicy: always}}":                  "at '/image/pullPolicy': value must be one of '', 'Always', 'IfNotPresent', 'Never'",
 		"{scheduler: {args: {stratgy: pack}}}":           "at '/scheduler/args': additional properties 'stratgy' not allowed",
-		"{scheduler: {args: {strategy: tight}}}":         "at '/scheduler/args/strategy': value must be one of 'leastFragmentation', 'pack', 'spread'",
+		"{scheduler: {args: {strategy: tight}}}":         "at '/scheduler/args/strategy': value must be one of 'leastFragmentation', 'consolidate', 'spread', 'pack'",
 		"{scheduler: {podLabels: {a: 1}}}":               "at '/scheduler/podLabels/a': got number, want string",
 		"{guard: {strategy: {type: Recreate}}}":          "at '/guard': additional properties 'strategy' not allowed",
 		"{scheduler: {extraEnv: [{name: A, val: b}]}}":   "at '/scheduler/extraEnv/0': additional properties 'val' not allowed",

@@ -41,6 +41,8 @@ type Answer struct {
 	// everywhere is set if all nodes count, see Question.WithoutDevices. free is set while nodes without
 	// devices, which cost nothing, are added before others.
 	everywhere, free bool
+	// consolidates is as in Question.
+	consolidates bool
 	// tied is set, instead of places and the fields that belong to it, if the task could use
 	// devices that several nodes reach.
 	tied *tied

@@ -22,7 +22,7 @@ func (x *Index) lookAtRoom(ctx context.Context, name string, q *Question) look {
 		return l
 	}
 	pools := x.inventory.OwnPools(node)
-	if len(pools) == 0 {
+	if len(pools) == 0 && !q.Consolidates {
 		l.place.rated = true
 		return l
 	}

@@ -50,6 +50,8 @@ type Question struct {
 	// WithoutDevices is set for a pod that takes no devices, with a task without claims. All nodes count
 	// then, and those without devices of their own cost nothing. Rate and Accepts must be set.
 	WithoutDevices bool
+	// Consolidates is set if unused nodes cost more than all others, and nodes without devices cost something.
+	Consolidates bool
 }
 
 // Verdict is the result of a look at a node.
@@ -69,6 +71,9 @@ func (q *Question) key() key {
 	}
 	if q.WithoutDevices {
 		b = append(b, 1)
+	}
+	if q.Consolidates {
+		b = append(b, 2)
 	}
 	return sha256.Sum256(appendPod(append(append(b, 0), q.By...), q.Pod))
 }
@@ -202,7 +207,7 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 		return answer.(*Answer), true
 	}
 	a = newAnswer(x, key)
-	a.everywhere = q.WithoutDevices
+	a.everywhere, a.consolidates = q.WithoutDevices, q.Consolidates
 	x.known.Add(key, a)
 	return a, false
 }
@@ -226,7 +231,7 @@ func (x *Index) forget(a *Answer) { x.known.Remove(a.key) }
 // update looks at nodes until there are enough, and at some more that are unknown or changed.
 func (x *Index) update(ctx context.Context, a *Answer, q *Question) {
 	a.follow(q)
-	if a.everywhere && a.hasFree(q) { // The other nodes cost more: they need not be up to date. But all get their turn that cost nothing.
+	if a.everywhere && !a.consolidates && a.hasFree(q) { // The other nodes cost more: they need not be up to date. But all get their turn that cost nothing.
 		for _, id := range a.take(x.look(ctx, a, q, a.moreFree(nil, x.growth(), nil))) {
 			a.lookAgain(id)
 		}

@@ -12,7 +12,8 @@ var seed = maphash.MakeSeed()
 // begin resets the answer. Different questions begin with different nodes.
 func (a *Answer) begin(names *directory) {
 	a.names, a.places, a.having = names, make(map[int32]place), 0
-	a.ranking, a.changed, a.stale, a.complete, a.free = nil, nil, nil, false, a.everywhere
+	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
+	a.free = a.everywhere && !a.consolidates
 	a.cursor = int(maphash.Bytes(seed, a.key[:]) % uint64(max(1, len(names.names))))
 }
 
@@ -52,7 +53,7 @@ func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 		a.setUnrated(id)
 		a.setState(id, unknown)
 		a.lookAgain(id)
-	case resized && !a.names.isLocal[id]:
+	case resized && !a.names.isLocal[id] && !a.consolidates:
 		a.resizeFree(id, q)
 	case resized && p.state.mayHave() && q.Rate != nil:
 		a.setUnrated(id) // Its devices did not change.
@@ -78,7 +79,7 @@ func (a *Answer) setStale() {
 	stale, free := make([]int32, 0, len(a.ranking)+len(before)), a.ranking[:0]
 	for i := range a.ranking {
 		id := a.ranking[i].id
-		if a.everywhere && !a.names.isLocal[id] {
+		if a.everywhere && !a.names.isLocal[id] && !a.consolidates {
 			free = append(free, a.ranking[i]) // It costs nothing by any measure.
 			continue
 		}
@@ -122,6 +123,9 @@ func (a *Answer) more(ids []int32, most int, accepts func(node string) bool) []i
 	if found := a.moreFree(ids, most, accepts); len(found) > len(ids) {
 		return found
 	}
+	if found := a.moreUsed(ids, most, accepts); len(found) > len(ids) {
+		return found
+	}
 	return a.unknown(ids, most, func(id int32) bool {
 		return a.counts(id) && (accepts == nil || accepts(a.names.names[id]))
 	})
@@ -139,6 +143,17 @@ func (a *Answer) moreFree(ids []int32, most int, accepts func(node string) bool)
 		a.free = len(ids) == most
 	}
 	return ids
+}
+
+// moreUsed is more for nodes in use alone.
+func (a *Answer) moreUsed(ids []int32, most int, accepts func(node string) bool) []int32 {
+	if !a.consolidates {
+		return ids
+	}
+	return a.unknown(ids, most, func(id int32) bool {
+		room, known := a.index.rooms.At(a.names.names[id])
+		return known && room.Since != 0 && a.counts(id) && (accepts == nil || accepts(a.names.names[id]))
+	})
 }
 
 // unknown adds nodes that were never looked at and that are wanted, up to a limit.

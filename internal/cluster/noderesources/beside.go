@@ -10,8 +10,8 @@ import (
 type requested struct{ withDevices, without int64 }
 
 // Beside returns how much CPU pods without devices request on nodes with devices, per core that
-// pods with devices request there; 0 if there are no such pods. Pods of DaemonSets do not count:
-// they take the same of each node, whatever is chosen.
+// pods with devices request there; 0 if there are no such pods. Pods that belong to the node do not
+// count.
 func (r *Rooms) Beside() float64 {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
@@ -38,14 +38,34 @@ func requestedOn(node fwk.NodeInfo) (sum requested) {
 		switch {
 		case len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil:
 			sum.withDevices += requests
-		case !ofDaemonSet(pod):
+		case !belongs(pod):
 			sum.without += requests
 		}
 	}
 	return sum
 }
 
-func ofDaemonSet(pod *v1.Pod) bool {
+// since returns Room.Since.
+func since(pods []fwk.PodInfo) int64 {
+	first := int64(0)
+	for _, info := range pods {
+		pod := info.GetPod()
+		if belongs(pod) {
+			continue
+		}
+		if first == 0 {
+			first = InUse
+		}
+		if started := pod.Status.StartTime; started != nil {
+			first = min(first, max(1, started.Unix()))
+		}
+	}
+	return first
+}
+
+// belongs reports whether a pod runs on its node whatever is chosen, as long as there is the node: it is of a DaemonSet
+// or of the node itself (a static pod).
+func belongs(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }

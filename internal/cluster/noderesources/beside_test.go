@@ -49,6 +49,37 @@ func TestBeside(t *testing.T) {
 	require.Equal(t, 1.0, beside(gpu1, gpu2, plain), "nothing changed")
 }
 
+// TestSince: a node is in use since its first pod started that could be elsewhere.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	started := func(name, owner string, second int64) *v1.Pod {
+		pod := podOf(name, "1", "1Gi")
+		if owner != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "o", Controller: ptr.To(true)}}
+		}
+		if second != 0 {
+			pod.Status.StartTime = ptr.To(metav1.Unix(second, 0))
+		}
+		return pod
+	}
+	node := nodeInfo("n")
+	for _, step := range []struct {
+		pod  *v1.Pod
+		want int64
+	}{
+		{started("daemon", "DaemonSet", 10), 0},
+		{started("static", "Node", 11), 0},
+		{started("new", "Job", 0), noderesources.InUse},
+		{started("web", "ReplicaSet", 30), 30},
+		{started("older", "", 20), 20},
+		{started("younger", "", 40), 20},
+		{started("wrong", "", -5), 1},
+	} {
+		node.AddPod(step.pod)
+		require.Equal(t, step.want, noderesources.On(node).Since, step.pod.Name)
+	}
+}
+
 // prefix is the prefix of the names of nodes with devices.
 type prefix string
 

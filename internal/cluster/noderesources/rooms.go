@@ -4,6 +4,7 @@ package noderesources
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -21,7 +22,13 @@ type Room struct {
 	MilliCPU int64
 	Memory   int64 // bytes
 	Pods     int
+	// Since is when the node's oldest pod started, in seconds of Unix time; InUse if none has started yet, and 0 if the
+	// node could be removed at once. Pods that belong to the node do not count.
+	Since int64
 }
+
+// InUse is the Room.Since of a node whose pods have not started yet.
+const InUse = math.MaxInt64
 
 // Holds reports whether a pod that takes the given room fits in. Resources that the pod does not
 // ask for may be overcommitted, as in NodeResourcesFit.
@@ -47,6 +54,7 @@ func On(node fwk.NodeInfo) Room {
 		MilliCPU: most.GetMilliCPU() - taken.GetMilliCPU(),
 		Memory:   most.GetMemory() - taken.GetMemory(),
 		Pods:     most.GetAllowedPodNumber() - len(node.GetPods()),
+		Since:    since(node.GetPods()),
 	}
 }
 

@@ -52,7 +52,7 @@ func TestRooms(t *testing.T) {
 	require.Equal(t, []string{"n1", "n2"}, changed(t, &rooms, &position))
 	room, known := rooms.At("n2")
 	require.True(t, known)
-	require.Equal(t, noderesources.Room{MilliCPU: 6000, Memory: 12 << 30, Pods: 2}, room)
+	require.Equal(t, noderesources.Room{MilliCPU: 6000, Memory: 12 << 30, Pods: 2, Since: noderesources.InUse}, room)
 	_, known = rooms.At("n3")
 	require.False(t, known)
 

@@ -29,6 +29,6 @@ type Strategy = config.Strategy
 // The strategies.
 const (
 	LeastFragmentation = config.LeastFragmentation
-	Pack               = config.Pack
+	Consolidate        = config.Consolidate
 	Spread             = config.Spread
 )

@@ -183,7 +183,14 @@ func (f *fixture) nodeInfos() []fwk.NodeInfo {
 	require.NoError(f.t, err)
 	var infos []fwk.NodeInfo
 	for i := range nodes.Items {
-		infos = append(infos, nodeInfo(&nodes.Items[i]))
+		info := framework.NewNodeInfo()
+		info.SetNode(&nodes.Items[i])
+		for _, pod := range f.running {
+			if pod.Spec.NodeName == nodes.Items[i].Name {
+				info.AddPod(pod)
+			}
+		}
+		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, func(a, b fwk.NodeInfo) int {
 		if a.Node().Name < b.Node().Name {

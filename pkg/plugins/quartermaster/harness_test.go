@@ -46,6 +46,8 @@ type fixture struct {
 	// assume hands a claim event to the scheduler's shared manager of claims, and
 	// classes one about a class to its cache of extended resources.
 	assume, classes cache.ResourceEventHandler
+	// running holds pods that the scheduler's snapshot has on nodes.
+	running []*v1.Pod
 }
 
 // activator records which pods the plugin moved to the active queue.

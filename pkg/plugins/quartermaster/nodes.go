@@ -60,6 +60,8 @@ type cycleNodes struct {
 	// objective and strategy determine the choice of nodes and devices.
 	objective *allocator.Objective
 	strategy  Strategy
+	// nodeCost returns the cost of keeping a node for the pod; nil unless the strategy is Consolidate.
+	nodeCost func(node *v1.Node, since int64) float64
 	// values holds the cost of the devices on scored nodes, by node.
 	values map[string]allocator.Value
 	// ranking holds the nodes that were scored by cost, the best first.
@@ -108,8 +110,10 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 	}
 	c.strategy = pl.objectives.StrategyFor(claims)
 	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
+	c.nodeCost = pl.nodeCost(c.strategy)
 	c.accepts = pl.accepts(ctx, c, pod)
-	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.objective.Demand.Version, Accepts: c.accepts, All: c.dryRun.PlansGang()}
+	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.costVersion(), Accepts: c.accepts, All: c.dryRun.PlansGang()}
+	q.Consolidates = c.nodeCost != nil
 	if c.scored {
 		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.
 	} else {

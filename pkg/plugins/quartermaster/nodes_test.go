@@ -81,7 +81,7 @@ func newProfileWith(f *fixture, args runtime.Object, postFilters ...string) *pro
 		frameworkruntime.WithEventRecorder(f.recorder),
 		frameworkruntime.WithPodActivator(&f.activator),
 		frameworkruntime.WithPodNominator(nobodyNominated{}),
-		frameworkruntime.WithSnapshotSharedLister(internalcache.NewSnapshot(nil, nodes)),
+		frameworkruntime.WithSnapshotSharedLister(internalcache.NewSnapshot(f.running, nodes)),
 	)
 	require.NoError(f.t, err)
 	return p

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
@@ -55,6 +56,9 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 		unknown = append(unknown, node)
 	}
 	unknown = append(failing, unknown...)
+	if c.nodeCost != nil {
+		unknown = inUseFirst(unknown)
+	}
 	most := mostRated
 	if c.scored {
 		unknown, most = c.bestInMerit(unknown), fewRated
@@ -75,6 +79,28 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	}
 }
 
+// costVersion returns the version of all costs. Those of nodes change with time, so each hour has its own.
+func (c *cycleNodes) costVersion() uint64 {
+	version := c.objective.Demand.Version
+	if c.nodeCost != nil {
+		version += uint64(time.Now().Unix()/3600) << 32
+	}
+	return version
+}
+
+// inUseFirst returns the nodes in use before those that would have to be kept for the pod alone.
+func inUseFirst(infos []fwk.NodeInfo) []fwk.NodeInfo {
+	used, unused := make([]fwk.NodeInfo, 0, len(infos)), []fwk.NodeInfo(nil)
+	for _, info := range infos {
+		if noderesources.On(info).Since != 0 {
+			used = append(used, info)
+		} else {
+			unused = append(unused, info)
+		}
+	}
+	return append(used, unused...)
+}
+
 // rate determines whether a site with some room has devices, and their cost.
 func (c *cycleNodes) rate(ctx context.Context, task *allocator.Task, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
 	outcome, err := task.Rate(ctx, c.valued(site, room))
@@ -82,7 +108,21 @@ func (c *cycleNodes) rate(ctx context.Context, task *allocator.Task, site alloca
 		return nodecache.Verdict{}, err
 	}
 	defer outcome.Release()
-	return nodecache.Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp, Value: outcome.Value}, nil
+	verdict := nodecache.Verdict{Fits: outcome.Fits(), GaveUp: outcome.GaveUp, Value: outcome.Value}
+	if c.nodeCost != nil {
+		verdict.Value.Node = c.nodeCost(site.Node, room.Since)
+	}
+	return verdict, nil
+}
+
+// nodeCost returns the cost of nodes for a strategy, nil if it does not matter.
+func (pl *Quartermaster) nodeCost(strategy Strategy) func(node *v1.Node, since int64) float64 {
+	if strategy != Consolidate {
+		return nil
+	}
+	return func(node *v1.Node, since int64) float64 {
+		return nodes.Cost(node, pl.args.NodeCostLabel, since, time.Now())
+	}
 }
 
 // valued adds the objective to a site, so that the search finds the best solution instead of the first one. room is the

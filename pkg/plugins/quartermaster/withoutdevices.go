@@ -69,6 +69,7 @@ func (pl *Quartermaster) placeWithoutDevices(ctx context.Context, cs fwk.CycleSt
 	}
 	pl.learner.Seed(ctx)
 	w.objective = pl.objectives.Of(LeastFragmentation, pl.state.demand.Demand(pl.state.Rooms.Beside()))
+	w.nodeCost = pl.nodeCost(pl.args.Strategy)
 	w.evaluation = selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace)
 	logger := klog.FromContext(ctx)
 	w.accepts = nodes.Accepts(logger, pod, pl.nodes, func(node *v1.Node) bool { return !nodes.Discourages(logger, node, pod) })
@@ -94,7 +95,7 @@ func (w *cycleWithoutDevices) asks(ctx context.Context, by string) *nodecache.Qu
 		by += "\x00in tenths"
 	}
 	return &nodecache.Question{
-		Task: w.task, Pod: w.takes, WithoutDevices: true, By: by, Version: w.objective.Demand.Version, Accepts: w.accepts, Rate: w.cost,
+		Task: w.task, Pod: w.takes, WithoutDevices: true, Consolidates: w.nodeCost != nil, By: by, Version: w.costVersion(), Accepts: w.accepts, Rate: w.cost,
 	}
 }
 
@@ -103,9 +104,15 @@ func (w *cycleWithoutDevices) cost(ctx context.Context, site allocator.Site, roo
 	verdict, err := w.rate(selector.WithBudget(ctx, w.evaluation), w.task, site, room)
 	if w.ofSet {
 		verdict.Value.Cost = math.Ceil(verdict.Value.Cost*10) / 10
+	} else if w.nodeCost != nil {
+		verdict.Value.Cost += fullerNode * nodes.Left(site.Node, room, w.takes)
 	}
 	return verdict, err
 }
+
+// fullerNode is the cost, in devices, of a node that has everything left, compared with one that is full, for strategy
+// Consolidate.
+const fullerNode = 0.1
 
 // isReplica reports whether the pod is one of several that serve the same, and that kube-scheduler therefore spreads
 // (default constraints of PodTopologySpread). Nodes that cost nearly the same are equal for these, so that it can.
@@ -126,7 +133,7 @@ func (pl *Quartermaster) valueWithoutDevices(ctx context.Context, w *cycleWithou
 		if nodes.Discourages(klog.FromContext(ctx), node, pod) {
 			w.discouraged.Insert(node.Name)
 		}
-		value, known := allocator.Value{}, !pl.state.Inventory.IsLocal(node.Name)
+		value, known := allocator.Value{}, w.nodeCost == nil && !pl.state.Inventory.IsLocal(node.Name)
 		if !known && w.known != nil {
 			value, known = w.known.Value(node.Name)
 		}

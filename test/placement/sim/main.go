@@ -1,8 +1,9 @@
 // Sim plays placement policies: first-fit, those of the literature, and pkg/placement. It prints tables, and with -svg writes a plot
 // of the capacity that is allocated over the capacity that is asked for.
 //
-// Each world is a plain model: a node is what is free of its CPU, memory and devices, and a pod is placed or refused at once.
-// test/placement plays the trace with the scheduler itself.
+// Each world is a plain model: a node is what is free of its CPU, memory and devices, and a pod is placed or refused at once. With
+// -departures and -queues, tasks wait, in virtual time, and leave when their time is over. test/placement plays the trace with the
+// scheduler itself.
 package main
 
 import (
@@ -21,6 +22,8 @@ var (
 	brief     = flag.Bool("brief", false, "only the trace itself, without variants")
 	mig       = flag.Bool("mig", false, "only partitions")
 	closeness = flag.Bool("near", false, "only how close devices are")
+	departing = flag.Bool("departures", false, "only tasks that arrive, wait and leave again")
+	queueing  = flag.Bool("queues", false, "only gangs that wait, with room held for them in several ways")
 	plot      = flag.String("svg", "", "write a plot of the trace's run with seed 42 to this file")
 )
 
@@ -47,7 +50,7 @@ var players = []player{
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	all := !*mig && !*closeness
+	all := !*mig && !*closeness && !*departing && !*queueing
 	if all {
 		printTrace(*seeds)
 	}
@@ -56,6 +59,12 @@ func main() {
 	}
 	if all || *closeness {
 		printNear(*seeds)
+	}
+	if *departing {
+		printWaits(*seeds)
+	}
+	if *queueing {
+		printQueues(*seeds)
 	}
 	if *plot != "" {
 		if err := os.WriteFile(*plot, []byte(draw()), 0o644); err != nil {

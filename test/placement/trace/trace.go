@@ -45,21 +45,11 @@ const WholeGPU = 1000
 // Draw takes every scale-th node, and tasks for them in the order of their arrival until 130 % of the
 // GPUs are asked for: each of the trace once, then drawn from it again.
 func Draw(scale int, seed int64) (nodes []Node, tasks []Task) {
-	i := 0
-	for _, row := range rows(nodesCSV) {
-		node := Node{Model: row[0], GPUs: int(number(row[1])), MilliCPU: number(row[2]), MemoryMiB: number(row[3])}
-		for range number(row[4]) {
-			if i%scale == 0 {
-				nodes = append(nodes, node)
-			}
-			i++
-		}
-	}
+	nodes = Nodes(scale)
 	var pool []Task
 	for _, row := range rows(tasksCSV) {
-		task := Task{GPUs: int(number(row[0])), MilliGPU: int(number(row[1])), MilliCPU: number(row[2]), MemoryMiB: number(row[3])}
 		for range number(row[4]) {
-			pool = append(pool, task)
+			pool = append(pool, shapeOf(row))
 		}
 	}
 	capacity := Capacity(nodes)

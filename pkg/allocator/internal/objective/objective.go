@@ -34,8 +34,6 @@ type Strategy int
 const (
 	// LeastFragmentation takes devices that likely future requests will miss least.
 	LeastFragmentation Strategy = iota
-	// Pack takes from the devices and nodes that are used most.
-	Pack
 	// Spread takes from the devices and nodes that are used least.
 	Spread
 )
@@ -107,14 +105,11 @@ func (o *Objective) Levels() []Level {
 }
 
 // Assess returns the worth of the free part of a node. The difference of two worths is the cost of a plan,
-// see Cost. For Pack and Spread the worth depends only on the node after the allocation.
+// see Cost. For Spread the worth depends only on the node after the allocation.
 func (o *Objective) Assess(state *State, scratch *Scratch) Worth {
 	o.once.Do(o.start)
-	switch o.Strategy {
-	case Pack:
-		return Worth{Left: 1 - packed(state)}
-	case Spread:
-		return Worth{Left: packed(state)}
+	if o.Strategy == Spread {
+		return Worth{Left: used(state)}
 	}
 	return o.demand.Assess(state, scratch)
 }
@@ -128,7 +123,7 @@ const oneLess = 1.0 / 128
 // It is rounded, so that the order of summation does not decide.
 func (o *Objective) Cost(before, after Worth, broken float64) float64 {
 	cost := placement.Cost(before, after)
-	if o.Strategy == LeastFragmentation { // The other strategies ignore closeness here.
+	if o.Strategy == LeastFragmentation { // Spread ignores closeness here.
 		cost += oneLess * broken
 	}
 	return math.Round(cost/placement.Epsilon) * placement.Epsilon
@@ -136,12 +131,12 @@ func (o *Objective) Cost(before, after Worth, broken float64) float64 {
 
 // AtLeast returns a lower bound for the cost of all plans that start at one worth, pass another, and take
 // even more. The usable part decreases with each device; the total left may become nothing. Groups only count
-// less and less. ok is false if there is no bound.
-func (o *Objective) AtLeast(before, after Worth, broken float64) (cost float64, ok bool) {
+// less and less.
+func (o *Objective) AtLeast(before, after Worth, broken float64) float64 {
 	if o.Strategy == LeastFragmentation {
 		after.Left = 0
 	}
-	return o.Cost(before, after, broken) - 2*placement.Epsilon, o.Strategy != Pack
+	return o.Cost(before, after, broken) - 2*placement.Epsilon
 }
 
 // maxKinds is the number of kinds of requests that fit into placement.Device.Kinds.

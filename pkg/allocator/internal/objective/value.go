@@ -10,7 +10,7 @@ import (
 //
 // Fields are compared in their order. Devices that failed to get ready for the pod before come last. Ready
 // devices come before devices that must be attached first, because the pod waits for those, and each may be
-// attached for this pod alone. Next are the pod's own devices: a pod with two GPUs, or with a GPU and a NIC,
+// attached for this pod alone. Next is the cost of the node. Next are the pod's own devices: a pod with two GPUs, or with a GPU and a NIC,
 // pays for every transfer between them as long as it runs, whereas the next choice can make up for a bad
 // rest. Next is the loss for likely future requests, in devices; broken groups count little in it. If all
 // these are equal, a group that is broken already is used first, regardless of the strategy.
@@ -20,6 +20,9 @@ type Value struct {
 	// NotReady counts the plan's results on devices with binding conditions (KEP-5007), which must be made
 	// ready first. It includes those with admin access, because the pod waits for them as well.
 	NotReady int
+	// Node is the cost of keeping the node for the pod. It is the same for all plans on a node, so a search leaves
+	// it 0, and callers that compare nodes may set it.
+	Node float64
 	// Apart is the number of pairs of the pod's devices that are not close: 16 bits for each attribute, the
 	// most important attribute highest.
 	Apart uint64
@@ -33,27 +36,30 @@ type Value struct {
 // Compare returns a negative number if v is better than w.
 func (v Value) Compare(w Value) int {
 	return cmp.Or(cmp.Compare(v.Failed, w.Failed), cmp.Compare(v.NotReady, w.NotReady),
-		cmp.Compare(v.Apart, w.Apart), cmp.Compare(v.Cost, w.Cost), cmp.Compare(v.Broken, w.Broken))
+		cmp.Compare(v.Node, w.Node), cmp.Compare(v.Apart, w.Apart), cmp.Compare(v.Cost, w.Cost), cmp.Compare(v.Broken, w.Broken))
 }
 
 func (v Value) String() string {
-	if v.Failed > 0 {
-		return fmt.Sprintf("failed %d, %s", v.Failed, Value{NotReady: v.NotReady, Apart: v.Apart, Cost: v.Cost, Broken: v.Broken})
+	switch {
+	case v.Failed > 0:
+		return fmt.Sprintf("failed %d, %s", v.Failed, Value{NotReady: v.NotReady, Node: v.Node, Apart: v.Apart, Cost: v.Cost, Broken: v.Broken})
+	case v.Node != 0:
+		return fmt.Sprintf("node %.6g, %s", v.Node, Value{NotReady: v.NotReady, Apart: v.Apart, Cost: v.Cost, Broken: v.Broken})
 	}
 	return fmt.Sprintf("not ready %d, apart %x, cost %.6f, broken %.6g", v.NotReady, v.Apart, v.Cost, v.Broken)
 }
 
-// packed returns the used fraction of a node's devices, from 0 to 1, plus a little if the use is concentrated
-// on few devices.
-func packed(state *State) float64 {
+// used returns the used fraction of a node's devices, from 0 to 1, plus a little if the use is concentrated on
+// few devices.
+func used(state *State) float64 {
 	const together = 1.0 / 1024
 	size, free, squares := 0.0, 0.0, 0.0
 	for i := range state.Devices {
 		d := &state.Devices[i]
 		size, free = size+d.Size, free+d.Free
 		if d.Size > 0 {
-			used := (d.Size - d.Free) / d.Size
-			squares += d.Size * used * used
+			part := (d.Size - d.Free) / d.Size
+			squares += d.Size * part * part
 		}
 	}
 	if size == 0 {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -251,10 +250,7 @@ func (m *room) value() (value, least objective.Value) {
 	value = objective.Value{
 		Failed: m.failed, NotReady: m.notReady, Apart: m.near.Apart(), Cost: m.objective.Cost(m.before, after, broken), Broken: broken,
 	}
-	least = objective.Value{Failed: value.Failed, NotReady: value.NotReady, Apart: value.Apart, Cost: math.Inf(-1)}
-	if cost, known := m.objective.AtLeast(m.before, after, broken); known {
-		least.Cost = cost
-	}
+	least = objective.Value{Failed: value.Failed, NotReady: value.NotReady, Apart: value.Apart, Cost: m.objective.AtLeast(m.before, after, broken)}
 	return value, least
 }
 
