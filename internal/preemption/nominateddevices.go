@@ -115,17 +115,24 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 }
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
-// pods of lower priority. kept reports whether devices of a pool are kept; it is nil if none are.
-func (p *NominatedDevices) UsageFor(pod *v1.Pod) (usage ledger.View, kept func(inventory.PoolID) bool) {
+// pods of lower priority, and the given allocations unless their claims have got devices. kept reports whether devices of a pool
+// are kept; it is nil if none are.
+func (p *NominatedDevices) UsageFor(pod *v1.Pod, planned ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
 	var against []ledger.Use
+	add := func(use ledger.Use) {
+		if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil {
+			against = append(against, use)
+		}
+	}
+	for _, use := range planned {
+		add(use)
+	}
 	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
 		if p.isInFlight(nomination.Pod) {
 			continue
 		}
 		for _, use := range nomination.Plan {
-			if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil { // Otherwise the claim has its devices.
-				against = append(against, use)
-			}
+			add(use)
 		}
 	}
 	if len(against) == 0 {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -70,6 +71,20 @@ func (a *Attempt[Member]) Assignment(pod types.UID) *planning.Assignment {
 		a.inTurn = a.inTurn[1:]
 	}
 	return a.assignments[pod]
+}
+
+// PlannedForOthers returns the assignments that no pod has been tried with yet, if the plan for all pods leaves the given one out. Such a
+// pod must not take the devices of these: kube-scheduler may try it first.
+func (a *Attempt[Member]) PlannedForOthers(pod types.UID) (others []*planning.Assignment) {
+	if a.assignments[pod] != nil {
+		return nil
+	}
+	for _, uid := range slices.Sorted(maps.Keys(a.assignments)) {
+		if _, tried := a.members[uid]; !tried {
+			others = append(others, a.assignments[uid])
+		}
+	}
+	return others
 }
 
 // SetMember stores the latest state of a pod.

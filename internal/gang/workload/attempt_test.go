@@ -38,6 +38,22 @@ func TestAttempt(t *testing.T) {
 	a.Plans([]*planning.Assignment{assignment})
 	require.Same(t, assignment, a.Assignment("p"))
 	require.Nil(t, a.Assignment("q"))
+	require.Empty(t, a.PlannedForOthers("p"), "its own")
+	require.Empty(t, a.PlannedForOthers("q"), "p was tried")
+}
+
+// TestPlannedForOthers: a pod that the plan leaves out knows what is planned for pods that come after it.
+func TestPlannedForOthers(t *testing.T) {
+	t.Parallel()
+	a := NewAttempt[string]()
+	require.Empty(t, a.PlannedForOthers("q"), "no plan")
+	assignment := &planning.Assignment{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, Node: "n"}
+	a.Plans([]*planning.Assignment{assignment})
+	a.SetMember("q", "tried")
+	require.Equal(t, []*planning.Assignment{assignment}, a.PlannedForOthers("q"))
+	require.Empty(t, a.PlannedForOthers("p"))
+	a.SetMember("p", "tried")
+	require.Empty(t, a.PlannedForOthers("q"))
 }
 
 // TestAssignmentsInTurn: if the order matters, pods that are alike get the assignments of a plan in the order in which they ask,

@@ -18,6 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // A groupCycle is the plugin's state of one attempt to schedule the pods of a PodGroup together.
@@ -111,6 +112,25 @@ func (c *cycleGang) groupAssignment() *planning.Assignment {
 		return nil
 	}
 	return c.group.Assignment(c.uid)
+}
+
+// keptForMembers returns the allocations planned for members of the pod's group that kube-scheduler tries later, if the plan for the
+// group leaves the pod out. Claims of the pod itself are not among them.
+func (c *cycle) keptForMembers() (uses []ledger.Use) {
+	if c.group == nil || c.dryRun != nil || c.place != (workload.Place{}) {
+		return nil
+	}
+	own := func(uid types.UID) bool {
+		return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Object.UID == uid })
+	}
+	for _, assignment := range c.group.PlannedForOthers(c.uid) {
+		for _, claim := range assignment.Claims {
+			if allocation := assignment.Allocations[claim.UID]; allocation != nil && !own(claim.UID) {
+				uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: allocation})
+			}
+		}
+	}
+	return uses
 }
 
 // keepForGroup remembers the plan reserved for a pod, so that the pod gets the same again, and lets other members of

@@ -74,6 +74,27 @@ func TestNoPlanForAll(t *testing.T) {
 	})
 }
 
+// TestPlanLeavesOneOut: fewer pods fit than wait, and kube-scheduler may first try the one that the plan leaves out. It leaves the
+// planned devices alone: otherwise the other pod would fail at Reserve, and the group with it, each time.
+func TestPlanLeavesOneOut(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string][]int{"planned first": {0, 1}, "planned last": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods := []*v1.Pod{newPod("p0", member, uses("a")), newPod("p1", member, uses("b"))}
+			objects := plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), pods[0], pods[1])
+			group := newPodGroup()
+			group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: 1}
+			inGang(t, group, objects, func(t *testing.T, g *gang) {
+				failures := g.try(pods[order[0]], pods[order[1]])
+				require.NotContains(t, failures, "p0")
+				require.Contains(t, failures["p1"], "0 free")
+				require.Zero(t, g.pl.state.Ledger.InFlightCount())
+			})
+		})
+	}
+}
+
 // TestPlanComesTooLate: a device of the plan is taken meanwhile, and the pod with that device does not fit.
 func TestPlanComesTooLate(t *testing.T) {
 	t.Parallel()
