@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -84,6 +85,7 @@ const defaultTakeoverPause = time.Minute
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
 	GangArgs        `json:",inline"`
+	HoldArgs        `json:",inline"`
 
 	// SettleTime is the time that pods wait before they are bound if a scheduler other than Quartermaster may be
 	// about to allocate the same devices: one that has pods waiting for devices of those pools, or has announced
@@ -197,6 +199,7 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 		a.CacheSize = resource.NewQuantity(memo.DefaultBound, resource.BinarySI)
 	}
 	a.GangArgs.setDefaults()
+	a.HoldArgs.setDefaults()
 	if a.Strategy == "" {
 		a.Strategy = LeastFragmentation
 	}
@@ -249,7 +252,7 @@ func (a *QuartermasterArgs) validate() error {
 	if errs := tracingapi.ValidateTracingConfiguration(a.Tracing, nil, field.NewPath("tracing")); len(errs) > 0 {
 		return fmt.Errorf("arguments of plugin %s: %w", Name, errs.ToAggregate())
 	}
-	if err := a.GangArgs.validate(); err != nil {
+	if err := errors.Join(a.GangArgs.validate(), a.HoldArgs.validate()); err != nil {
 		return err
 	}
 	return a.validatePlacement()
@@ -328,7 +331,7 @@ func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 		own := c.CacheSize.DeepCopy()
 		c.CacheSize = &own
 	}
-	c.GangArgs = a.GangArgs.deepCopy()
+	c.GangArgs, c.HoldArgs = a.GangArgs.deepCopy(), a.HoldArgs.deepCopy()
 	c.Tracing = c.Tracing.DeepCopy()
 	c.ClassStrategies = maps.Clone(c.ClassStrategies)
 	if c.Closeness != nil {

@@ -135,6 +135,9 @@ func (pl *Quartermaster) filterUnallocated(ctx context.Context, c *cycle, d *pre
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
+		if held := pl.heldFor(ctx, c, task, site); held != "" {
+			reason = held
+		}
 		return pl.rejection(ctx, c, task, site, reason, full)
 	}
 	if c.scored {

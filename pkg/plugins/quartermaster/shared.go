@@ -21,6 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -54,6 +55,10 @@ type shared struct {
 	nominations *preemption.Nominations
 	// priorities tracks the priorities of pods that may hold devices.
 	priorities *preemption.Priorities
+
+	// holds has the devices that are kept for pods that have waited for long; firstHolds plans them before the first attempt.
+	holds      *hold.Registry
+	firstHolds sync.Once
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *workload.Claims

@@ -30,6 +30,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
@@ -60,7 +61,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	factory, client, manager := handle.SharedInformerFactory(), handle.ClientSet(), handle.SharedDRAManager()
 	s = &shared{
 		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
+		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
 	}
 	if features.EnableDRAWorkloadResourceClaims {
 		s.groups = workload.NewClaims()
@@ -242,6 +243,7 @@ func (pl *Quartermaster) run(ctx context.Context) {
 		go s.Order.Run(ctx)
 		idle := &commit.Idle{Runner: pl.commits, Profiles: s, Controllers: pl.legacy}
 		go idle.Run(ctx)
+		go s.runHolds(ctx)
 		go s.podGroups.Run(ctx)
 		if s.podGroupStatus != nil {
 			go s.podGroupStatus.Run(ctx)
