@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -56,16 +54,13 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 	if err := checkPodGroups(c.Client.Discovery(), utilfeature.DefaultFeatureGate); err != nil {
 		return err
 	}
-	untyped, err := dynamic.NewForConfig(c.KubeConfig)
-	if err != nil {
-		return fmt.Errorf("make a client for the API server: %w", err)
-	}
-	client := api.Connect(ctx, c.Client, untyped)
+	client := api.Connect(ctx, c.Client)
 	if client == c.Client {
 		return nil
 	}
 	c.Client = client
 	o.InformerName.Release() // The informers that had the name are never started.
+	var err error
 	if o.InformerName, err = cache.NewInformerName(informersName); err != nil {
 		return err
 	}

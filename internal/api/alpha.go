@@ -3,12 +3,12 @@ package api
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
@@ -17,8 +17,10 @@ import (
 var alpha2Scheme, alpha3Scheme = runtime.NewScheme(), runtime.NewScheme()
 
 func init() {
-	utilruntime.Must(v1alpha2.AddToScheme(alpha2Scheme))
-	utilruntime.Must(v1alpha3.AddToScheme(alpha3Scheme))
+	v1alpha2.AddToScheme(alpha2Scheme)
+	v1alpha3.AddToScheme(alpha3Scheme)
+	v1alpha.Register[PodSchedulingContext](alpha2Scheme, v1alpha2.GroupVersion)
+	v1alpha.Register[PodSchedulingContext](alpha3Scheme, v1alpha3.GroupVersion)
 }
 
 // alpha is an alpha version on a server. client-go has no types for it.
@@ -51,16 +53,10 @@ type object[O any] interface {
 	metav1.Object
 }
 
-// list constrains *L to be an API list.
-type list[L any] interface {
-	*L
-	runtime.Object
-}
-
-// clientOf returns a client for a resource with objects of type O in lists of type OL.
-func clientOf[O, OL any, PO object[O], POL list[OL]](a alpha, resource, namespace string) *gentype.ClientWithList[PO, POL] {
-	return gentype.NewClientWithList[PO, POL](nameIn(a.version, resource), a.client, a.parameters, namespace,
-		func() PO { return new(O) }, func() POL { return new(OL) })
+// clientOf returns a client for a resource with objects of type O.
+func clientOf[O any, PO object[O]](a alpha, resource, namespace string) *gentype.ClientWithList[PO, *v1alpha.List[O]] {
+	return gentype.NewClientWithList[PO, *v1alpha.List[O]](nameIn(a.version, resource), a.client, a.parameters, namespace,
+		func() PO { return new(O) }, func() *v1alpha.List[O] { return new(v1alpha.List[O]) })
 }
 
 // inAlpha returns the backend of a kind in an alpha version, with a client from clientOf.

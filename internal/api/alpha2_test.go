@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 )
 
@@ -79,10 +80,10 @@ func TestOtherObjectsOfV1alpha2(t *testing.T) {
 	_, err = convert[v1alpha2.ResourceSlice](hubSlice)
 	require.ErrorContains(t, err, `asked to write "s" of resourceslices`)
 
-	lists := &v1alpha2.ResourceClaimList{}
+	lists := &v1alpha.List[v1alpha2.ResourceClaim]{}
 	lists.ResourceVersion = "7"
 	lists.Items = []v1alpha2.ResourceClaim{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
-	hubList, err := convert[resourceapi.ResourceClaimList](lists)
+	hubList, err := convertList[resourceapi.ResourceClaim, resourceapi.ResourceClaimList, v1alpha2.ResourceClaim](lists)
 	require.NoError(t, err)
 	require.Equal(t, "7", hubList.ResourceVersion)
 	require.Equal(t, []string{"a", "b"}, []string{hubList.Items[0].Name, hubList.Items[1].Name})

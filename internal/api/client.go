@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -18,8 +17,8 @@ const startTimeout = 15 * time.Second
 
 // Connect returns a client set whose ResourceV1() works with the server's versions of resource.k8s.io. It logs which
 // versions are used and why. If the server has v1 of everything, Connect returns the given client set. Otherwise,
-// goroutines run until the context ends. untyped is for versions without types in client-go.
-func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.Interface) kubernetes.Interface {
+// goroutines run until the context ends.
+func Connect(ctx context.Context, client kubernetes.Interface) kubernetes.Interface {
 	served := newServed(client.Discovery(), clock.RealClock{})
 	asking, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -30,7 +29,7 @@ func Connect(ctx context.Context, client kubernetes.Interface, untyped dynamic.I
 		return client
 	}
 	go served.run(ctx)
-	connected := newClientset(client, untyped, served)
+	connected := newClientset(client, served)
 	go connected.resources.resolver.run(ctx)
 	return connected
 }
@@ -43,12 +42,12 @@ type clientset struct {
 	oldPods coreclient.PodsGetter
 }
 
-func newClientset(client kubernetes.Interface, untyped dynamic.Interface, served *Served) *clientset {
+func newClientset(client kubernetes.Interface, served *Served) *clientset {
 	alpha2 := newAlpha2(client)
 	return &clientset{
 		Interface: client,
 		resources: &resources{
-			client: client, untyped: untyped, served: served,
+			client: client, served: served,
 			alpha3: newAlpha3(client), alpha2: alpha2, resolver: newResolver(served, alpha2),
 		},
 		oldPods: newOldPods(client.CoreV1(), client.Discovery(), served),

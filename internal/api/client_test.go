@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,7 +31,7 @@ func TestConnectLeavesV1Alone(t *testing.T) {
 			config := &rest.Config{Host: startServer(t, versions).http.URL}
 			client, err := kubernetes.NewForConfig(config)
 			require.NoError(t, err)
-			connected := Connect(t.Context(), client, dynamic.NewForConfigOrDie(config))
+			connected := Connect(t.Context(), client)
 			require.Equal(t, versions[V1] != nil, connected == kubernetes.Interface(client))
 			require.Equal(t, versions[V1] == nil, Of(connected) != nil)
 		})

@@ -57,7 +57,7 @@ func (c converted[T, L, O, OL]) List(ctx context.Context, o metav1.ListOptions) 
 	if err != nil {
 		return nil, err
 	}
-	return convert[L](list)
+	return convertList[T, L, O](list)
 }
 
 func (c converted[T, L, O, OL]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/gentype"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
 
@@ -26,13 +27,13 @@ import (
 // claim is read as protobuf with the types of v1beta1, which continues the field numbers of v1alpha3. The retry sends
 // JSON that contains the stored text of the parameters, which the server accepts.
 type exactClaims struct {
-	*gentype.ClientWithList[*v1alpha3.ResourceClaim, *v1alpha3.ResourceClaimList]
+	*gentype.ClientWithList[*v1alpha3.ResourceClaim, *v1alpha.List[v1alpha3.ResourceClaim]]
 	alpha     alpha
 	namespace string
 }
 
 func newExactClaims(a alpha, namespace string) exactClaims {
-	return exactClaims{clientOf[v1alpha3.ResourceClaim, v1alpha3.ResourceClaimList](a, claimResource, namespace), a, namespace}
+	return exactClaims{clientOf[v1alpha3.ResourceClaim](a, claimResource, namespace), a, namespace}
 }
 
 func (c exactClaims) Update(ctx context.Context, claim *v1alpha3.ResourceClaim, o metav1.UpdateOptions) (*v1alpha3.ResourceClaim, error) {

@@ -92,7 +92,7 @@ func (s *podServer) clientset(t *testing.T, claims Version) *clientset {
 	require.NoError(t, err)
 	served := newServed(client.Discovery(), clock.RealClock{})
 	served.take(klog.Background(), map[string]Version{claimResource: claims})
-	return newClientset(client, nil, served)
+	return newClientset(client, served)
 }
 
 // todays returns a pod with references in the current fields.

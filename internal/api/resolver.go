@@ -10,15 +10,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2/namedresources"
 )
@@ -100,7 +100,8 @@ func (r *Resolver) OnChange(changed func(concerns func(*resourceapi.ResourceClai
 	r.changed = append(r.changed, changed)
 }
 
-func (r *Resolver) tell(change v1alpha2.Change) {
+// tell calls the registered functions after the change of a class or of parameters, or with nil of anything.
+func (r *Resolver) tell(change any) {
 	r.mutex.Lock()
 	changed := r.changed
 	r.mutex.Unlock()
@@ -123,40 +124,21 @@ func (r *Resolver) run(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		followParameters(ctx, r, classResource, feed[*v1alpha2.ResourceClass]{
-			set:    r.known.SetClass,
-			remove: func(o metav1.Object) { r.known.DeleteClass(o.GetName()) },
-			change: func(class *v1alpha2.ResourceClass) v1alpha2.Change { return v1alpha2.Change{Class: class} },
-		}, clientOf[v1alpha2.ResourceClass, v1alpha2.ResourceClassList](r.alpha2, alpha2ClassResource, ""))
+		followParameters(ctx, r, classResource, r.known.Classes, clientOf[v1alpha2.ResourceClass](r.alpha2, alpha2ClassResource, ""))
 	})
 	all.Go(func() {
-		followParameters(ctx, r, classParametersResource, feed[*v1alpha2.ResourceClassParameters]{
-			set:    r.known.SetClassParameters,
-			remove: func(o metav1.Object) { r.known.DeleteClassParameters(o.GetNamespace(), o.GetName()) },
-			change: func(p *v1alpha2.ResourceClassParameters) v1alpha2.Change { return v1alpha2.Change{ClassParameters: p} },
-		}, clientOf[v1alpha2.ResourceClassParameters, v1alpha2.ResourceClassParametersList](r.alpha2, classParametersResource, ""))
+		followParameters(ctx, r, classParametersResource, r.known.ClassParameters, clientOf[v1alpha2.ResourceClassParameters](r.alpha2, classParametersResource, ""))
 	})
 	all.Go(func() {
-		followParameters(ctx, r, claimParametersResource, feed[*v1alpha2.ResourceClaimParameters]{
-			set:    r.known.SetClaimParameters,
-			remove: func(o metav1.Object) { r.known.DeleteClaimParameters(o.GetNamespace(), o.GetName()) },
-			change: func(p *v1alpha2.ResourceClaimParameters) v1alpha2.Change { return v1alpha2.Change{ClaimParameters: p} },
-		}, clientOf[v1alpha2.ResourceClaimParameters, v1alpha2.ResourceClaimParametersList](r.alpha2, claimParametersResource, ""))
+		followParameters(ctx, r, claimParametersResource, r.known.ClaimParameters, clientOf[v1alpha2.ResourceClaimParameters](r.alpha2, claimParametersResource, ""))
 	})
 	all.Wait()
 }
 
-// listerWatcher is the part of a client that followParameters needs.
-type listerWatcher[L runtime.Object] interface {
-	List(context.Context, metav1.ListOptions) (L, error)
-	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
-}
-
-// followParameters watches a resource while the server has it in v1alpha2 and claims are used in that version.
-// Servers before 1.30 have no parameters.
-func followParameters[T feedObject, L runtime.Object](ctx context.Context, r *Resolver, resource string, f feed[T], client listerWatcher[L]) {
-	f.resolver, f.resource, f.known = r, resource, make(map[cache.ObjectName]T)
-	var object T
+// followParameters keeps a store up to date while the server has a resource in v1alpha2 and claims are used in that
+// version. Servers before 1.30 have no parameters.
+func followParameters[T any, P object[T]](ctx context.Context, r *Resolver, resource string, store cache.Store, client *gentype.ClientWithList[P, *v1alpha.List[T]]) {
+	f := feed{store, r, resource}
 	for ctx.Err() == nil {
 		claims, changed := r.served.current(claimResource)
 		version := r.served.Version(resource)
@@ -169,7 +151,7 @@ func followParameters[T feedObject, L runtime.Object](ctx context.Context, r *Re
 					return client.List(ctx, o)
 				},
 				WatchFuncWithContext: client.Watch,
-			}, object, f, cache.ReflectorOptions{Name: resource + " of v1alpha2"})
+			}, P(new(T)), f, cache.ReflectorOptions{Name: resource + " of v1alpha2"})
 			reading.Go(func() { reflector.RunWithContext(following) })
 		case claims == V1alpha2:
 			f.noteRead()
@@ -183,82 +165,35 @@ func followParameters[T feedObject, L runtime.Object](ctx context.Context, r *Re
 	}
 }
 
-type feedObject interface {
-	comparable
-	runtime.Object
-	metav1.Object
-}
-
-// feed is a reflector's store that passes all objects to a Resolver.
-type feed[T feedObject] struct {
+// feed is a store of classes or parameters that tells a Resolver of changes. It does not tell of removed objects, which
+// help no waiting pod.
+type feed struct {
+	cache.Store
 	resolver *Resolver
 	resource string
-	set      func(T)
-	remove   func(metav1.Object)
-	change   func(T) v1alpha2.Change
-	// known has the objects that were set and not removed.
-	known map[cache.ObjectName]T
 }
 
-var _ cache.ReflectorStore = feed[*v1alpha2.ResourceClass]{}
-
-func (f feed[T]) noteRead() {
+func (f feed) noteRead() {
 	f.resolver.noteRead(f.resource)
-	f.resolver.tell(v1alpha2.Change{})
+	f.resolver.tell(nil)
 }
 
 // Add implements cache.ReflectorStore.
-func (f feed[T]) Add(object any) error {
-	if typed, ok := f.take(object); ok {
-		f.resolver.tell(f.change(typed))
-	}
-	return nil
-}
-
-func (f feed[T]) take(object any) (T, bool) {
-	typed, ok := object.(T)
-	if ok {
-		f.known[cache.MetaObjectToName(typed)] = typed
-		f.set(typed)
-	}
-	return typed, ok
+func (f feed) Add(object any) error {
+	err := f.Store.Add(object)
+	f.resolver.tell(object)
+	return err
 }
 
 // Update implements cache.ReflectorStore.
-func (f feed[T]) Update(object any) error { return f.Add(object) }
-
-// Delete implements cache.ReflectorStore. It notifies no one, because a removed object helps no waiting pod.
-func (f feed[T]) Delete(object any) error {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", f.resource, err)
-	}
-	delete(f.known, cache.MetaObjectToName(accessor))
-	f.remove(accessor)
-	return nil
-}
+func (f feed) Update(object any) error { return f.Add(object) }
 
 // Replace implements cache.ReflectorStore.
-func (f feed[T]) Replace(objects []any, _ string) error {
-	kept := make(map[cache.ObjectName]bool, len(objects))
-	for _, object := range objects {
-		if typed, ok := f.take(object); ok {
-			kept[cache.MetaObjectToName(typed)] = true
-		}
-	}
-	for name, object := range f.known {
-		if !kept[name] {
-			if err := f.Delete(object); err != nil {
-				return err
-			}
-		}
-	}
+func (f feed) Replace(objects []any, version string) error {
+	err := f.Store.Replace(objects, version)
 	f.noteRead()
-	return nil
+	return err
 }
-
-// Resync implements cache.ReflectorStore.
-func (f feed[T]) Resync() error { return nil }
 
 // readInterval is the polling interval of WaitUntilRead.
 const readInterval = 20 * time.Millisecond

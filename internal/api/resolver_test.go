@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
@@ -98,15 +97,10 @@ func TestResolverReadsAgain(t *testing.T) {
 	parameters := func(name string) *v1alpha2.ResourceClaimParameters {
 		return &v1alpha2.ResourceClaimParameters{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 	}
-	r.known.SetClass(&v1alpha2.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, StructuredParameters: ptr.To(true)})
+	require.NoError(t, r.known.Classes.Add(&v1alpha2.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, StructuredParameters: ptr.To(true)}))
 	r.noteRead(classResource)
 	r.noteRead(classParametersResource)
-	store := feed[*v1alpha2.ResourceClaimParameters]{
-		resolver: r, resource: claimParametersResource, known: make(map[cache.ObjectName]*v1alpha2.ResourceClaimParameters),
-		set:    r.known.SetClaimParameters,
-		remove: func(o metav1.Object) { r.known.DeleteClaimParameters(o.GetNamespace(), o.GetName()) },
-		change: func(p *v1alpha2.ResourceClaimParameters) v1alpha2.Change { return v1alpha2.Change{ClaimParameters: p} },
-	}
+	store := feed{r.known.ClaimParameters, r, claimParametersResource}
 	known := func(name string) error {
 		_, err := r.Resolve(toHubClaim(t, "gpu", &v1alpha2.ParametersReference{APIGroup: resourceapi.GroupName, Kind: "ResourceClaimParameters", Name: name}))
 		return err

@@ -3,7 +3,6 @@ package api
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	applyv1 "k8s.io/client-go/applyconfigurations/resource/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
@@ -14,11 +13,10 @@ import (
 
 // resources implements the client interface of resource.k8s.io/v1.
 type resources struct {
-	client  kubernetes.Interface
-	untyped dynamic.Interface
-	served  *Served
-	alpha3  alpha
-	alpha2  alpha
+	client kubernetes.Interface
+	served *Served
+	alpha3 alpha
+	alpha2 alpha
 	// resolver finds the requests of claims of v1alpha2.
 	resolver *Resolver
 }
@@ -35,7 +33,7 @@ func (r *resources) ResourceClaims(namespace string) resourceclient.ResourceClai
 		V1beta2:  older(claims, V1beta2, r.client.ResourceV1beta2().ResourceClaims(namespace)),
 		V1beta1:  older(claims, V1beta1, r.client.ResourceV1beta1().ResourceClaims(namespace)),
 		V1alpha3: inAlpha(claims, r.alpha3, newExactClaims(r.alpha3, namespace)),
-		V1alpha2: inAlpha(claims, r.alpha2, clientOf[v1alpha2.ResourceClaim, v1alpha2.ResourceClaimList](r.alpha2, claims.name, namespace)),
+		V1alpha2: inAlpha(claims, r.alpha2, clientOf[v1alpha2.ResourceClaim](r.alpha2, claims.name, namespace)),
 	})
 }
 
@@ -45,8 +43,8 @@ func (r *resources) ResourceClaimTemplates(namespace string) resourceclient.Reso
 		V1:       r.client.ResourceV1().ResourceClaimTemplates(namespace),
 		V1beta2:  older(templates, V1beta2, r.client.ResourceV1beta2().ResourceClaimTemplates(namespace)),
 		V1beta1:  older(templates, V1beta1, r.client.ResourceV1beta1().ResourceClaimTemplates(namespace)),
-		V1alpha3: inAlpha(templates, r.alpha3, clientOf[v1alpha3.ResourceClaimTemplate, v1alpha3.ResourceClaimTemplateList](r.alpha3, templates.name, namespace)),
-		V1alpha2: inAlpha(templates, r.alpha2, clientOf[v1alpha2.ResourceClaimTemplate, v1alpha2.ResourceClaimTemplateList](r.alpha2, templates.name, namespace)),
+		V1alpha3: inAlpha(templates, r.alpha3, clientOf[v1alpha3.ResourceClaimTemplate](r.alpha3, templates.name, namespace)),
+		V1alpha2: inAlpha(templates, r.alpha2, clientOf[v1alpha2.ResourceClaimTemplate](r.alpha2, templates.name, namespace)),
 	})
 }
 
@@ -56,8 +54,8 @@ func (r *resources) DeviceClasses() resourceclient.DeviceClassInterface {
 		V1:       r.client.ResourceV1().DeviceClasses(),
 		V1beta2:  older(classes, V1beta2, r.client.ResourceV1beta2().DeviceClasses()),
 		V1beta1:  older(classes, V1beta1, r.client.ResourceV1beta1().DeviceClasses()),
-		V1alpha3: inAlpha(classes, r.alpha3, clientOf[v1alpha3.DeviceClass, v1alpha3.DeviceClassList](r.alpha3, classes.name, "")),
-		V1alpha2: inAlpha(classes, r.alpha2, clientOf[v1alpha2.ResourceClass, v1alpha2.ResourceClassList](r.alpha2, classes.name, "")),
+		V1alpha3: inAlpha(classes, r.alpha3, clientOf[v1alpha3.DeviceClass](r.alpha3, classes.name, "")),
+		V1alpha2: inAlpha(classes, r.alpha2, clientOf[v1alpha2.ResourceClass](r.alpha2, classes.name, "")),
 	})
 }
 
@@ -67,8 +65,8 @@ func (r *resources) ResourceSlices() resourceclient.ResourceSliceInterface {
 		V1:       r.client.ResourceV1().ResourceSlices(),
 		V1beta2:  older(slices, V1beta2, r.client.ResourceV1beta2().ResourceSlices()),
 		V1beta1:  older(slices, V1beta1, r.client.ResourceV1beta1().ResourceSlices()),
-		V1alpha3: inAlpha(slices, r.alpha3, clientOf[v1alpha3.ResourceSlice, v1alpha3.ResourceSliceList](r.alpha3, slices.name, "")),
-		V1alpha2: inAlpha(slices, r.alpha2, clientOf[v1alpha2.ResourceSlice, v1alpha2.ResourceSliceList](r.alpha2, slices.name, "")),
+		V1alpha3: inAlpha(slices, r.alpha3, clientOf[v1alpha3.ResourceSlice](r.alpha3, slices.name, "")),
+		V1alpha2: inAlpha(slices, r.alpha2, clientOf[v1alpha2.ResourceSlice](r.alpha2, slices.name, "")),
 	})
 }
 
@@ -77,6 +75,6 @@ func (r *resources) DeviceTaintRules() resourceclient.DeviceTaintRuleInterface {
 	return inVersions[applyv1.DeviceTaintRuleApplyConfiguration](rules, versions[resourceapi.DeviceTaintRule, resourceapi.DeviceTaintRuleList]{
 		V1:       r.client.ResourceV1().DeviceTaintRules(),
 		V1beta2:  older(rules, V1beta2, r.client.ResourceV1beta2().DeviceTaintRules()),
-		V1alpha3: alphaRules{r.untyped.Resource(alphaRuleResource)},
+		V1alpha3: inAlpha(rules, r.alpha3, clientOf[v1alpha3.DeviceTaintRule](r.alpha3, rules.name, "")),
 	})
 }

@@ -2,34 +2,86 @@ package api
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha"
 )
 
-// ClassicAPI is the part of v1alpha2 and v1alpha3 that serves the classic mode, apart from fields of claims and
-// classes (hub.AlphaClaim, hub.AlphaClass). It is safe for concurrent use.
-type ClassicAPI struct {
-	untyped dynamic.Interface
-	served  *Served
+// PotentialNodesMaxSize is the limit of nodes in spec.potentialNodes of a PodSchedulingContext, and in
+// unsuitableNodes of each claim.
+const PotentialNodesMaxSize = 128
+
+// PodSchedulingContext is the object in which the scheduler and the drivers' controllers negotiate a node for one pod
+// (classic mode, KEP-3063). It has the pod's name and is owned by it. v1 lacks it; v1alpha2 and v1alpha3 have it with
+// the same fields.
+type PodSchedulingContext struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   PodSchedulingContextSpec   `json:"spec"`
+	Status PodSchedulingContextStatus `json:"status,omitempty"`
 }
+
+// PodSchedulingContextSpec is written by the scheduler.
+type PodSchedulingContextSpec struct {
+	// SelectedNode is the node for which claims should be allocated, "" if none is selected.
+	SelectedNode string `json:"selectedNode,omitempty"`
+	// PotentialNodes are the nodes that the controllers should check, at most PotentialNodesMaxSize.
+	PotentialNodes []string `json:"potentialNodes,omitempty"`
+}
+
+// PodSchedulingContextStatus is written by the controllers.
+type PodSchedulingContextStatus struct {
+	// ResourceClaims has an entry for each claim that a controller has answered about.
+	ResourceClaims []ClaimSchedulingStatus `json:"resourceClaims,omitempty"`
+}
+
+// ClaimSchedulingStatus is about one claim that waits for its first consumer.
+type ClaimSchedulingStatus struct {
+	// Name is the name of the pod's reference to the claim (pod.spec.resourceClaims[].name).
+	Name string `json:"name,omitempty"`
+	// UnsuitableNodes are the potential nodes for which the claim cannot be allocated at the moment.
+	UnsuitableNodes []string `json:"unsuitableNodes,omitempty"`
+}
+
+// OfClaim returns the status of the claim with the given reference, nil if there is none. c may be nil.
+func (c *PodSchedulingContext) OfClaim(reference string) *ClaimSchedulingStatus {
+	if c == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.Status.ResourceClaims, func(s ClaimSchedulingStatus) bool { return s.Name == reference })
+	if i < 0 {
+		return nil
+	}
+	return &c.Status.ResourceClaims[i]
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (c *PodSchedulingContext) DeepCopy() *PodSchedulingContext { return v1alpha.Copy(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (c *PodSchedulingContext) DeepCopyObject() runtime.Object { return c.DeepCopy() }
+
+// PodSchedulingContextList is a list of contexts.
+type PodSchedulingContextList = v1alpha.List[PodSchedulingContext]
+
+// ClassicAPI is the part of v1alpha2 and v1alpha3 that serves the classic mode, apart from fields of claims and
+// classes (conversion.AlphaClaim, conversion.AlphaClass). It is safe for concurrent use.
+type ClassicAPI struct{ resources *resources }
 
 // ClassicOf returns the classic API of the server behind a client set. Like Of, it is nil for client sets that cannot
 // have it.
 func ClassicOf(client kubernetes.Interface) *ClassicAPI {
 	c, ok := client.(*clientset)
-	if !ok || c.resources.untyped == nil {
+	if !ok || c.resources.alpha2.client == nil {
 		return nil
 	}
-	return &ClassicAPI{untyped: c.resources.untyped, served: c.resources.served}
+	return &ClassicAPI{c.resources}
 }
 
 // SchedulingContexts is a client for PodSchedulingContexts.
@@ -47,111 +99,9 @@ type SchedulingContexts interface {
 // Contexts returns the client for a namespace; for reading, "" means all namespaces. While the server lacks the
 // resource, lists are empty and watches silent.
 func (a *ClassicAPI) Contexts(namespace string) SchedulingContexts {
-	return &anyVersion[PodSchedulingContext, PodSchedulingContextList, struct{}]{a.served, contextResource,
-		func(version Version) backend[PodSchedulingContext, PodSchedulingContextList] {
-			if version == None {
-				return absent[PodSchedulingContext, PodSchedulingContextList]{a.served, contextResource}
-			}
-			return contextBackend{version, a.untyped.Resource(groupResource(version, contextResource)).Namespace(namespace)}
-		},
-	}
-}
-
-func groupResource(version Version, resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: resourceapi.GroupName, Version: string(version), Resource: resource}
-}
-
-// contextBackend is the backend of contexts in a version that the server has.
-type contextBackend struct {
-	version Version
-	client  dynamic.ResourceInterface
-}
-
-func (b contextBackend) Get(ctx context.Context, name string, o metav1.GetOptions) (*PodSchedulingContext, error) {
-	return readContext(b.client.Get(ctx, name, o))
-}
-
-func (b contextBackend) List(ctx context.Context, o metav1.ListOptions) (*PodSchedulingContextList, error) {
-	list, err := b.client.List(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	result := &PodSchedulingContextList{ListMeta: metav1.ListMeta{
-		ResourceVersion:    list.GetResourceVersion(),
-		Continue:           list.GetContinue(),
-		RemainingItemCount: list.GetRemainingItemCount(),
-	}}
-	for i := range list.Items {
-		object, err := convertContext(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		result.Items = append(result.Items, *object)
-	}
-	return result, nil
-}
-
-func (b contextBackend) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	events, err := b.client.Watch(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return newConvertedWatch(events, convertContext), nil
-}
-
-func (b contextBackend) Create(ctx context.Context, object *PodSchedulingContext, o metav1.CreateOptions) (*PodSchedulingContext, error) {
-	return b.send(object, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return b.client.Create(ctx, u, o)
+	contexts := kind[PodSchedulingContext, PodSchedulingContextList]{a.resources.served, contextResource}
+	return inVersions[struct{}](contexts, versions[PodSchedulingContext, PodSchedulingContextList]{
+		V1alpha3: clientOf[PodSchedulingContext](a.resources.alpha3, contexts.name, namespace),
+		V1alpha2: clientOf[PodSchedulingContext](a.resources.alpha2, contexts.name, namespace),
 	})
-}
-
-func (b contextBackend) Update(ctx context.Context, object *PodSchedulingContext, o metav1.UpdateOptions) (*PodSchedulingContext, error) {
-	return b.send(object, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return b.client.Update(ctx, u, o)
-	})
-}
-
-func (b contextBackend) UpdateStatus(ctx context.Context, object *PodSchedulingContext, o metav1.UpdateOptions) (*PodSchedulingContext, error) {
-	return b.send(object, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return b.client.UpdateStatus(ctx, u, o)
-	})
-}
-
-func (b contextBackend) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return b.client.Delete(ctx, name, o)
-}
-
-func (b contextBackend) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, which metav1.ListOptions) error {
-	return b.client.DeleteCollection(ctx, o, which)
-}
-
-func (b contextBackend) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*PodSchedulingContext, error) {
-	return readContext(b.client.Patch(ctx, name, kind, data, o, subresources...))
-}
-
-func (b contextBackend) send(object *PodSchedulingContext, send func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*PodSchedulingContext, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("write PodSchedulingContext %s/%s: %w", object.Namespace, object.Name, err)
-	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetAPIVersion(b.version.groupVersion())
-	u.SetKind("PodSchedulingContext")
-	return readContext(send(u))
-}
-
-func readContext(object *unstructured.Unstructured, err error) (*PodSchedulingContext, error) {
-	if err != nil {
-		return nil, err
-	}
-	return convertContext(object)
-}
-
-func convertContext(object *unstructured.Unstructured) (*PodSchedulingContext, error) {
-	result := &PodSchedulingContext{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result); err != nil {
-		return nil, fmt.Errorf("read PodSchedulingContext %s/%s: %w", object.GetNamespace(), object.GetName(), err)
-	}
-	result.TypeMeta = metav1.TypeMeta{}
-	return result, nil
 }

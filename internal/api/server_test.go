@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -285,8 +284,6 @@ func (s *server) connect() (*clientset, *clocktesting.FakeClock) {
 	config := &rest.Config{Host: s.http.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(s.t, err)
-	untyped, err := dynamic.NewForConfig(config)
-	require.NoError(s.t, err)
 	clock := clocktesting.NewFakeClock(clockStart)
-	return newClientset(client, untyped, newServed(client.Discovery(), clock)), clock
+	return newClientset(client, newServed(client.Discovery(), clock)), clock
 }

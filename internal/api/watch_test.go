@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,8 +10,9 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
 
 func oldClaim(version string) *resourcev1beta1.ResourceClaim {
@@ -63,9 +66,11 @@ func TestWatchStops(t *testing.T) {
 func TestWatchTellsErrors(t *testing.T) {
 	t.Parallel()
 	source := watch.NewFakeWithChanSize(1, false)
-	w := newConvertedWatch(source, convertAlphaRule)
+	w := newConvertedWatch(source, func(*resourcev1beta1.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+		return nil, errors.New("broken")
+	})
 	defer w.Stop()
-	source.Add(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}})
+	source.Add(oldClaim("1"))
 	event := <-w.ResultChan()
 	require.Equal(t, watch.Error, event.Type)
 	require.True(t, apierrors.IsInternalError(apierrors.FromObject(event.Object)))
@@ -73,38 +78,33 @@ func TestWatchTellsErrors(t *testing.T) {
 
 func TestAlphaRules(t *testing.T) {
 	t.Parallel()
-	rule := func(selector map[string]any) *unstructured.Unstructured {
-		spec := map[string]any{"taint": map[string]any{"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}}
-		if selector != nil {
-			spec["deviceSelector"] = selector
-		}
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceTaintRule",
-			"metadata": map[string]any{"name": "rule", "resourceVersion": "7"}, "spec": spec,
-		}}
-	}
 	for name, tc := range map[string]struct {
-		selector map[string]any
+		selector string
 		want     *resourceapi.DeviceTaintSelector
 	}{
-		"all devices":             {selector: map[string]any{}, want: &resourceapi.DeviceTaintSelector{}},
+		"all devices":             {selector: `"deviceSelector": {},`, want: &resourceapi.DeviceTaintSelector{}},
 		"no selector, no devices": {},
 		"by name": {
-			selector: map[string]any{"driver": "d", "pool": "p", "device": "x"},
+			selector: `"deviceSelector": {"driver": "d", "pool": "p", "device": "x"},`,
 			want:     &resourceapi.DeviceTaintSelector{Driver: ptrTo("d"), Pool: ptrTo("p"), Device: ptrTo("x")},
 		},
-		"by class":       {selector: map[string]any{"driver": "d", "deviceClassName": "gpus"}},
-		"by expressions": {selector: map[string]any{"selectors": []any{map[string]any{"cel": map[string]any{"expression": "true"}}}}},
+		"by class":       {selector: `"deviceSelector": {"driver": "d", "deviceClassName": "gpus"},`},
+		"by expressions": {selector: `"deviceSelector": {"selectors": [{"cel": {"expression": "true"}}]},`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := convertAlphaRule(rule(tc.selector))
+			rule := &v1alpha3.DeviceTaintRule{}
+			require.NoError(t, json.Unmarshal([]byte(`{"metadata": {"name": "rule", "resourceVersion": "7"},
+				"spec": {`+tc.selector+`"taint": {"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}}}`), rule))
+			got, err := convert[resourceapi.DeviceTaintRule](rule)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got.Spec.DeviceSelector)
 			require.Equal(t, "rule", got.Name)
 			require.Equal(t, "7", got.ResourceVersion)
 			require.Equal(t, resourceapi.DeviceTaintEffectNoExecute, got.Spec.Taint.Effect)
 			require.Equal(t, 2026, got.Spec.Taint.TimeAdded.UTC().Year())
+			_, err = convert[v1alpha3.DeviceTaintRule](got)
+			require.ErrorContains(t, err, `asked to write "rule" of devicetaintrules; the API server has them in version v1alpha3`)
 		})
 	}
 }

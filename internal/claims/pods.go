@@ -84,7 +84,7 @@ func (c *Claims) Consumers(claim *resourceapi.ResourceClaim) []*v1.Pod {
 			continue
 		}
 		pod := c.Pod(claim.Namespace, consumer.Name)
-		if consumer.Resource == "pods" && consumer.APIGroup == "" && pod != nil && pod.UID == consumer.UID {
+		if dra.IsPod(consumer) && pod != nil && pod.UID == consumer.UID {
 			pods = append(pods, pod)
 		}
 	}

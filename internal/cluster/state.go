@@ -3,13 +3,17 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/clock"
@@ -163,4 +167,45 @@ func (s *State) RefreshTaintRule(name string) {
 	s.Inventory.RefreshTaintRule(name, func() *resourceapi.DeviceTaintRule {
 		return informer.Object[resourceapi.DeviceTaintRule](s.rules, name)
 	})
+}
+
+// Leads returns nil if this process is the one that schedules: the plugin, its informers and the
+// claim followers run in each replica. If the process does not follow the leader election (a
+// program with the plugin in kube-scheduler's own command), it leads once a pod has been tried.
+func (s *State) Leads() error {
+	if !s.Lease.Followed() && !s.synced.Load() {
+		return fmt.Errorf("%w, as far as is known: no pod was tried so far", lease.ErrNotLeading)
+	}
+	return s.Lease.Leads()
+}
+
+// LeadsSince returns the time at which this process began to schedule, or the current time if it
+// has not begun.
+func (s *State) LeadsSince() time.Time {
+	if s.Lease.Followed() {
+		return s.Lease.Since()
+	}
+	if began := s.began.Load(); began != nil {
+		return *began
+	}
+	return time.Now()
+}
+
+// newNodeCache returns the node cache of a state.
+func newNodeCache(s *State, nodes corelisters.NodeLister) *nodecache.Index {
+	return nodecache.New(s.Inventory, s.Ledger, &s.Rooms, func(name string) *v1.Node {
+		node, err := nodes.Get(name)
+		if err != nil {
+			return nil
+		}
+		return node
+	})
+}
+
+// NodeChanged handles an event about a node. Only what decides where devices are usable matters.
+func (s *State) NodeChanged(e informer.Event[v1.Node]) {
+	if e.Before == nil || e.After == nil || !maps.Equal(e.Before.Labels, e.After.Labels) ||
+		!slices.Equal(e.Before.Status.DeclaredFeatures, e.After.Status.DeclaredFeatures) {
+		s.NodeCache.NodeChanged(e.Latest().Name)
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
@@ -52,11 +53,11 @@ type nobody struct{ foreign.Cluster }
 func (nobody) MayHaveDevices(*v1.Pod) bool { return false }
 func (nobody) SettleTime() time.Duration   { return 0 }
 
-func (w *world) AwaitDevices(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (Readiness, error) {
+func (w *world) AwaitDevices(_ context.Context, _ *v1.Pod, _ string, claims []*resourceapi.ResourceClaim) (binding.Outcome, error) {
 	if w.atDevices != nil {
 		w.atDevices()
 	}
-	return Readiness{Claims: claims}, nil
+	return binding.Outcome{Claims: claims}, nil
 }
 
 func (w *world) TryAgain(types.UID) { w.again.Add(1) }
@@ -97,7 +98,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,
-			Writer:   write.New(w.client),
+			Writer:   write.New(w.client, write.Options{}),
 			Known:    claims,
 			Foreign:  &foreign.Watch{Competitors: foreign.New(clock.RealClock{}, nobody{}), Order: state.Order, Cluster: nobody{}},
 			Takeover: New(klog.Background(), 0, state, new(process)),

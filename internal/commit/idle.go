@@ -92,15 +92,19 @@ func (i *Idle) isIdle(claim *resourceapi.ResourceClaim) bool {
 	})
 }
 
-// podsOf returns the known pods for which an entry of status.reservedFor reserves a claim. gone is set if the entry is for a
-// pod that is not known, for whose extended resources the claim was made: kube-controller-manager may not learn that such a
-// pod is gone, because the pod does not name the claim before it is about to be bound. Entries for other pods that are gone
-// are left to kube-controller-manager.
+// podsOf returns the known pods for which an entry of status.reservedFor reserves a claim. gone is set if none is known, and
+// the entry is one that kube-controller-manager may leave for ever:
+//   - for a pod for whose extended resources the claim was made: the pod does not name the claim before it is about to be bound,
+//     so that kube-controller-manager may not learn that the pod is gone;
+//   - for a PodGroup, if the claim is being deleted: no pod of the group can begin to use it.
+//
+// Entries for other pods that are gone are left to kube-controller-manager.
 func (i *Idle) podsOf(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (pods []*v1.Pod, gone bool) {
 	only := *claim
 	only.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer}
 	pods = i.Known.Consumers(&only)
-	return pods, len(pods) == 0 && podclaims.MadeFor(claim) == consumer.UID
+	endless := podclaims.MadeFor(claim) == consumer.UID || dra.IsPodGroup(consumer) && claim.DeletionTimestamp != nil
+	return pods, len(pods) == 0 && endless
 }
 
 // runnerOf returns the Runner that tries a pod, nil if the pod is on a node, belongs to another scheduler, or may have been
@@ -178,17 +182,29 @@ func (i *Idle) keepIdle(claim *resourceapi.ResourceClaim, consumer resourceapi.R
 	return end, gone || len(pods) > 0
 }
 
-// ask asks the server whether a consumer is on a node. A pod that is not known must be gone: the watch of pods may be late,
-// and another scheduler about to bind the pod.
+// ask asks the server whether a consumer is on a node. Pods that are not known must be gone: the watch of pods may be late, and
+// another scheduler about to bind such a pod.
 func (i *Idle) ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (write.Unbound, error) {
 	if _, gone := i.podsOf(claim, consumer); gone {
-		pod, err := i.Writer.Pod(ctx, claim.Namespace, consumer.Name)
+		pod, err := i.podAtServer(ctx, claim, consumer)
 		if err != nil {
-			return write.Unbound{}, fmt.Errorf("find out whether pod %s/%s (UID %s) is gone: %w", claim.Namespace, consumer.Name, consumer.UID, err)
+			return write.Unbound{}, fmt.Errorf("find out whether %s %s/%s (UID %s) has pods: %w", consumer.Resource, claim.Namespace, consumer.Name, consumer.UID, err)
 		}
-		if pod != nil && pod.UID == consumer.UID {
-			return write.Unbound{}, fmt.Errorf("%w or may be: pod %s/%s is there", write.ErrBound, claim.Namespace, consumer.Name)
+		if pod != nil {
+			return write.Unbound{}, fmt.Errorf("%w or may be: pod %s/%s is there", write.ErrBound, pod.Namespace, pod.Name)
 		}
 	}
 	return i.Writer.Ask(ctx, claim, consumer)
+}
+
+// podAtServer returns a pod for which an entry reserves the claim, on a node or not, as the server has it; nil if there is none.
+func (i *Idle) podAtServer(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (*v1.Pod, error) {
+	if dra.IsPodGroup(consumer) {
+		return i.Writer.Member(ctx, claim, consumer.Name, false)
+	}
+	pod, err := i.Writer.Pod(ctx, claim.Namespace, consumer.Name)
+	if pod != nil && pod.UID != consumer.UID {
+		return nil, err
+	}
+	return pod, err
 }

@@ -103,6 +103,10 @@ func TestIdleClaimIsReleased(t *testing.T) {
 		"all pods of its group wait": {pods: []*v1.Pod{idlePod("p", inGroup), idlePod("q", inGroup)}, again: 2, change: func(_ *left, claim *resourceapi.ResourceClaim) {
 			claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{group}
 		}},
+		"it is being deleted, its pod waits, and its group has no pods": {pods: []*v1.Pod{idlePod("p")}, again: 1, change: func(_ *left, claim *resourceapi.ResourceClaim) {
+			claim.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, group)
+		}},
 		"it was made for a pod that is gone": {change: func(l *left, claim *resourceapi.ResourceClaim) { ownedBy(l.pod, claim) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +154,22 @@ func TestClaimThatIsNotIdle(t *testing.T) {
 		"it is reserved for somebody else":  {pods: []*v1.Pod{idlePod("p")}, prepare: consumer(idlePod("unknown"))},
 		"the pod is gone and left it":       {},
 		"it was made for a pod, not for it": {prepare: func(l *left) { l.change = func(claim *resourceapi.ResourceClaim) { ownedBy(idlePod("q"), claim) } }},
-		"the watch has not brought its pod": {prepare: func(l *left) { l.unseen(); l.change = func(claim *resourceapi.ResourceClaim) { ownedBy(l.pod, claim) } }},
+		"the watch has not brought its pod": {prepare: func(l *left) {
+			l.unseen(l.pod)
+			l.change = func(claim *resourceapi.ResourceClaim) { ownedBy(l.pod, claim) }
+		}},
 		"an attempt of its group has begun": {pods: []*v1.Pod{idlePod("p", inGroup)}, prepare: func(l *left) { l.reservedForGroup(true) }},
 		"a pod of its group is on a node":   {pods: []*v1.Pod{idlePod("p", inGroup), idlePod("q", inGroup, onNode)}, prepare: func(l *left) { l.reservedForGroup(false) }},
 		"its group has no pods (any more)":  {prepare: func(l *left) { l.reservedForGroup(false) }},
+		"the watch has not brought its group's pod": {prepare: func(l *left) {
+			l.unseen(idlePod("q", inGroup))
+			l.reservedForGroup(false)
+			reserve := l.change
+			l.change = func(claim *resourceapi.ResourceClaim) {
+				reserve(claim)
+				claim.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,9 +236,9 @@ func (l *left) reservedForGroup(used bool) {
 	}
 }
 
-// unseen has the server know the pod, which is not on a node, and the informer not.
-func (l *left) unseen() {
+// unseen has the server know a pod, which is not on a node, and the informer not.
+func (l *left) unseen(pod *v1.Pod) {
 	l.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return true, &v1.PodList{Items: []v1.Pod{*l.pod}}, nil
+		return true, &v1.PodList{Items: []v1.Pod{*pod}}, nil
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
@@ -140,7 +141,7 @@ func (r *release) carryOut(ctx context.Context, action protocol.ActionKind) (err
 	switch action {
 	case protocol.DeleteClaim:
 		if r.claim.Origin == ToMake {
-			claim, err = r.Maker.RemoveUncreated(ctx, r.pod, claim, r.unbound)
+			claim, err = extended.RemoveUncreated(ctx, r.Writer, r.pod, claim, r.unbound)
 		} else {
 			claim, err = r.Writer.Remove(ctx, claim, r.unbound)
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
@@ -30,8 +31,6 @@ type Runner struct {
 	Takeover *Pause
 	// Groups holds the claims that are reserved for PodGroups; nil if there can be none.
 	Groups Groups
-	// Maker creates claims.
-	Maker Maker
 	// Signals is told of what is in flight.
 	Signals Signals
 	// Profile is the profile whose pods these are.
@@ -45,19 +44,9 @@ type Runner struct {
 // Profile is a profile of the scheduler.
 type Profile interface {
 	// AwaitDevices waits until the devices of allocated claims are ready on the node.
-	AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (Readiness, error)
+	AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (binding.Outcome, error)
 	// TryAgain has a pod tried again whose attempt was undone a moment ago.
 	TryAgain(pod types.UID)
-}
-
-// Readiness is the result of a wait for devices.
-type Readiness struct {
-	// Claims are the pod's claims in their latest state, in the same order.
-	Claims []*resourceapi.ResourceClaim
-	// Waited is set if a device was not ready from the start.
-	Waited bool
-	// Broken are the positions of the claims whose devices do not get ready.
-	Broken []int
 }
 
 // Groups holds the claims that are reserved for a PodGroup and that attempts of this process use. One
@@ -72,16 +61,6 @@ type Groups interface {
 	Released(claim types.UID)
 	// Bound ends the use by a bound pod.
 	Bound(claim, pod types.UID, state protocol.Claim, allocation *resourceapi.AllocationResult)
-}
-
-// Maker creates claims for pods.
-type Maker interface {
-	// Create creates a claim that exists only in memory. It returns the pod's claim that exists
-	// afterwards, nil if there is none. With an error, it may also return a claim that the pod cannot use.
-	Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
-	// RemoveUncreated deletes a claim that Create may or may not have created. It returns the claim if
-	// another client keeps it from being deleted, otherwise nil.
-	RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound write.Unbound) (*resourceapi.ResourceClaim, error)
 }
 
 // Signals announces plans in flight to others.

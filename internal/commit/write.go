@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -63,7 +64,7 @@ func (r *run) stillPublished(claim *Claim) error {
 
 // make creates a claim. From then on, its plan is in flight under the claim's real UID.
 func (r *run) make(ctx context.Context, claim *Claim) error {
-	created, err := r.Maker.Create(ctx, r.pod, claim.Object)
+	created, err := extended.Create(ctx, r.Writer, r.pod, claim.Object)
 	if created != nil {
 		r.State.Ledger.Rename(claim.Object.UID, ledger.RefTo(created))
 		claim.Object, claim.Origin = created, Made

@@ -177,46 +177,38 @@ func Parse(configured runtime.Object, features kube.Features) (*QuartermasterArg
 
 // setDefaults leaves a timeout nil if its feature gate is off.
 func (a *QuartermasterArgs) setDefaults(features kube.Features) {
-	if a.SettleTime == nil {
-		a.SettleTime = &metav1.Duration{Duration: defaultSettleTime}
-	}
-	if a.TakeoverPause == nil {
-		a.TakeoverPause = &metav1.Duration{Duration: defaultTakeoverPause}
-	}
+	setDefault(&a.SettleTime, metav1.Duration{Duration: defaultSettleTime})
+	setDefault(&a.TakeoverPause, metav1.Duration{Duration: defaultTakeoverPause})
 	if a.OnConflict == "" {
 		a.OnConflict = ReportConflicts
 	}
-	if a.StepBudget == nil {
-		a.StepBudget = ptr.To[int64](allocator.DefaultStepBudget)
+	setDefault(&a.StepBudget, allocator.DefaultStepBudget)
+	attempt := int64(math.MaxInt64)
+	if *a.StepBudget < math.MaxInt64/hardNodes {
+		attempt = hardNodes * *a.StepBudget
 	}
-	if a.AttemptStepBudget == nil {
-		a.AttemptStepBudget = ptr.To[int64](math.MaxInt64)
-		if *a.StepBudget < math.MaxInt64/hardNodes {
-			a.AttemptStepBudget = ptr.To(hardNodes * *a.StepBudget)
-		}
-	}
-	if a.CacheSize == nil {
-		a.CacheSize = resource.NewQuantity(memo.DefaultBound, resource.BinarySI)
-	}
+	setDefault(&a.AttemptStepBudget, attempt)
+	setDefault(&a.CacheSize, *resource.NewQuantity(memo.DefaultBound, resource.BinarySI))
 	a.GangArgs.setDefaults()
 	a.HoldArgs.setDefaults()
 	if a.Strategy == "" {
 		a.Strategy = LeastFragmentation
 	}
-	if a.Closeness == nil {
-		a.Closeness = ptr.To(slices.Clone(allocator.DefaultCloseness))
+	setDefault(&a.Closeness, slices.Clone(allocator.DefaultCloseness))
+	setDefault(&a.PlacePodsWithoutDevices, false)
+	setDefault(&a.ClaimEventsPerSecond, write.DefaultPerSecond)
+	if features.EnableDRASchedulerFilterTimeout {
+		setDefault(&a.FilterTimeout, metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault})
 	}
-	if a.PlacePodsWithoutDevices == nil {
-		a.PlacePodsWithoutDevices = ptr.To(false)
+	if bindingConditions(features) {
+		setDefault(&a.BindingTimeout, metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault})
 	}
-	if a.ClaimEventsPerSecond == nil {
-		a.ClaimEventsPerSecond = ptr.To[int32](write.DefaultPerSecond)
-	}
-	if a.FilterTimeout == nil && features.EnableDRASchedulerFilterTimeout {
-		a.FilterTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault}
-	}
-	if a.BindingTimeout == nil && bindingConditions(features) {
-		a.BindingTimeout = &metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault}
+}
+
+// setDefault sets a field that is not set.
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
 	}
 }
 
@@ -310,32 +302,27 @@ func (a *QuartermasterArgs) validateTimeouts(features kube.Features) error {
 // DeepCopyObject implements runtime.Object.
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a
-	for _, duration := range []**metav1.Duration{&c.SettleTime, &c.TakeoverPause, &c.FilterTimeout, &c.BindingTimeout} {
-		if *duration != nil {
-			own := **duration
-			*duration = &own
-		}
-	}
-	for _, steps := range []**int64{&c.StepBudget, &c.AttemptStepBudget} {
-		if *steps != nil {
-			*steps = ptr.To(**steps)
-		}
-	}
-	if c.PlacePodsWithoutDevices != nil {
-		c.PlacePodsWithoutDevices = ptr.To(*c.PlacePodsWithoutDevices)
-	}
-	if c.ClaimEventsPerSecond != nil {
-		c.ClaimEventsPerSecond = ptr.To(*c.ClaimEventsPerSecond)
-	}
-	if c.CacheSize != nil {
-		own := c.CacheSize.DeepCopy()
-		c.CacheSize = &own
-	}
 	c.GangArgs, c.HoldArgs = a.GangArgs.deepCopy(), a.HoldArgs.deepCopy()
-	c.Tracing = c.Tracing.DeepCopy()
-	c.ClassStrategies = maps.Clone(c.ClassStrategies)
-	if c.Closeness != nil {
-		c.Closeness = ptr.To(slices.Clone(*c.Closeness))
+	c.SettleTime, c.TakeoverPause = clone(a.SettleTime), clone(a.TakeoverPause)
+	c.FilterTimeout, c.BindingTimeout = clone(a.FilterTimeout), clone(a.BindingTimeout)
+	c.StepBudget, c.AttemptStepBudget = clone(a.StepBudget), clone(a.AttemptStepBudget)
+	c.PlacePodsWithoutDevices, c.ClaimEventsPerSecond = clone(a.PlacePodsWithoutDevices), clone(a.ClaimEventsPerSecond)
+	if a.CacheSize != nil {
+		c.CacheSize = ptr.To(a.CacheSize.DeepCopy())
+	}
+	c.Tracing = a.Tracing.DeepCopy()
+	c.ClassStrategies = maps.Clone(a.ClassStrategies)
+	if a.Closeness != nil {
+		c.Closeness = ptr.To(slices.Clone(*a.Closeness))
 	}
 	return &c
+}
+
+// clone returns a pointer to a copy of a value without pointers, nil for nil.
+func clone[T any](value *T) *T {
+	if value == nil {
+		return nil
+	}
+	copied := *value
+	return &copied
 }

@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-
-	"k8s.io/utils/ptr"
 )
 
 // GangArgs are arguments about pods that are scheduled together. Arguments that the plugin Coscheduling of
@@ -29,15 +27,9 @@ const (
 )
 
 func (a *GangArgs) setDefaults() {
-	if a.PermitWaitingTimeSeconds == nil {
-		a.PermitWaitingTimeSeconds = ptr.To[int64](defaultPermitWaitingTime)
-	}
-	if a.PodGroupBackoffSeconds == nil {
-		a.PodGroupBackoffSeconds = ptr.To[int64](0)
-	}
-	if a.GangStepBudget == nil {
-		a.GangStepBudget = ptr.To[int64](defaultGangStepBudget)
-	}
+	setDefault(&a.PermitWaitingTimeSeconds, defaultPermitWaitingTime)
+	setDefault(&a.PodGroupBackoffSeconds, 0)
+	setDefault(&a.GangStepBudget, defaultGangStepBudget)
 }
 
 func (a *GangArgs) validate() error {
@@ -56,11 +48,5 @@ func (a *GangArgs) validate() error {
 }
 
 func (a *GangArgs) deepCopy() GangArgs {
-	c := *a
-	for _, number := range []**int64{&c.PermitWaitingTimeSeconds, &c.PodGroupBackoffSeconds, &c.GangStepBudget} {
-		if *number != nil {
-			*number = ptr.To(**number)
-		}
-	}
-	return c
+	return GangArgs{clone(a.PermitWaitingTimeSeconds), clone(a.PodGroupBackoffSeconds), clone(a.GangStepBudget)}
 }

@@ -14,6 +14,16 @@ func PodGroupName(pod *v1.Pod) string {
 	return *pod.Spec.SchedulingGroup.PodGroupName
 }
 
+// HasEnded reports whether a pod no longer uses its claims, by the rule of the resource claim controller.
+func HasEnded(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+}
+
+// IsPod reports whether the consumer of a claim is a pod.
+func IsPod(consumer resourceapi.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == "" && consumer.Resource == "pods"
+}
+
 // IsPodGroup reports whether the consumer of a claim is a PodGroup.
 func IsPodGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == schedulingapi.GroupName && consumer.Resource == "podgroups"

@@ -2,6 +2,7 @@ package eligibility
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -45,12 +46,7 @@ func Unsuitable(node *v1.Node, claims []*Claim) error {
 
 // Admit reports whether the node selectors of all claims match a node.
 func Admit(node *v1.Node, claims []*Claim) bool {
-	for _, claim := range claims {
-		if !claim.admits(node) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(claims, func(claim *Claim) bool { return !claim.admits(node) })
 }
 
 // NodeSelectors returns the node selectors of the allocated claims; nil stands for all nodes.

@@ -19,7 +19,6 @@
 // One process decides: the holder of a Lease, after it has fenced every claim that had no allocation when it got the
 // Lease. After that, an allocation that a predecessor approved, or that passed without a guard, cannot be stored any
 // more, however late it arrives. No clock is involved except for the Lease itself, see Tenure.
-// late it arrives. No clock is involved except for the Lease itself, see Tenure.
 //
 // Book makes the decisions, without clients and goroutines. Guard runs it. Guard uses clocks only where held devices
 // do not depend on them: for the time to wait, and for the limit on a namespace's approvals that are never stored.

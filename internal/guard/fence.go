@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
@@ -30,6 +31,9 @@ const fieldManager = "quartermaster-guard"
 // sweepInterval is the interval of the checks for approvals without a write. Usually the write follows its approval
 // within milliseconds; an approval that two checks have seen is ruled out.
 const sweepInterval = time.Second
+
+// maxPause is the longest pause between two attempts.
+const maxPause = 30 * time.Second
 
 // Fencer writes to claims, so that their versions grow and the server refuses writes that are based on an older
 // version.
@@ -156,11 +160,17 @@ type watched struct {
 	asked int
 	// since is the time when the sweep first saw this value of asked.
 	since time.Time
-	tries *tries
+	// failures makes the pause after a failed attempt longer each time: its cause probably persists, and other claims wait.
+	failures *flowcontrol.Backoff
 }
 
+// thisWrite is the one item of watched.failures.
+const thisWrite = ""
+
 // newWatched begins to watch a write that the server has asked about asked times.
-func newWatched(asked int) watched { return watched{asked, time.Now(), &tries{}} }
+func newWatched(asked int) watched {
+	return watched{asked, time.Now(), flowcontrol.NewBackOff(sweepInterval, maxPause)}
+}
 
 // sweep fences the approvals that the previous sweep already saw, and returns all current ones.
 func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWrite]watched) map[watchedWrite]watched {
@@ -173,7 +183,7 @@ func (g *Guard) sweep(ctx context.Context, fencer *Fencer, before map[watchedWri
 			found = newWatched(approval.asked)
 		}
 		now[write] = found
-		if known && (found.tries.due() || time.Since(found.since) > fencer.RequestTimeout) {
+		if known && (!found.failures.IsInBackOffSinceUpdate(thisWrite, time.Now()) || time.Since(found.since) > fencer.RequestTimeout) {
 			late = append(late, approval)
 		}
 	}
@@ -195,7 +205,9 @@ func (g *Guard) ruleOut(ctx context.Context, fencer *Fencer, approval Approval, 
 	case err != nil && time.Since(found.since) > fencer.RequestTimeout:
 		g.expire(ctx, fencer, approval)
 	case err != nil:
-		found.tries.failed(err)
+		if !apierrors.IsConflict(err) { // A conflict shows another write to the claim, which ends the approval.
+			found.failures.Next(thisWrite, time.Now())
+		}
 		klog.FromContext(ctx).Error(err, "An approved allocation may yet be stored; its devices stay in use", "claim", approval.Claim)
 	case claim == nil:
 		g.Book.Gone(approval.Claim.UID)

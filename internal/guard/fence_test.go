@@ -152,7 +152,9 @@ func TestSweepOfClaimsThatAreGone(t *testing.T) {
 
 // longAgo is a write that could not be ruled out since long before any request can be under way yet.
 func longAgo(asked int) watched {
-	return watched{asked, time.Now().Add(-2 * time.Hour), &tries{}}
+	long := newWatched(asked)
+	long.since = time.Now().Add(-2 * time.Hour)
+	return long
 }
 
 // A policy may be against all writes to a claim. Then its devices stay in use until API servers have

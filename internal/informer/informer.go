@@ -1,6 +1,9 @@
 package informer
 
-import "k8s.io/client-go/tools/cache"
+import (
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
 
 // Object returns the object in an informer's store, nil if there is none of that key and type.
 func Object[T any](store cache.Store, key string) *T {
@@ -34,4 +37,17 @@ func Versions[T any](oldObj, newObj any) (before, after *T) {
 	before, _ = oldObj.(*T)
 	after, _ = newObj.(*T)
 	return before, after
+}
+
+// Newer reports whether version a of an object is known to be newer than version b. Of
+// versions that are not well-formed nothing is known.
+func Newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// AtLeast reports whether version a of an object is known to be as new as version b, or newer.
+func AtLeast(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order >= 0
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -91,17 +92,6 @@ func namesOf[T any, P interface {
 	return all
 }
 
-// namesIn reads one page after the other, until it has enough names with the prefix.
-func namesIn(ctx context.Context, prefix string, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) (found []string) {
-	_ = pager.New(list).EachListItem(ctx, metav1.ListOptions{Limit: completionsAtMost}, func(item runtime.Object) error {
-		if object, err := meta.Accessor(item); err == nil && strings.HasPrefix(object.GetName(), prefix) {
-			found = append(found, object.GetName())
-		}
-		return enough(len(found))
-	})
-	return found
-}
-
 var errEnough = errors.New("enough was found")
 
 func enough(found int) error {
@@ -126,73 +116,67 @@ func (o *options) dumped(ctx context.Context) (*whatif.Objects, *whatif.Source) 
 	return nil, source
 }
 
-func (o *options) nodeNames(ctx context.Context, prefix string) []string {
+// namesIn returns the names of objects: those of a dump, or those with the prefix of a list in the cluster. It reads one
+// page after the other, until it has enough.
+func (o *options) namesIn(ctx context.Context, prefix string, dumped func(*whatif.Objects) []string,
+	list func(context.Context, kubernetes.Interface, metav1.ListOptions) (runtime.Object, error)) (found []string) {
 	objects, source := o.dumped(ctx)
 	switch {
 	case objects != nil:
-		return namesOf(objects.Nodes, nil)
-	case source != nil:
-		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			return source.Client().CoreV1().Nodes().List(ctx, page)
-		})
+		return dumped(objects)
+	case source == nil:
+		return nil
 	}
-	return nil
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, source.Client(), page)
+	})
+	_ = pages.EachListItem(ctx, metav1.ListOptions{Limit: completionsAtMost}, func(item runtime.Object) error {
+		if object, err := meta.Accessor(item); err == nil && strings.HasPrefix(object.GetName(), prefix) {
+			found = append(found, object.GetName())
+		}
+		return enough(len(found))
+	})
+	return found
+}
+
+func (o *options) nodeNames(ctx context.Context, prefix string) []string {
+	return o.namesIn(ctx, prefix, func(dump *whatif.Objects) []string { return namesOf(dump.Nodes, nil) },
+		func(ctx context.Context, client kubernetes.Interface, page metav1.ListOptions) (runtime.Object, error) {
+			return client.CoreV1().Nodes().List(ctx, page)
+		})
 }
 
 func (o *options) namespaceNames(ctx context.Context, prefix string) []string {
-	objects, source := o.dumped(ctx)
-	switch {
-	case objects != nil:
+	return o.namesIn(ctx, prefix, func(dump *whatif.Objects) []string {
 		all := make(map[string]bool)
-		for _, claim := range objects.Claims {
+		for _, claim := range dump.Claims {
 			all[claim.Namespace] = true
 		}
 		return slices.Sorted(maps.Keys(all))
-	case source != nil:
-		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			return source.Client().CoreV1().Namespaces().List(ctx, page)
-		})
-	}
-	return nil
+	}, func(ctx context.Context, client kubernetes.Interface, page metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().Namespaces().List(ctx, page)
+	})
 }
 
 func (o *options) classNames(ctx context.Context, prefix string) []string {
-	objects, source := o.dumped(ctx)
-	switch {
-	case objects != nil:
-		return namesOf(objects.Classes, nil)
-	case source != nil:
-		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			return source.Client().ResourceV1().DeviceClasses().List(ctx, page)
+	return o.namesIn(ctx, prefix, func(dump *whatif.Objects) []string { return namesOf(dump.Classes, nil) },
+		func(ctx context.Context, client kubernetes.Interface, page metav1.ListOptions) (runtime.Object, error) {
+			return client.ResourceV1().DeviceClasses().List(ctx, page)
 		})
-	}
-	return nil
 }
 
 func (o *options) claimNames(ctx context.Context, prefix string) []string {
-	objects, source := o.dumped(ctx)
-	switch {
-	case objects != nil:
-		return namesOf(objects.Claims, o.isHere)
-	case source != nil:
-		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			return source.Client().ResourceV1().ResourceClaims(o.namespace()).List(ctx, page)
+	return o.namesIn(ctx, prefix, func(dump *whatif.Objects) []string { return namesOf(dump.Claims, o.isHere) },
+		func(ctx context.Context, client kubernetes.Interface, page metav1.ListOptions) (runtime.Object, error) {
+			return client.ResourceV1().ResourceClaims(o.namespace()).List(ctx, page)
 		})
-	}
-	return nil
 }
 
 func (o *options) podNames(ctx context.Context, prefix string) []string {
-	objects, source := o.dumped(ctx)
-	switch {
-	case objects != nil:
-		return namesOf(objects.Pods, o.isHere)
-	case source != nil:
-		return namesIn(ctx, prefix, func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			return source.Client().CoreV1().Pods(o.namespace()).List(ctx, page)
+	return o.namesIn(ctx, prefix, func(dump *whatif.Objects) []string { return namesOf(dump.Pods, o.isHere) },
+		func(ctx context.Context, client kubernetes.Interface, page metav1.ListOptions) (runtime.Object, error) {
+			return client.CoreV1().Pods(o.namespace()).List(ctx, page)
 		})
-	}
-	return nil
 }
 
 func (o *options) isHere(object metav1.Object) bool { return object.GetNamespace() == o.namespace() }

@@ -144,12 +144,9 @@ func (l *listing) selected(ctx context.Context, facts *devicefacts.Facts) ([]dev
 	}
 	var class *resourceapi.DeviceClass
 	if l.class != "" {
-		classes := facts.Snapshot().Classes()
-		i := slices.IndexFunc(classes, func(c *resourceapi.DeviceClass) bool { return c.Name == l.class })
-		if i < 0 {
+		if class = facts.Snapshot().Class(l.class); class == nil {
 			return nil, fmt.Errorf("there is no DeviceClass %s, or you may not read it; list those that exist with: kubectl get deviceclasses", l.class)
 		}
-		class = classes[i]
 	}
 	devices, failed, err := facts.Select(ctx, devicefacts.Selection{Node: l.node, Labels: onNodes, Class: class, Expression: l.expression})
 	switch {
@@ -352,7 +349,7 @@ func taints(list []resourceapi.DeviceTaint) string {
 func attribute(d *devicefacts.Device, name string) string {
 	for _, key := range []string{name, d.Driver + "/" + name, strings.TrimPrefix(name, d.Driver+"/")} {
 		if value, found := d.Attributes[resourceapi.QualifiedName(key)]; found {
-			return devicefacts.AttributeText(value)
+			return devicefacts.AttributeText(value, ",")
 		}
 		if value, found := d.Capacities[resourceapi.QualifiedName(key)]; found {
 			return value.String()
@@ -361,7 +358,7 @@ func attribute(d *devicefacts.Device, name string) string {
 	if !strings.Contains(name, "/") {
 		for key, value := range d.Attributes {
 			if unqualified(string(key)) == name {
-				return devicefacts.AttributeText(value)
+				return devicefacts.AttributeText(value, ",")
 			}
 		}
 	}

@@ -32,7 +32,10 @@ func ruledOut(facts *devicefacts.Facts, pod *v1.Pod, full *allocator.Explanation
 			}
 			selectors, who := selectorsOf(facts.Snapshot(), pod, full.Claims[i].Claim, r.Request), "request "+r.Request+" wants "
 			if r.OfClass == 0 {
-				selectors, who = classSelectors(facts.Snapshot(), r.Class), "device class "+r.Class+" wants "
+				selectors, who = nil, "device class "+r.Class+" wants "
+				if class := facts.Snapshot().Class(r.Class); class != nil {
+					selectors = class.Spec.Selectors
+				}
 			}
 			for _, s := range selectors {
 				if s.CEL == nil {
@@ -49,15 +52,6 @@ func ruledOut(facts *devicefacts.Facts, pod *v1.Pod, full *allocator.Explanation
 		}
 	}
 	return all
-}
-
-func classSelectors(s *whatif.Snapshot, name string) []resourceapi.DeviceSelector {
-	for _, class := range s.Classes() {
-		if class.Name == name {
-			return class.Spec.Selectors
-		}
-	}
-	return nil
 }
 
 // selectorsOf returns the selectors of a request of a claim without allocation.

@@ -94,7 +94,7 @@ func (o *options) mapSource(ctx context.Context) (show func(context.Context, *we
 		name = "context " + *o.config.Context
 	}
 	return func(ctx context.Context, shown *web.Map) error {
-		return web.Follow(ctx, source.Client(), source.Namespace, shown, nil)
+		return web.Follow(ctx, source.Client(), source.Namespace, shown)
 	}, name, nil
 }
 

@@ -105,10 +105,8 @@ func (w *whyOutput) because(facts *devicefacts.Facts, request *resourceapi.Devic
 	if len(passed) > 0 {
 		w.Because = append(w.Because, "alternatives that come first were not available there: "+strings.Join(passed, ", "))
 	}
-	for _, class := range facts.Snapshot().Classes() {
-		if class.Name == w.Class {
-			w.matching("the class wants", class.Spec.Selectors)
-		}
+	if class := facts.Snapshot().Class(w.Class); class != nil {
+		w.matching("the class wants", class.Spec.Selectors)
 	}
 	w.matching("the request wants", selectors)
 }

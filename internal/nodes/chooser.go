@@ -6,10 +6,12 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
@@ -120,4 +122,21 @@ func (n *Chooser) JudgeOthers(ctx context.Context, cs fwk.CycleState, pod *v1.Po
 		writer.Set(name, status)
 	}, n.plugin)
 	return fits
+}
+
+// Alternatives returns the merit of an allocation (KEP-4816), summed over all requests with
+// alternatives. The first alternative counts as many points as there can be alternatives, each
+// further one a point less.
+func Alternatives(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) int64 {
+	chosen := make(map[string]bool)
+	for _, result := range allocation.Devices.Results {
+		chosen[result.Request] = true
+	}
+	var score int64
+	for request := range dra.Requests(claim) {
+		if request.Alternative != "" && chosen[request.Name()] {
+			score += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - request.Rank)
+		}
+	}
+	return score
 }

@@ -53,7 +53,7 @@ func (r *Release) usage(ctx context.Context, claim *resourceapi.ResourceClaim, d
 				return state, nil, end, err
 			}
 			gone, ends = append(gone, unbound), append(ends, endOfGroup)
-		case consumer.APIGroup != "" || consumer.Resource != "pods":
+		case !dra.IsPod(consumer):
 			return Used, nil, end, nil
 		default:
 			unbound, known := departed[consumer.UID]

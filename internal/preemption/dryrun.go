@@ -1,7 +1,6 @@
 package preemption
 
 import (
-	"errors"
 	"maps"
 	"sync"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -46,18 +46,7 @@ func (d *DryRun) Clone() fwk.StateData {
 
 // DryRunIn returns the dry run in a cycle state, nil if there is none.
 func DryRunIn(cs fwk.CycleState) (*DryRun, error) {
-	data, err := cs.Read(dryRunKey)
-	if errors.Is(err, fwk.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	d, ok := data.(*DryRun)
-	if !ok {
-		return nil, errors.New("the cycle state of preemption for devices was replaced by something else")
-	}
-	return d, nil
+	return kube.Stored[*DryRun](cs, dryRunKey)
 }
 
 // ForGang puts a dry run for planning a gang into the cycle state. If released is not nil, these uses, and all claims

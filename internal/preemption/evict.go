@@ -39,10 +39,9 @@ const longestStop = 10 * time.Second
 // evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
 // was not bound.
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
-	binding := e.handle.GetPodInPreBind(victim.UID)
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
-	unbound, err := e.evict(ctx, target, preemptor, victim, plugin)
-	if unbound && binding != nil && e.inBackground {
+	unbound, binding, err := e.evict(ctx, target, preemptor, victim, plugin)
+	if binding != nil && e.inBackground {
 		defer e.awaitEnd(ctx, victim, binding)
 	}
 	if err != nil || len(companions) == 0 {
@@ -51,43 +50,44 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 	failed := make([]error, len(companions))
 	e.handle.Parallelizer().Until(ctx, len(companions), func(i int) {
 		if companions[i].DeletionTimestamp == nil {
-			_, failed[i] = e.evict(ctx, target, preemptor, companions[i], plugin)
+			_, _, failed[i] = e.evict(ctx, target, preemptor, companions[i], plugin)
 		}
 	}, plugin)
 	return unbound, errors.Join(failed...)
 }
 
 // evict sends a pod that is not bound back to the queue; it deletes a bound pod, with its grace
-// period. It reports whether the pod was not bound.
-func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
+// period. It reports whether the pod was not bound, and returns the PreBind that was told to stop, nil if there is none.
+func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (unbound bool, binding fwk.PodInPreBind, err error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())
 	gives := e.tell(victim)
-	if e.turnBack(victim, plugin) {
+	if unbound, binding = e.turnBack(victim, plugin); unbound {
 		logger.V(2).Info("Turned back a pod that was about to be bound, in favor of one of higher priority", "gives", gives)
 		e.record(ctx, target, preemptor, victim, gives, " It was not bound yet.")
-		return true, nil
+		return true, binding, nil
 	}
 	if err := e.delete(ctx, preemptor, victim, gives); err != nil {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Conflict: another pod has the name by now.
 			logger.V(2).Info("The victim of a preemption is gone already")
-			return false, nil
+			return false, nil, nil
 		}
-		return false, fmt.Errorf("evict pod %s for %s %s: %w; the next attempt to schedule that tries again", klog.KObj(victim), preemptor.Type(), klog.KObj(preemptor), err)
+		return false, nil, fmt.Errorf("evict pod %s for %s %s: %w; the next attempt to schedule that tries again", klog.KObj(victim), preemptor.Type(), klog.KObj(preemptor), err)
 	}
 	logger.V(2).Info("Evicted a pod in favor of one of higher priority", "gives", gives)
 	e.record(ctx, target, preemptor, victim, gives, "")
-	return false, nil
+	return false, nil, nil
 }
 
-// turnBack ends the attempt of a pod that waits to be bound. It returns false if the pod does not wait.
-func (e *eviction) turnBack(victim *v1.Pod, plugin string) bool {
+// turnBack ends the attempt of a pod that waits to be bound, and returns its PreBind, nil if that has not begun. It returns
+// false if the pod does not wait.
+func (e *eviction) turnBack(victim *v1.Pod, plugin string) (bool, fwk.PodInPreBind) {
 	if waiting := e.handle.GetWaitingPod(victim.UID); waiting != nil {
-		return waiting.Preempt(plugin, "preempted")
+		return waiting.Preempt(plugin, "preempted"), nil
 	}
-	if binding := e.handle.GetPodInPreBind(victim.UID); binding != nil {
-		return binding.CancelPod("preempted by " + plugin)
+	if binding := e.handle.GetPodInPreBind(victim.UID); binding != nil && binding.CancelPod("preempted by "+plugin) {
+		return true, binding
 	}
-	return false
+	return false, nil
 }
 
 // awaitEnd waits until the PreBind of a pod that was turned back has ended. Until then the pod counts on its node, and the preemptor,

@@ -60,7 +60,7 @@ func TestForcedMember(t *testing.T) {
 					w.ClaimHappened(informer.Event[resourceapi.ResourceClaim]{Before: before, After: w.stored})
 				}
 				require.Empty(t, w.vanished)
-				w.Forget("preemptor")
+				w.Await("preemptor")
 				w.requireEmpty()
 			})
 		})

@@ -71,7 +71,7 @@ func NewGroupNominees(client kubernetes.Interface, pods corelisters.PodLister, n
 
 // isNominee reports whether a pod of a PodGroup waits for the room on a node.
 func isNominee(pod *v1.Pod) bool {
-	return pod != nil && pod.Status.NominatedNodeName != "" && dra.PodGroupName(pod) != "" && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !hasEnded(pod)
+	return pod != nil && pod.Status.NominatedNodeName != "" && dra.PodGroupName(pod) != "" && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !dra.HasEnded(pod)
 }
 
 // PodChanged handles an event about a pod.

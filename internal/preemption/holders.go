@@ -75,9 +75,9 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 		}
 		pod := h.Claims.Pod(use.Claim.Namespace, consumer.Name)
 		switch {
-		case consumer.Resource != "pods" || consumer.APIGroup != "":
+		case !dra.IsPod(*consumer):
 			result.others = true
-		case pod == nil || pod.UID != consumer.UID || hasEnded(pod):
+		case pod == nil || pod.UID != consumer.UID || dra.HasEnded(pod):
 		case pod.Spec.NodeName != "":
 			result.pods = append(result.pods, pod)
 		case !slices.Contains(use.InFlight, pod.UID):
@@ -105,13 +105,8 @@ func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 		return nil
 	}
 	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool {
-		return dra.PodGroupName(pod) != group || pod.Spec.NodeName == "" || hasEnded(pod)
+		return dra.PodGroupName(pod) != group || pod.Spec.NodeName == "" || dra.HasEnded(pod)
 	})
-}
-
-// hasEnded reports whether a pod no longer uses its claims, by the rule of the resource claim controller.
-func hasEnded(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
 // standing returns the standing of a claim for a pod of the given priority. It is below if only pods of lower priority

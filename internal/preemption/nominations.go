@@ -194,7 +194,7 @@ func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 	if after == nil {
 		return freed
 	}
-	if waits := after.Spec.NodeName == "" && after.DeletionTimestamp == nil && !hasEnded(after); !waits {
+	if waits := after.Spec.NodeName == "" && after.DeletionTimestamp == nil && !dra.HasEnded(after); !waits {
 		delete(n.nominees, after.UID)
 		return freed.And(n.drop(after.UID))
 	}
@@ -223,7 +223,7 @@ func (n *Nominations) planAgain(before, after *v1.Pod) {
 }
 
 // isGoing reports whether a pod is being deleted or has ended.
-func isGoing(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil || hasEnded(pod) }
+func isGoing(pod *v1.Pod) bool { return pod.DeletionTimestamp != nil || dra.HasEnded(pod) }
 
 // planned returns the devices of a nomination's plan.
 func planned(nomination *Nomination) ledger.Freed {
@@ -258,6 +258,6 @@ const overdue = time.Minute
 func Leaving(pods []*v1.Pod) []*v1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool {
 		// DeletionTimestamp includes the grace period.
-		return pod.DeletionTimestamp == nil || hasEnded(pod) || time.Since(pod.DeletionTimestamp.Time) > overdue
+		return pod.DeletionTimestamp == nil || dra.HasEnded(pod) || time.Since(pod.DeletionTimestamp.Time) > overdue
 	})
 }

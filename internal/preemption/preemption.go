@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -234,16 +235,7 @@ func (p *Preemption) enough(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	if !fits(len(victims)) {
 		return 0
 	}
-	low, high := 0, len(victims) // The node fits without the first high victims.
-	for low < high {
-		middle := (low + high) / 2
-		if fits(middle) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return high
+	return sort.Search(len(victims), fits)
 }
 
 // take adds the pods of a victim to gone.

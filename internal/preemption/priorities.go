@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // Priorities tracks the lowest priority of pods that may hold devices. A pod with that priority or a lower one has no
@@ -61,7 +63,7 @@ func (p *Priorities) Changed(before, after *v1.Pod) {
 // group's priority decides, and it may be any.
 func countedAs(pod *v1.Pod) (priority int32, counts bool) {
 	switch {
-	case pod == nil || hasEnded(pod) || !mayHoldDevices(pod):
+	case pod == nil || dra.HasEnded(pod) || !mayHoldDevices(pod):
 		return 0, false
 	case pod.Spec.SchedulingGroup != nil:
 		return math.MinInt32, true
@@ -74,17 +76,12 @@ func mayHoldDevices(pod *v1.Pod) bool {
 	if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 		return true
 	}
-	for i := range pod.Spec.Containers {
-		for name := range pod.Spec.Containers[i].Resources.Requests {
-			if strings.Contains(string(name), "/") {
-				return true
-			}
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		for name := range pod.Spec.InitContainers[i].Resources.Requests {
-			if strings.Contains(string(name), "/") {
-				return true
+	for _, containers := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for name := range containers[i].Resources.Requests {
+				if strings.Contains(string(name), "/") {
+					return true
+				}
 			}
 		}
 	}

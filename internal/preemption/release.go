@@ -16,6 +16,8 @@ import (
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -89,7 +91,7 @@ func NewRelease(writer *write.Writer, known *podclaims.Claims, observer write.Ob
 }
 
 // Await has claims released as soon as nobody uses them any more, for the preemptor with that
-// UID. It replaces what was awaited for it before.
+// UID. It replaces what was awaited for it before: without claims, it ends that.
 func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -113,9 +115,6 @@ func (r *Release) Await(preemptor types.UID, claims ...ledger.ClaimRef) {
 		delete(r.preemptors, preemptor)
 	}
 }
-
-// Forget ends what Await began.
-func (r *Release) Forget(preemptor types.UID) { r.Await(preemptor) }
 
 // leave removes a preemptor from those that wait for a claim. It needs the mutex.
 func (r *Release) leave(preemptor, uid types.UID) {
@@ -161,11 +160,8 @@ func (r *Release) cause(claim types.UID) write.Cause {
 	return write.Cause{Why: why}
 }
 
-// PodChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
-// been updated. It returns at once.
-func (r *Release) PodChanged(pod *v1.Pod) { r.podChanged(pod, false) }
-
-// podChanged implements PodChanged. last says that the pod was deleted in this state.
+// podChanged is told of pods that were deleted or replaced, or are done, after the informer's store has
+// been updated. last says that the pod was deleted in this state.
 func (r *Release) podChanged(pod *v1.Pod, last bool) {
 	r.mutex.Lock()
 	awaits := len(r.claims) > 0
@@ -253,3 +249,28 @@ func (r *Release) ref(uid types.UID) (ledger.ClaimRef, bool) {
 
 // samePod reports whether it is the pod with that UID; nil is none.
 func samePod(pod *v1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
+
+// PodHappened handles an event about a pod that may have ended, or may not wait for anything any more. If the watch missed the
+// deletion of a pod, the state in which it was deleted is not known.
+func (r *Release) PodHappened(e informer.Event[v1.Pod]) {
+	if before := e.Before; e.After == nil {
+		r.podVanished(before)
+		r.podChanged(before, !e.Missed)
+		r.Await(before.UID)
+		return
+	}
+	if podutil.IsPodTerminal(e.After) || e.After.DeletionTimestamp != nil {
+		r.podChanged(e.After, false)
+	}
+	if e.After.Spec.NodeName != "" && (e.Before == nil || e.Before.Spec.NodeName == "") {
+		r.Await(e.After.UID)
+	}
+}
+
+// ClaimHappened handles an event about a claim that preemptors may wait for.
+func (r *Release) ClaimHappened(e informer.Event[resourceapi.ResourceClaim]) {
+	if e.Before != nil {
+		r.claimSeen(e.Before.UID, e.After)
+	}
+	r.ClaimChanged(e.Latest())
+}

@@ -81,7 +81,7 @@ func TestRelease(t *testing.T) {
 			steps: func(w *world) {
 				w.change(victim("a", another))
 				w.requireHeld()
-				w.PodChanged(victim("a", failed))
+				w.podChanged(victim("a", failed), false)
 				w.settle()
 			},
 		},
@@ -97,7 +97,7 @@ func TestRelease(t *testing.T) {
 			consumers: []func(*resourceapi.ResourceClaim){reserve("a")}, pods: []*v1.Pod{victim("a")},
 			steps: func(w *world) {
 				w.change(victim("a", another))
-				w.PodChanged(victim("a"))
+				w.podChanged(victim("a"), false)
 				w.settle()
 			}, held: true,
 		},
@@ -160,7 +160,7 @@ func TestRelease(t *testing.T) {
 					require.LessOrEqual(t, len(w.requests), 3)
 				}
 				require.True(t, w.Awaited(claim.UID))
-				w.Forget("preemptor")
+				w.Await("preemptor")
 				w.requireEmpty()
 			})
 		})
@@ -227,7 +227,7 @@ func (w *world) change(pod *v1.Pod) {
 	w.vanish(pod.Name)
 	w.create(pod)
 	if isDone(pod) {
-		w.PodChanged(pod)
+		w.podChanged(pod, false)
 	}
 	w.settle()
 }
@@ -255,7 +255,7 @@ func TestGroupOfWhichNothingIsTold(t *testing.T) {
 		w.groups = []string{"gang"}
 		w.pass(longestPause)
 		w.requireReleased()
-		w.Forget("preemptor")
+		w.Await("preemptor")
 		w.requireEmpty()
 	})
 }
@@ -270,7 +270,7 @@ func TestGoneBefore(t *testing.T) {
 		require.Equal(t, []string{"list pods"}, w.requests, "its containers may still run")
 		w.write(deallocated)
 		w.tell()
-		w.Forget("preemptor")
+		w.Await("preemptor")
 		w.requireEmpty()
 	})
 	inWorld(t, held(), nil, func(t *testing.T, w *world) {
@@ -301,12 +301,12 @@ func TestForget(t *testing.T) {
 		forget   func(w *world)
 		released bool
 	}{
-		"both":                       {forget: func(w *world) { w.Forget("one"); w.Forget("two") }},
-		"one":                        {forget: func(w *world) { w.Forget("one") }, released: true},
-		"somebody else":              {forget: func(w *world) { w.Forget("three") }, released: true},
-		"the claims are other ones":  {forget: func(w *world) { w.Forget("one"); w.Await("two", ledger.ClaimRef{UID: "other"}) }},
+		"both":                       {forget: func(w *world) { w.Await("one"); w.Await("two") }},
+		"one":                        {forget: func(w *world) { w.Await("one") }, released: true},
+		"somebody else":              {forget: func(w *world) { w.Await("three") }, released: true},
+		"the claims are other ones":  {forget: func(w *world) { w.Await("one"); w.Await("two", ledger.ClaimRef{UID: "other"}) }},
 		"the claim is among others":  {forget: func(w *world) { w.Await("one"); w.Await("two", ledger.ClaimRef{UID: "other"}, ledger.RefTo(w.stored)) }, released: true},
-		"forgotten and awaited anew": {forget: func(w *world) { w.Forget("one"); w.Forget("two"); w.await("three") }, released: true},
+		"forgotten and awaited anew": {forget: func(w *world) { w.Await("one"); w.Await("two"); w.await("three") }, released: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,7 +323,7 @@ func TestForget(t *testing.T) {
 					w.requireHeld()
 				}
 				for _, preemptor := range []types.UID{"one", "two", "three"} {
-					w.Forget(preemptor)
+					w.Await(preemptor)
 				}
 				w.requireEmpty()
 			})
@@ -341,7 +341,7 @@ func TestForgetWhileItIsTriedAgain(t *testing.T) {
 		}}
 		w.remove("a")
 		require.Equal(t, 1, w.queue.NumRequeues("uid-c"))
-		w.Forget("preemptor")
+		w.Await("preemptor")
 		before := len(w.requests)
 		w.pass(time.Hour)
 		require.Len(t, w.requests, before)
@@ -382,10 +382,10 @@ func TestManyAtOnce(t *testing.T) {
 			preemptor := types.UID(rune('a' + i))
 			go func() {
 				w.Await(preemptor, ledger.RefTo(claim))
-				w.PodChanged(victim("a"))
+				w.podChanged(victim("a"), false)
 				w.ClaimChanged(claim)
 				w.Awaited(claim.UID)
-				w.Forget(preemptor)
+				w.Await(preemptor)
 			}()
 		}
 		w.settle()

@@ -57,7 +57,7 @@ func (p *heldPool) isOf(usage *ledger.PoolUsage) bool {
 func (p *heldPool) without(pool *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage {
 	p.once.Do(func() {
 		all := func(types.UID) bool { return true }
-		p.emptied = ledger.WithoutThose(ledger.Fixed{pool.ID: usage}, all).Pool(pool.ID)
+		p.emptied = ledger.Without(ledger.Fixed{pool.ID: usage}, all).Pool(pool.ID)
 	})
 	return p.emptied
 }
@@ -119,7 +119,7 @@ func (p *heldPool) of(pods []*v1.Pod) {
 // there was none.
 func PodChanged(claims *ledger.Ledger, before, after *v1.Pod) {
 	if before != nil && after != nil && before.UID == after.UID {
-		if before.Spec.NodeName != after.Spec.NodeName || hasEnded(before) != hasEnded(after) {
+		if before.Spec.NodeName != after.Spec.NodeName || dra.HasEnded(before) != dra.HasEnded(after) {
 			claims.ConsumerChanged(after.UID)
 		}
 		return

@@ -7,6 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
@@ -119,3 +120,13 @@ func logFailure(ctx context.Context, claim *resourceapi.ResourceClaim, err error
 		logger.Error(err, "Cannot release a claim that a preemptor waits for; trying again unless the resourceclaim controller is first")
 	}
 }
+
+const metricsSubsystem = "quartermaster"
+
+var released = k8smetrics.NewCounter(&k8smetrics.CounterOpts{
+	Subsystem: metricsSubsystem, Name: "released_claims_total", StabilityLevel: k8smetrics.ALPHA,
+	Help: "Claims that the scheduler has deallocated because a preemptor waited for their devices and all of their consumers were gone, before the resourceclaim controller did.",
+})
+
+// RegisterMetrics makes the metrics known, so that their series exist before the first event.
+func RegisterMetrics(register func(...k8smetrics.Registerable)) { register(released) }

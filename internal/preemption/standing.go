@@ -75,11 +75,11 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 	}
 	s.WithoutEnding = &without{
 		standing: s, held: func(_ *heldPool, _ *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage { return usage },
-		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
+		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
 	}
 	s.WithoutLowerPriority = &without{
 		standing: s, held: (*heldPool).without,
-		View: ledger.WithoutThose(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting }),
+		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting }),
 	}
 	return s
 }

@@ -79,11 +79,11 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 			claimStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), podStore: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 		}
 		w.client.PrependReactor("*", "*", w.react)
-		w.Release = NewRelease(write.New(w.client, write.WithChanges(func(_ context.Context, change write.Change) {
+		w.Release = NewRelease(write.New(w.client, write.Options{Changed: func(_ context.Context, change write.Change) {
 			w.mutex.Lock()
 			defer w.mutex.Unlock()
 			w.told = append(w.told, change.Cause.Why)
-		})),
+		}}),
 			&claims.Claims{Stored: w.claimStore, Tracked: manager{remembered: &w.remembered}, Pods: w.podStore},
 			w,
 			func(_ context.Context, _ *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Usage, write.Unbound, func(), error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
 // ClaimChanged wakes the pods that the change of a claim that they use may help. It wakes them directly
@@ -25,7 +26,7 @@ func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resource
 	if event.Before == nil && !event.Initial {
 		e.Made.note(event.After)
 	}
-	if e.matters(event) {
+	if e.ClaimMatters(event) {
 		if err := e.wakeUsers(ctx, event.After, changesAllocation(event)); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(event.After))
 		}
@@ -80,17 +81,11 @@ func (e *Events) wakeOwner(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// ClaimMatters reports whether a change of a claim may help pods that use it; before is nil if
-// the claim is new, after if it is gone.
-func (e *Events) ClaimMatters(before, after *resourceapi.ResourceClaim) bool {
-	return e.matters(informer.Event[resourceapi.ResourceClaim]{Before: before, After: after})
-}
-
-// matters reports whether the event may help pods that use the claim. Metadata does not matter, except
+// ClaimMatters reports whether the event may help pods that use the claim. Metadata does not matter, except
 // for the owner. The deletion does not matter: the pods then wait for a new claim. New consumers do not
 // matter. Consumers that leave do not matter while there is room for more and others stay: pods that
 // yield would keep each other busy, because each of them reserves the claim in vain.
-func (e *Events) matters(event informer.Event[resourceapi.ResourceClaim]) bool {
+func (e *Events) ClaimMatters(event informer.Event[resourceapi.ResourceClaim]) bool {
 	if event.Before == nil || event.After == nil {
 		return event.After != nil
 	}
@@ -113,4 +108,18 @@ func (e *Events) matters(event informer.Event[resourceapi.ResourceClaim]) bool {
 // share a claim wait for that; other changes, for example new consumers, are frequent.
 func changesAllocation(event informer.Event[resourceapi.ResourceClaim]) bool {
 	return event.Before == nil || (event.Before.Status.Allocation == nil) != (event.After.Status.Allocation == nil)
+}
+
+// Events wakes the pods of one profile of the scheduler that an event may help.
+type Events struct {
+	Pods  *Pods
+	Waker *Waker
+	Made  *ClaimsMade
+	// Claims finds the pods that use a claim, and Pools returns a pool with all its devices, nil if there is none.
+	Claims *claims.Claims
+	Pools  interface {
+		Pool(id inventory.PoolID) *inventory.NodePool
+	}
+	// Context limits the time for evaluating which pods an event helps, see NewContext.
+	Context context.Context
 }

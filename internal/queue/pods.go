@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -126,13 +128,10 @@ func (w *Pods) Get(pod types.UID) *Pod {
 
 // Begun returns the number of attempts to schedule a pod that have begun.
 func (w *Pods) Begun(pod types.UID) int {
-	entry := w.Get(pod)
-	if entry == nil {
-		return 0
+	if entry := w.Get(pod); entry != nil {
+		return entry.attemptsBegun()
 	}
-	entry.mutex.Lock()
-	defer entry.mutex.Unlock()
-	return entry.begun
+	return 0
 }
 
 // Empty reports whether no pod waits.
@@ -146,11 +145,7 @@ func (w *Pods) Empty() bool {
 func (w *Pods) All() []*Pod {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	entries := make([]*Pod, 0, len(w.pods))
-	for _, entry := range w.pods {
-		entries = append(entries, entry)
-	}
-	return entries
+	return slices.Collect(maps.Values(w.pods))
 }
 
 // Exists reports whether the pod is known to wait for a node.

@@ -115,10 +115,7 @@ func (g *Reporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 
 // Run reports until the context ends.
 func (g *Reporter) Run(ctx context.Context) {
-	go func() {
-		<-ctx.Done()
-		g.queue.ShutDown()
-	}()
+	context.AfterFunc(ctx, g.queue.ShutDown)
 	for {
 		key, begun, shutdown := g.next()
 		if shutdown {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"weak"
 
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -82,7 +80,7 @@ func countPool(pool *inventory.Pool, usage *ledger.PoolUsage) *poolCount {
 			c.devices[allocated]++
 		case bitset.Has(sharing, i):
 			c.devices[partly]++
-		case bitset.Has(view.Tainted, i) && slices.ContainsFunc(view.Devices[i].Taints, keepsAway):
+		case bitset.Has(view.Tainted, i) && slices.ContainsFunc(view.Devices[i].Taints, inventory.KeepsAway):
 			c.devices[tainted]++
 		case bitset.Has(spent, i):
 			c.devices[exhausted]++
@@ -91,11 +89,6 @@ func countPool(pool *inventory.Pool, usage *ledger.PoolUsage) *poolCount {
 		}
 	}
 	return c
-}
-
-// keepsAway reports whether the taint keeps claims without a toleration away. The effect None does not.
-func keepsAway(taint resourceapi.DeviceTaint) bool {
-	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
 // counts has the counts of a scheduler's pools.

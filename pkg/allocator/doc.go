@@ -9,11 +9,12 @@
 //
 // This package is the public API. Its internal packages, from the bottom up:
 //
-//	internal/task     the input: claims, requests, alternatives, settings
-//	internal/search   the search, with its knowledge of attributes (internal/attribute), of
-//	                  capacities (internal/capacity) and of its budget (internal/budget)
-//	internal/report   explanations, as data and as text (internal/words)
-//	internal/explain  finds out why there is no solution, from facts that the search gives
+//	internal/task       the input: claims, requests, alternatives, settings
+//	internal/capacity   the amounts that shares of a device consume
+//	internal/objective  what makes one plan better than another
+//	internal/search     the search
+//	internal/explain    why there is no solution, as data and as text, from facts that the search gives
+//	internal/allocated  the allocated state of package structured, for New
 //
 // Of all solutions the search returns the one that the structured allocator of
 // k8s.io/dynamic-resource-allocation meets first: claims and requests in their order, devices by pool, slice

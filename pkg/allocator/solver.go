@@ -1,13 +1,13 @@
 package allocator
 
 import (
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"context"
+
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/search"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // Supported are the features that this allocator implements.
@@ -30,36 +30,8 @@ var Supported = structured.Features{
 // cost on one node to tens of milliseconds.
 const DefaultStepBudget = search.Default
 
-// A Solver finds devices. It is safe for concurrent use.
-type Solver struct {
-	Features  structured.Features
-	Classes   structured.DeviceClassLister
-	Evaluator *selector.Evaluator
-	// StepBudget limits a single search; 0 means DefaultStepBudget.
-	StepBudget int
-	// KeepShared prevents the exclusive allocation of devices as long as claims have shares of them, because
-	// an exclusive device must have one holder. It matters only after a driver stopped offering such a device
-	// for sharing. Upstream then allocates the device if the recorded consumption of the shares leaves enough
-	// of each capacity, which is always true for a device without capacities.
-	KeepShared bool
-	// Gradual evaluates selectors for a device only when the search reaches it, for callers that ask once and
-	// are content with the first devices. It ignores any selector.Budget.
-	Gradual bool
-	// RefuseOfNode leaves out devices that stand for, or need, resources of the node like CPU (KEP-5517).
-	// Their consumption of these resources must be accounted for, which the search does not do. In upstream,
-	// the plugin does it, not the allocator.
-	RefuseOfNode bool
-	// AsUpstream keeps upstream's answers where they depend on the order in which devices and requests are
-	// tried. A search then ends with its first error, even if another device or alternative is available, and
-	// admin access is charged for counters, capacity and shares.
-	AsUpstream bool
-	// Resolve returns a claim with its requests if these are not in the claim itself, as in v1alpha2. It must not
-	// change the given claim. Its errors become errors of the task. nil means that claims contain their requests.
-	Resolve func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
-	// NewShareID returns the IDs of shares, the only part of a plan that the input does not determine. nil
-	// means random UUIDs, as the API demands.
-	NewShareID func() types.UID
-}
+// A Solver finds devices, with the settings that are its fields. It is safe for concurrent use.
+type Solver task.Settings
 
 // InventoryOptions returns the options for a store of slices whose views of pools suit a set of features.
 func InventoryOptions(features structured.Features) inventory.Options {
@@ -67,4 +39,22 @@ func InventoryOptions(features structured.Features) inventory.Options {
 		PartitionableDevices: features.PartitionableDevices,
 		CompatibilityGroups:  features.CompatibilityGroups,
 	}
+}
+
+// Steps is a budget for searches that belong together, for example those of one attempt to schedule a pod. It
+// is safe for concurrent use.
+//
+// One half is divided in advance: each search has its share, regardless of the others and of their order, so
+// that a solution that takes few steps is found on every node. The other half is for searches that need more.
+// They take it in chunks, and early searches leave something for later ones.
+type Steps = search.Steps
+
+// NewSteps returns a budget for a number of searches. Together they take about total steps at most; they take
+// more only if their shares would be too small to be useful.
+func NewSteps(total, searches int) *Steps { return search.NewSteps(total, searches) }
+
+// WithSteps returns a context that limits searches to the budget. Each of them stays within Solver.StepBudget
+// as well. nil means that there is no common budget.
+func WithSteps(ctx context.Context, steps *Steps) context.Context {
+	return search.WithSteps(ctx, steps)
 }

@@ -9,6 +9,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -45,7 +46,7 @@ func (w *world) allocate(names, gone []string) (string, error) {
 		for _, name := range gone {
 			uids = append(uids, w.claims[name].UID)
 		}
-		usage = ledger.Without(w.usage, uids...)
+		usage = ledger.Without(w.usage, sets.New(uids...).Has)
 	}
 	site := allocator.Site{Node: w.node, Pools: w.store().OnNode(w.node), Usage: usage}
 	outcome, solveErr := w.solver().Prepare(claims).Solve(w.ctx, site)

@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
@@ -96,10 +97,10 @@ func TestWithoutSomeClaims(t *testing.T) {
 		oneByOne := ledger.View(base)
 		for _, claim := range holders[:gone] {
 			uids = append(uids, claim.UID)
-			oneByOne = ledger.Without(oneByOne, claim.UID)
+			oneByOne = ledger.Without(oneByOne, sets.New(claim.UID).Has)
 		}
 		want, wantReason, result := s.solveWith(t, celCache, ledgerOf(holders[gone:]))
-		for name, view := range map[string]ledger.View{"at once": ledger.Without(base, uids...), "one by one": oneByOne} {
+		for name, view := range map[string]ledger.View{"at once": ledger.Without(base, sets.New(uids...).Has), "one by one": oneByOne} {
 			got, reason, _ := s.solveWith(t, celCache, view)
 			if diff := diffOf(want, got); diff != "" || reason != wantReason {
 				t.Errorf("without %v, removed %s (-never there +removed):\n%s\nreason %q, but %q\n%s", uids, name, diff, wantReason, reason, s)

@@ -134,6 +134,12 @@ func newDeviceRules(rules []*resourceapi.DeviceTaintRule) *deviceRules {
 	return r
 }
 
+// KeepsAway reports whether a taint keeps claims without a toleration away from its device. The
+// effect None does not.
+func KeepsAway(taint resourceapi.DeviceTaint) bool {
+	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+}
+
 // withRules returns the published taints of a device plus those of the rules.
 func withRules(device *resourceapi.Device, rules *deviceRules) []resourceapi.DeviceTaint {
 	taints := device.Taints

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -36,19 +34,14 @@ func (l *Ledger) freed(before, after *resourceapi.AllocationResult) Freed {
 	if before == nil {
 		return nil
 	}
-	type use struct {
-		inventory.PoolID
-		device string
-		share  types.UID
-	}
-	kept := make(map[use]*resourceapi.DeviceRequestAllocationResult)
+	kept := make(map[resultKey]*resourceapi.DeviceRequestAllocationResult)
 	for result := range Used(after) {
-		kept[use{PoolOf(result), result.Device, ptr.Deref(result.ShareID, "")}] = result
+		kept[keyOf(result)] = result
 	}
 	var freed Freed
 	for result := range Used(before) {
 		id := PoolOf(result)
-		same := kept[use{id, result.Device, ptr.Deref(result.ShareID, "")}]
+		same := kept[keyOf(result)]
 		if same != nil && sameConsumption(same, result) || len(l.Pool(id).Device(result.Device).Holders) > 0 {
 			continue
 		}

@@ -9,9 +9,9 @@ import (
 )
 
 // AddInFlight records that a claim is about to get an allocation, for the attempt to schedule the
-// pod with the UID user. It fails and changes nothing in three cases: with a HeldError if another
-// claim holds a device of the allocation by now, with an OverdrawnError if too little is left of a
-// counter or capacity, and with an IncompatibleError if compatibility groups rule the devices out.
+// pod with the UID user. It fails and changes nothing if another claim holds a device of the allocation
+// by now, if too little is left of a counter or capacity or nobody knows how much, and if compatibility
+// groups of the devices in use rule a device out.
 // If the server is known to have allocated the claim in the same way, the usage does not change.
 //
 // Pods that are scheduled together may rely on one allocation of a shared claim. So may the guard,
@@ -113,16 +113,6 @@ func (l *Ledger) InFlightSince(uid types.UID) int64 {
 	return 0
 }
 
-// InFlightUsers returns the pods that rely on the allocation that InFlight returns.
-func (l *Ledger) InFlightUsers(uid types.UID) []types.UID {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if r := l.claims[uid]; r != nil {
-		return slices.Clone(r.users)
-	}
-	return nil
-}
-
 // InFlightCount returns how many claims have an allocation in flight.
 func (l *Ledger) InFlightCount() int {
 	l.mutex.Lock()
@@ -134,4 +124,32 @@ func (l *Ledger) InFlightCount() int {
 		}
 	}
 	return n
+}
+
+// Rename moves the in-flight allocation of one claim to another: a claim that is put in flight
+// before it exists gets its UID when it is created (KEP-5004). At no moment do the devices look
+// free or count twice. Rename does nothing if no allocation is in flight under the first UID.
+func (l *Ledger) Rename(from types.UID, to ClaimRef) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	old := l.claims[from]
+	if old == nil || old.inFlight == nil || from == to.UID {
+		return
+	}
+	r := l.record(to)
+	oldBefore, before := old.effective(), r.effective()
+	r.inFlight, r.users, r.since = old.inFlight, old.users, old.since
+	old.inFlight, old.users = nil, nil
+	for _, user := range r.users {
+		l.uses(user, to.UID)
+		l.leaves(user, old)
+	}
+	if old.version == "" {
+		delete(l.claims, from)
+	}
+	for _, id := range poolsOf(r.inFlight) {
+		// Add the new claim first, so that the devices stay in use throughout and their consumption
+		// is not forgotten.
+		l.store(id, l.Pool(id).change(id, to, before, r.effective()).change(id, old.ref, oldBefore, old.effective()))
+	}
 }

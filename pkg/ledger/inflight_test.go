@@ -26,7 +26,7 @@ func TestSharedAllocationEndsWithItsLastUser(t *testing.T) {
 	for _, pod := range []types.UID{"pod-1", "pod-2", "pod-3", "pod-2"} {
 		require.NoError(t, l.AddInFlight(ledger.RefTo(x), pod, x.Status.Allocation))
 	}
-	require.Equal(t, []types.UID{"pod-1", "pod-2", "pod-3"}, l.InFlightUsers("uid-x"), "each pod once")
+	require.Equal(t, []types.UID{"pod-1", "pod-2", "pod-3"}, l.UseOf("uid-x").InFlight, "each pod once")
 	require.Equal(t, 1, l.InFlightCount(), "one allocation")
 
 	l.RemoveInFlight("uid-x", "pod-2")
@@ -39,7 +39,7 @@ func TestSharedAllocationEndsWithItsLastUser(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: x"}, holders(l, "a"), "the last user is going to write it again")
 	l.RemoveInFlight("uid-x", "pod-3")
 	require.Empty(t, holders(l, "a"))
-	require.Empty(t, l.InFlightUsers("uid-x"))
+	require.Empty(t, l.UseOf("uid-x").InFlight)
 }
 
 // TestBothAllocationsCount: another scheduler allocates a claim while an attempt has an allocation of it in flight, and deallocates it
@@ -113,7 +113,7 @@ func TestInFlightAgainstModel(t *testing.T) {
 				delete(users[claim.UID], pod)
 			}
 			for _, claim := range claims {
-				require.ElementsMatch(t, slices.Collect(maps.Keys(users[claim.UID])), l.InFlightUsers(claim.UID))
+				require.ElementsMatch(t, slices.Collect(maps.Keys(users[claim.UID])), l.UseOf(claim.UID).InFlight)
 				require.Equal(t, len(users[claim.UID]) > 0, l.InFlight(claim.UID) != nil)
 			}
 		}

@@ -94,23 +94,12 @@ func (r *record) bothAllocations() *resourceapi.AllocationResult {
 	if r.both.committed == r.committed && r.both.inFlight == r.inFlight {
 		return r.both.union
 	}
-	type id struct {
-		driver, pool, device string
-		share                types.UID
-	}
-	idOf := func(result *resourceapi.DeviceRequestAllocationResult) id {
-		found := id{driver: result.Driver, pool: result.Pool, device: result.Device}
-		if result.ShareID != nil {
-			found.share = *result.ShareID
-		}
-		return found
-	}
-	union, has := r.committed.DeepCopy(), make(map[id]bool)
+	union, has := r.committed.DeepCopy(), make(map[resultKey]bool)
 	for result := range Used(r.committed) {
-		has[idOf(result)] = true
+		has[keyOf(result)] = true
 	}
 	for result := range Used(r.inFlight) {
-		if !has[idOf(result)] {
+		if !has[keyOf(result)] {
 			union.Devices.Results = append(union.Devices.Results, *result.DeepCopy())
 		}
 	}
@@ -156,12 +145,10 @@ func New() *Ledger {
 }
 
 // Pool implements View.
-func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage { return l.pool(unique.Make(id)) }
+func (l *Ledger) Pool(id inventory.PoolID) *PoolUsage { return l.OfKey(unique.Make(id)) }
 
 // OfKey is Pool for callers that have the key.
-func (l *Ledger) OfKey(key inventory.PoolKey) *PoolUsage { return l.pool(key) }
-
-func (l *Ledger) pool(key inventory.PoolKey) *PoolUsage {
+func (l *Ledger) OfKey(key inventory.PoolKey) *PoolUsage {
 	usage, found := l.pools.Load(key)
 	if !found {
 		return unused

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -84,11 +85,10 @@ func TestShares(t *testing.T) {
 	refresh(l, "y", shared("y", "s2"))
 	require.Equal(t, []string{"nic-0: share s1 of x share s2 of y"}, holders(l, "a"))
 
-	var held *ledger.HeldError
 	exclusive := b.Claim("z").Allocated("a", "nic-0")
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), &held)
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s2").Status.Allocation), &held)
-	require.Equal(t, "y", held.Holder.Name, "the share is that of another claim")
+	require.ErrorContains(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", exclusive.Status.Allocation), "holds it by now")
+	require.ErrorContains(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s2").Status.Allocation), "claim default/y holds it by now",
+		"the share is that of another claim")
 	require.NoError(t, l.AddInFlight(ledger.RefTo(exclusive), "pod", shared("z", "s3").Status.Allocation))
 	refresh(l, "x", nil)
 	require.Equal(t, []string{"nic-0: share s2 of y share s3 of z"}, holders(l, "a"))
@@ -201,7 +201,7 @@ func TestWithout(t *testing.T) {
 	refresh(l, "x", b.Claim("x").Allocated("a", "gpu-0"))
 	refresh(l, "y", b.Claim("y").Allocated("a", "gpu-0", "gpu-1"))
 	refresh(l, "z", b.Claim("z").Allocated("a", "gpu-2"))
-	overlay := ledger.Without(l, "uid-x", "uid-z")
+	overlay := ledger.Without(l, sets.New[types.UID]("uid-x", "uid-z").Has)
 	require.Equal(t, []string{"gpu-0: y", "gpu-1: y"}, holders(overlay, "a"))
 	require.Equal(t, []string{"gpu-0: x y", "gpu-1: y", "gpu-2: z"}, holders(l, "a"))
 	require.Empty(t, holders(overlay, "b"))

@@ -13,48 +13,13 @@ import (
 // published.
 type Pools func(inventory.PoolID) *inventory.NodePool
 
-// OverdrawnError reports that a plan needs more of a counter or capacity than is left by now.
-type OverdrawnError struct {
-	Claim  ClaimRef // claim that wants it
-	Pool   inventory.PoolID
-	Device string
-	// Resource is "capacity NAME" of the device (KEP-5075), or "counter SET/NAME" of the
-	// pool (KEP-4815).
-	Resource string
+// refused returns the error for a claim that cannot have a device that was planned for it.
+func refused(ref ClaimRef, pool inventory.PoolID, device, why string) error {
+	return fmt.Errorf("claim %s was to get device %s/%s but %s; looking for other devices", ref, pool, device, why)
 }
 
-func (e *OverdrawnError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s but too little is left of %s by now; looking for other devices",
-		e.Claim, e.Pool, e.Device, e.Resource)
-}
-
-// IncompatibleError reports that the compatibility groups of devices in use rule out a device that
-// a plan needs.
-type IncompatibleError struct {
-	Claim      ClaimRef // claim that wants the device
-	Pool       inventory.PoolID
-	Device     string
-	CounterSet string
-}
-
-func (e *IncompatibleError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s but it has no compatibility group in common with the devices "+
-		"that draw from counter set %s by now; looking for other devices", e.Claim, e.Pool, e.Device, e.CounterSet)
-}
-
-// UnknownDrawError reports that a device cannot be allocated because it is not known what is left
-// of its counters.
-type UnknownDrawError struct {
-	Claim     ClaimRef // claim that wants the device
-	Pool      inventory.PoolID
-	Device    string
-	Withdrawn string // a device in use that is no longer published
-}
-
-func (e *UnknownDrawError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s but the rest of the counters that it draws on is unknown: "+
-		"device %s of that pool is in use and its driver does not publish it any more; looking for other devices", e.Claim, e.Pool, e.Device, e.Withdrawn)
-}
+// tooLittle is for a "capacity NAME" of the device (KEP-5075), or a "counter SET/NAME" of the pool (KEP-4815).
+func tooLittle(resource string) string { return "too little is left of " + resource + " by now" }
 
 // overdraw returns an error if an unallocated claim cannot have the allocation because of the
 // counters, capacities or compatibility groups that are left. r is the claim's record, or nil: its
@@ -73,7 +38,7 @@ func (l *Ledger) overdraw(ref ClaimRef, r *record, allocation *resourceapi.Alloc
 		if pool == nil {
 			continue
 		}
-		usage := l.pool(pool.Key)
+		usage := l.OfKey(pool.Key)
 		if r != nil && r.inFlight != nil {
 			usage = usage.change(id, ref, r.inFlight, nil)
 		}
@@ -107,7 +72,7 @@ func (j *judge) check(allocation *resourceapi.AllocationResult) error {
 			}
 			for limit, need := range j.limits.Drawn(result.Device) {
 				if !j.room(limit).Take(need) {
-					return j.tooLittle(limit, result.Device)
+					return j.refuse(limit, result.Device)
 				}
 			}
 		}
@@ -124,7 +89,8 @@ func (j *judge) checkKnown(device string) error {
 		return nil
 	}
 	if unknown := j.usage.Remaining(j.pool).Unknown; len(unknown) > 0 {
-		return &UnknownDrawError{Claim: j.ref, Pool: j.pool.ID, Device: device, Withdrawn: unknown[0]}
+		return refused(j.ref, j.pool.ID, device, "the rest of the counters that it draws on is unknown: "+
+			"device "+unknown[0]+" of that pool is in use and its driver does not publish it any more")
 	}
 	return nil
 }
@@ -144,11 +110,12 @@ func (j *judge) room(limit Limit) *Room {
 	return &room
 }
 
-func (j *judge) tooLittle(limit Limit, device string) error {
+func (j *judge) refuse(limit Limit, device string) error {
+	why := tooLittle("counter " + j.limits.Name(limit))
 	if limit.Kind == CompatibilityLimit {
-		return &IncompatibleError{Claim: j.ref, Pool: j.pool.ID, Device: device, CounterSet: j.limits.Name(limit)}
+		why = "it has no compatibility group in common with the devices that draw from counter set " + j.limits.Name(limit) + " by now"
 	}
-	return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: device, Resource: "counter " + j.limits.Name(limit)}
+	return refused(j.ref, j.pool.ID, device, why)
 }
 
 // checkShare checks a share against the capacities of its device.
@@ -173,7 +140,7 @@ func (j *judge) checkShare(result *resourceapi.DeviceRequestAllocationResult) er
 			j.rooms[published.Limit] = room
 		}
 		if !room.Take(Need{Amount: quantity.Of(consumed)}) {
-			return &OverdrawnError{Claim: j.ref, Pool: j.pool.ID, Device: result.Device, Resource: "capacity " + string(name)}
+			return refused(j.ref, j.pool.ID, result.Device, tooLittle("capacity "+string(name)))
 		}
 	}
 	return nil
@@ -203,4 +170,30 @@ func (u *PoolUsage) compatibilityGroupsIn(pool *inventory.NodePool, set int) (gr
 		}
 	}
 	return groups
+}
+
+// held returns an error if another claim uses a device that the allocation needs exclusively, holds
+// exclusively a device that it wants to share, or has the same share ID: drivers and other
+// schedulers tell shares of a device apart by their ID (KEP-5075).
+func (l *Ledger) held(ref ClaimRef, allocation *resourceapi.AllocationResult) error {
+	for result := range Used(allocation) {
+		usage := l.Pool(PoolOf(result)).Device(result.Device)
+		holders := usage.Holders
+		for _, share := range usage.Shares {
+			if result.ShareID == nil || *result.ShareID == share.ID {
+				holders = append(holders[:len(holders):len(holders)], share.Holder)
+			}
+		}
+		for _, holder := range holders {
+			if holder.UID == ref.UID {
+				continue
+			}
+			name := "a claim of another namespace" // The users of this claim must not learn its name.
+			if holder.Namespace == ref.Namespace {
+				name = "claim " + holder.String()
+			}
+			return refused(ref, PoolOf(result), result.Device, name+" holds it by now")
+		}
+	}
+	return nil
 }

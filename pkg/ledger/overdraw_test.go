@@ -106,11 +106,8 @@ func TestOverdrawn(t *testing.T) {
 				require.Equal(t, 1, l.InFlightCount())
 				return
 			}
-			var overdrawn *ledger.OverdrawnError
-			require.ErrorAs(t, err, &overdrawn)
-			require.Equal(t, test.want, overdrawn.Resource)
 			require.ErrorContains(t, err, "claim default/late")
-			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, "too little is left of "+test.want+" by now")
 			require.Zero(t, l.InFlightCount(), "nothing changed")
 		})
 	}
@@ -179,9 +176,7 @@ func TestIncompatible(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			var incompatible *ledger.IncompatibleError
-			require.ErrorAs(t, err, &incompatible)
-			require.ErrorContains(t, err, "counter set set")
+			require.ErrorContains(t, err, "no compatibility group in common with the devices that draw from counter set set")
 			require.Zero(t, l.InFlightCount())
 		})
 	}

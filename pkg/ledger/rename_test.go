@@ -22,15 +22,14 @@ func TestRename(t *testing.T) {
 	require.Equal(t, []string{"gpu-0: created"}, holders(l, "a"), "one holder")
 	require.Nil(t, l.InFlight("uid-planned"))
 	require.Same(t, planned.Status.Allocation, l.InFlight("uid-created"))
-	require.Len(t, l.InFlightUsers("uid-created"), 1)
+	require.Len(t, l.UseOf("uid-created").InFlight, 1)
 	changed, _, _ := l.Changed.Since(before)
 	require.Len(t, changed, 1, "whoever follows the ledger hears of it")
 	l.Rename("uid-planned", ledger.RefTo(created))
 	require.Equal(t, 1, l.InFlightCount(), "nothing left to rename")
 
 	other := b.Claim("other").Allocated("a", "gpu-0")
-	var held *ledger.HeldError
-	require.ErrorAs(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), &held)
+	require.ErrorContains(t, l.AddInFlight(ledger.RefTo(other), "pod-2", other.Status.Allocation), "holds it by now")
 
 	l.Observe(versioned(b.Claim("created").Allocated("a", "gpu-0"), 2))
 	l.RemoveInFlight("uid-created", "pod")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
@@ -30,6 +31,17 @@ func Used(allocation *resourceapi.AllocationResult) iter.Seq[*resourceapi.Device
 // PoolOf returns the pool of an allocated device.
 func PoolOf(result *resourceapi.DeviceRequestAllocationResult) inventory.PoolID {
 	return inventory.PoolID{Driver: result.Driver, Name: result.Pool}
+}
+
+// resultKey identifies what a result is about: a device, or a share of it.
+type resultKey struct {
+	inventory.PoolID
+	device string
+	share  types.UID
+}
+
+func keyOf(result *resourceapi.DeviceRequestAllocationResult) resultKey {
+	return resultKey{PoolOf(result), result.Device, ptr.Deref(result.ShareID, "")}
 }
 
 // usedOf yields the results that an allocation uses of a pool.
@@ -66,10 +78,7 @@ func sameUse(a, b *resourceapi.AllocationResult) bool {
 		return a == b
 	}
 	return slices.EqualFunc(a.Devices.Results, b.Devices.Results, func(x, y resourceapi.DeviceRequestAllocationResult) bool {
-		return x.Driver == y.Driver && x.Pool == y.Pool && x.Device == y.Device &&
-			ptr.Deref(x.ShareID, "") == ptr.Deref(y.ShareID, "") &&
-			ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false) &&
-			sameConsumption(&x, &y)
+		return keyOf(&x) == keyOf(&y) && ptr.Deref(x.AdminAccess, false) == ptr.Deref(y.AdminAccess, false) && sameConsumption(&x, &y)
 	})
 }
 

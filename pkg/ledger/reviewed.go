@@ -28,24 +28,11 @@ func (e *UnpublishedError) Error() string {
 	return fmt.Sprintf("claim %s was to get device %s of pool %s of driver %s %s", e.Claim, e.Device, e.Pool.Name, e.Pool.Driver, e.Found)
 }
 
-// ImpossibleError reports that no claim can use a device in the way that an allocation says,
-// whatever is left of it.
-type ImpossibleError struct {
-	Claim  ClaimRef // claim that wants the device
-	Pool   inventory.PoolID
-	Device string
-	Why    string
-}
-
-func (e *ImpossibleError) Error() string {
-	return fmt.Sprintf("claim %s was to get device %s/%s %s; see what has allocated it", e.Claim, e.Pool, e.Device, e.Why)
-}
-
 // AddReviewed is AddInFlight for an allocation that another program made, with no knowledge but the
 // allocation itself. as is the state of the claim that the caller looked at; AddReviewed fails with
 // ErrChanged if the state has changed. At the moment of judgement all devices must be published in
-// complete pools; otherwise it fails with an UnpublishedError. It fails with an ImpossibleError if
-// no scheduler makes such an allocation.
+// complete pools; otherwise it fails with an UnpublishedError. It also fails if no scheduler makes such
+// an allocation.
 func (l *Ledger) AddReviewed(ref ClaimRef, user types.UID, allocation *resourceapi.AllocationResult, as ClaimState) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -106,7 +93,7 @@ func possible(ref ClaimRef, pools Pools, allocation *resourceapi.AllocationResul
 			why = "but has it for another request already and not a share of it each"
 		}
 		if why != "" {
-			return &ImpossibleError{Claim: ref, Pool: id, Device: result.Device, Why: why}
+			return fmt.Errorf("claim %s was to get device %s/%s %s; see what has allocated it", ref, id, result.Device, why)
 		}
 		shared[use{id, result.Device}] = result.ShareID != nil
 	}

@@ -57,10 +57,9 @@ func TestAllocationsThatNoSchedulerMakes(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			var impossible *ledger.ImpossibleError
-			require.ErrorAs(t, err, &impossible)
 			require.ErrorContains(t, err, test.want)
 			require.ErrorContains(t, err, "claim default/x was to get device")
+			require.ErrorContains(t, err, "; see what has allocated it")
 			require.Zero(t, l.InFlightCount())
 		})
 	}
@@ -103,8 +102,7 @@ func TestPlanIsJudgedWhenItIsReviewed(t *testing.T) {
 	var unpublished *ledger.UnpublishedError
 	require.ErrorAs(t, review(l, x), &unpublished)
 	l.Pools = complete
-	var overdrawn *ledger.OverdrawnError
-	require.ErrorAs(t, review(l, x), &overdrawn)
+	require.ErrorContains(t, review(l, x), "too little is left of counter")
 	l.RemoveInFlight("uid-y", "pod")
 	require.NoError(t, review(l, x))
 }

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +27,7 @@ type ByPool interface {
 func Of(view View, pool *inventory.NodePool) *PoolUsage {
 	switch v := view.(type) {
 	case *Ledger:
-		return v.pool(pool.Key)
+		return v.OfKey(pool.Key)
 	case ByPool:
 		return v.OfPool(pool)
 	}
@@ -46,15 +45,10 @@ func (f Fixed) Pool(id inventory.PoolID) *PoolUsage {
 	return unused
 }
 
-// Without returns the view as it would be if some claims held nothing. It computes a pool only when
-// that pool is looked at.
-func Without(base View, claims ...types.UID) View {
-	return WithoutThose(base, func(uid types.UID) bool { return slices.Contains(claims, uid) })
-}
-
-// WithoutThose is Without for all claims for which gone returns true. It calls gone for claims with
-// devices in the pools that are looked at, possibly from several goroutines.
-func WithoutThose(base View, gone func(claim types.UID) bool) View {
+// Without returns the view as it would be if the claims for which gone returns true held nothing. It
+// computes a pool only when that pool is looked at, and calls gone for claims with devices in it, possibly
+// from several goroutines.
+func Without(base View, gone func(claim types.UID) bool) View {
 	return &overlay{base: base, pools: make(map[inventory.PoolID]*PoolUsage), change: func(_ inventory.PoolID, base *PoolUsage) *PoolUsage {
 		var usage *PoolUsage
 		for name, use := range base.All() {

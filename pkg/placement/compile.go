@@ -96,7 +96,7 @@ func (h *Histogram) merged() []entry {
 	for i, name := range names {
 		weights[i] = namespaceWeight(h.namespaces[name])
 	}
-	limit := capWeight(weights, h.options.MaxPart)
+	limit := capWeight(weights, maxPart)
 	byKey := map[string]*entry{}
 	for i, name := range names {
 		factor := 1.0

@@ -5,20 +5,18 @@ import (
 	"time"
 )
 
-// Options limit what a histogram learns. Zero fields get defaults.
-type Options struct {
-	// HalfLife is the time after which a pod counts half. Default: 24 hours.
-	HalfLife time.Duration
-	// MaxPart is the maximum fraction of the demand for one namespace. Default: a quarter. With too few
-	// namespaces for that, all may have equal parts.
-	MaxPart float64
-	// MaxNamespaces is the maximum number of remembered namespaces. Default: 1024.
-	MaxNamespaces int
-	// MaxPerNamespace is the maximum number of remembered shapes of a namespace. Default: 64.
-	MaxPerNamespace int
-	// MaxBytes is the maximum size of a namespace's shapes, in bytes. Default: 32 KiB.
-	MaxBytes int
-}
+const (
+	// halfLife is the time after which a pod counts half.
+	halfLife = 24 * time.Hour
+	// maxPart is the maximum fraction of the demand for one namespace. With too few namespaces for that, all may
+	// have equal parts.
+	maxPart = 0.25
+	// maxNamespaces is the maximum number of remembered namespaces, and maxPerNamespace that of the shapes of a
+	// namespace. maxBytes is the maximum size of these shapes.
+	maxNamespaces   = 1024
+	maxPerNamespace = 64
+	maxBytes        = 32 << 10
+)
 
 // A Pod is a pod that requests devices.
 type Pod struct {
@@ -38,7 +36,6 @@ type Ask struct {
 
 // A Histogram learns the likely demand from pods. It is not safe for concurrent use.
 type Histogram struct {
-	options Options
 
 	// epoch is the time at which a new pod has weight 1. Later pods weigh more, so that earlier ones decay.
 	epoch      time.Time
@@ -87,23 +84,8 @@ const (
 )
 
 // NewHistogram returns an empty histogram.
-func NewHistogram(o Options) *Histogram {
-	if o.HalfLife <= 0 {
-		o.HalfLife = 24 * time.Hour
-	}
-	if o.MaxPart <= 0 || o.MaxPart > 1 {
-		o.MaxPart = 0.25
-	}
-	if o.MaxNamespaces <= 0 {
-		o.MaxNamespaces = 1024
-	}
-	if o.MaxPerNamespace <= 0 {
-		o.MaxPerNamespace = 64
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 32 << 10
-	}
-	return &Histogram{options: o, namespaces: map[string]map[string]*entry{}, demand: Published()}
+func NewHistogram() *Histogram {
+	return &Histogram{namespaces: map[string]map[string]*entry{}, demand: Published()}
 }
 
 // Add counts a pod that came at the given time. Each pod must be added once, in any order. Add ignores pods
@@ -129,7 +111,7 @@ func (h *Histogram) Add(pod Pod, at time.Time) {
 
 	namespace := h.namespaces[pod.Namespace]
 	if namespace == nil {
-		if len(h.namespaces) >= h.options.MaxNamespaces {
+		if len(h.namespaces) >= maxNamespaces {
 			delete(h.namespaces, lightest(h.namespaces, namespaceWeight))
 		}
 		namespace = map[string]*entry{}
@@ -152,7 +134,7 @@ func (h *Histogram) makeRoom(namespace map[string]*entry, next *entry) {
 	for _, e := range namespace {
 		taken += e.bytes
 	}
-	for len(namespace) > 0 && (len(namespace) >= h.options.MaxPerNamespace || taken > h.options.MaxBytes) {
+	for len(namespace) > 0 && (len(namespace) >= maxPerNamespace || taken > maxBytes) {
 		key := lightest(namespace, func(e *entry) float64 { return e.weight })
 		taken -= namespace[key].bytes
 		delete(namespace, key)
@@ -160,7 +142,7 @@ func (h *Histogram) makeRoom(namespace map[string]*entry, next *entry) {
 }
 
 func (h *Histogram) halfLives(at time.Time) float64 {
-	return float64(at.Sub(h.epoch)) / float64(h.options.HalfLife)
+	return float64(at.Sub(h.epoch)) / float64(halfLife)
 }
 
 // advance moves the epoch if the given time is far ahead of it, and removes entries whose weight became 0.

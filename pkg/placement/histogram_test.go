@@ -28,7 +28,7 @@ func part(d *Demand, kind string) float64 {
 
 // A namespace that keeps creating pods gets no more than its part of the demand.
 func TestNamespaceCannotBendDemand(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	for i := range 6 {
 		for range 100 {
 			h.Add(pod(fmt.Sprint("tenant-", i), "honest"), start)
@@ -45,7 +45,7 @@ func TestNamespaceCannotBendDemand(t *testing.T) {
 
 // With fewer namespaces than parts, all have equal parts.
 func TestFewNamespaces(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	for range 1000 {
 		h.Add(pod("a", "often"), start)
 	}
@@ -60,7 +60,7 @@ func TestFewNamespaces(t *testing.T) {
 
 // A namespace cannot make memory or the demand grow without limit.
 func TestBounds(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	for i := range 3000 {
 		p := pod(fmt.Sprint("tenant-", i), fmt.Sprint("kind-", i))
 		h.Add(p, start)
@@ -79,21 +79,21 @@ func TestBounds(t *testing.T) {
 }
 
 func TestDecay(t *testing.T) {
-	h := NewHistogram(Options{HalfLife: time.Hour})
+	h := NewHistogram()
 	for range 400 {
 		h.Add(pod("a", "old"), start)
 	}
 	for range 100 {
-		h.Add(pod("a", "new"), start.Add(2*time.Hour))
+		h.Add(pod("a", "new"), start.Add(2*halfLife))
 	}
-	d := h.Demand(start.Add(2*time.Hour), 0)
+	d := h.Demand(start.Add(2*halfLife), 0)
 	if a, b := part(d, "old"), part(d, "new"); math.Abs(a-b) > near {
 		t.Errorf("400 pods two half-lives ago count %v, 100 pods now %v", a, b)
 	}
 	for range 300 {
-		h.Add(pod("a", "new"), start.Add(2000*time.Hour))
+		h.Add(pod("a", "new"), start.Add(2000*halfLife))
 	}
-	if p := part(h.Demand(start.Add(2000*time.Hour), 0), "old"); p > near {
+	if p := part(h.Demand(start.Add(2000*halfLife), 0), "old"); p > near {
 		t.Errorf("after 2,000 half-lives, pods count %v", p)
 	}
 }
@@ -114,7 +114,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	now := start.Add(500 * time.Minute)
 	demands := [2]*Demand{}
 	for i := range demands {
-		h := NewHistogram(Options{})
+		h := NewHistogram()
 		for _, s := range all {
 			h.Add(s.pod, s.at)
 		}
@@ -128,7 +128,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 
 // The demand stays the same until the difference matters.
 func TestVersions(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	if d := h.Demand(start, 0); part(d, AnyDevice) != 1 {
 		t.Errorf("without history: %+v", d.Shapes)
 	}
@@ -158,7 +158,7 @@ func TestVersions(t *testing.T) {
 
 // Requests of pods without devices are part of the demand, within bounds, and a noticeable difference makes a new demand.
 func TestBesideIsBounded(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	d := h.Demand(start, 3)
 	for _, step := range []struct{ beside, want float64 }{{0.5, 0.5}, {0.55, 0.5}, {1, 1}, {1e9, mostBeside}, {-1, 0}} {
 		for range 1000 { // The demand is considered.
@@ -173,7 +173,7 @@ func TestBesideIsBounded(t *testing.T) {
 
 // Users choose the length of expressions; the remembered part is limited.
 func TestLongKindsAreNotRemembered(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	for i := range 64 {
 		h.Add(pod("greedy", strings.Repeat("x", 300_000)+fmt.Sprint(i)), start)
 	}
@@ -193,7 +193,7 @@ func TestLongKindsAreNotRemembered(t *testing.T) {
 
 // TestShapesOfANamespaceHaveABound: a tenant creates and deletes pods that ask for one long expression each.
 func TestShapesOfANamespaceHaveABound(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	h.Add(pod("other", "honest"), start)
 	for i := range 2000 {
 		at := start.Add(time.Duration(i) * time.Second)
@@ -205,8 +205,8 @@ func TestShapesOfANamespaceHaveABound(t *testing.T) {
 			}
 			taken += e.bytes
 		}
-		if taken > h.options.MaxBytes || len(h.namespaces["tenant"]) == 0 {
-			t.Fatalf("%d shapes of one namespace take %d bytes, more than %d", len(h.namespaces["tenant"]), taken, h.options.MaxBytes)
+		if taken > maxBytes || len(h.namespaces["tenant"]) == 0 {
+			t.Fatalf("%d shapes of one namespace take %d bytes, more than %d", len(h.namespaces["tenant"]), taken, maxBytes)
 		}
 	}
 	if len(h.namespaces["other"]) != 1 {
@@ -216,7 +216,7 @@ func TestShapesOfANamespaceHaveABound(t *testing.T) {
 
 // TestPodsOfLongAgo: all pods that exist when the scheduler starts may be years old.
 func TestPodsOfLongAgo(t *testing.T) {
-	h := NewHistogram(Options{})
+	h := NewHistogram()
 	for range 2 * enough {
 		h.Add(pod("a", "old"), start)
 	}

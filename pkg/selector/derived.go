@@ -111,23 +111,8 @@ func (d *derivation) Hash() uint64 {
 		if attribute == nil {
 			continue
 		}
-		for _, text := range append([]*string{attribute.StringValue, attribute.VersionValue}, textsOf(attribute)...) {
-			if text != nil {
-				_, _ = hash.WriteString(*text)
-			}
-			_ = hash.WriteByte(0)
-		}
-		if attribute.IntValue != nil {
-			maphash.WriteComparable(&hash, *attribute.IntValue)
-		}
-		if attribute.BoolValue != nil {
-			maphash.WriteComparable(&hash, *attribute.BoolValue)
-		}
-		for _, number := range attribute.IntValues {
-			maphash.WriteComparable(&hash, number)
-		}
-		for _, value := range attribute.BoolValues {
-			maphash.WriteComparable(&hash, value)
+		if encoded, err := attribute.Marshal(); err == nil {
+			_, _ = hash.Write(encoded)
 		}
 	}
 	return hash.Sum64()

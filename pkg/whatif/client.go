@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
@@ -36,11 +35,7 @@ func Connect(ctx context.Context, config *rest.Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for the cluster: %w", err)
-	}
-	return &Source{client: api.Connect(ctx, client, untyped)}, nil
+	return &Source{client: api.Connect(ctx, client)}, nil
 }
 
 // FromClient returns a source for a server that serves resource.k8s.io/v1.
@@ -54,28 +49,9 @@ func (s *Source) Client() kubernetes.Interface { return s.client }
 // the context.
 func (s *Source) Read(ctx context.Context) (Objects, error) {
 	var o Objects
-	core, api := s.client.CoreV1(), s.client.ResourceV1()
-	read(ctx, s, &o, resourceNodes, &o.Nodes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return core.Nodes().List(ctx, options)
-	})
-	read(ctx, s, &o, resourceSlices, &o.Slices, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return api.ResourceSlices().List(ctx, options)
-	})
-	read(ctx, s, &o, resourceClasses, &o.Classes, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return api.DeviceClasses().List(ctx, options)
-	})
-	read(ctx, s, &o, resourceRules, &o.TaintRules, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return api.DeviceTaintRules().List(ctx, options)
-	})
-	readNamespaced(ctx, s, &o, resourceClaims, &o.Claims, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
-		return api.ResourceClaims(namespace).List(ctx, options)
-	})
-	readNamespaced(ctx, s, &o, resourceTemplates, &o.Templates, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
-		return api.ResourceClaimTemplates(namespace).List(ctx, options)
-	})
-	readNamespaced(ctx, s, &o, resourcePods, &o.Pods, func(ctx context.Context, namespace string, options metav1.ListOptions) (runtime.Object, error) {
-		return core.Pods(namespace).List(ctx, options)
-	})
+	for _, kind := range Kinds {
+		s.read(ctx, &o, kind)
+	}
 	if ctx.Err() != nil {
 		return Objects{}, fmt.Errorf("reading the objects of the cluster: %w", context.Cause(ctx))
 	}
@@ -109,39 +85,30 @@ func (s *Source) resolve(ctx context.Context, o *Objects) {
 	}
 }
 
-type list func(context.Context, metav1.ListOptions) (runtime.Object, error)
-
-// read reads the objects of one kind into a list.
-func read[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list list) {
-	if err := readPages(ctx, into, list); err != nil {
-		if apierrors.IsNotFound(err) {
-			return // The server does not have the resource, so there are no objects.
-		}
-		o.Missing = append(o.Missing, missing(resource, "", err))
-		return
-	}
-	if s.Progress != nil {
-		s.Progress(resource, len(*into))
-	}
-}
-
-// readNamespaced is read for namespaced objects: of all namespaces, or else of the source's
-// namespace.
-func readNamespaced[T any](ctx context.Context, s *Source, o *Objects, resource string, into *[]*T, list func(context.Context, string, metav1.ListOptions) (runtime.Object, error)) {
-	in := func(namespace string) error {
-		return readPages(ctx, into, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return list(ctx, namespace, options)
-		})
-	}
-	if err := in(metav1.NamespaceAll); err != nil {
-		if !apierrors.IsForbidden(err) || s.Namespace == "" || in(s.Namespace) != nil {
-			o.Missing = append(o.Missing, missing(resource, "", err))
+// read reads the objects of one kind: of all namespaces, or else of the source's namespace.
+func (s *Source) read(ctx context.Context, o *Objects, kind ObjectKind) {
+	found, err := s.pages(ctx, kind, metav1.NamespaceAll)
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err) && !kind.Namespaced:
+		return // The server does not have the resource, so there are no objects.
+	case apierrors.IsForbidden(err) && kind.Namespaced && s.Namespace != "":
+		within, failed := s.pages(ctx, kind, s.Namespace)
+		if failed != nil {
+			o.Missing = append(o.Missing, missing(kind.Name(), "", err))
 			return
 		}
-		o.Missing = append(o.Missing, missing(resource, s.Namespace, err))
+		found = within
+		o.Missing = append(o.Missing, missing(kind.Name(), s.Namespace, err))
+	default:
+		o.Missing = append(o.Missing, missing(kind.Name(), "", err))
+		return
+	}
+	for _, object := range found {
+		o.Add(object)
 	}
 	if s.Progress != nil {
-		s.Progress(resource, len(*into))
+		s.Progress(kind.Name(), len(found))
 	}
 }
 
@@ -156,35 +123,24 @@ func missing(resource, namespace string, err error) Missing {
 	return Missing{Resource: resource, Why: why, Forbidden: forbidden, Namespace: namespace}
 }
 
-// readPages reads a list page by page, or at once if it expires meanwhile. If it fails, the list is
-// empty.
-func readPages[T any](ctx context.Context, into *[]*T, list list) error {
-	*into = nil
-	err := pager.New(pager.ListPageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, appendTo(into))
-	if apierrors.IsResourceExpired(err) {
-		*into = nil
-		var all runtime.Object
-		if all, err = list(ctx, metav1.ListOptions{}); err == nil {
-			err = meta.EachListItem(all, appendTo(into))
-		}
-	}
-	if err != nil {
-		*into = nil
-	}
-	return err
-}
-
-// appendTo returns a function that appends objects to a list.
-func appendTo[T any](into *[]*T) func(runtime.Object) error {
-	return func(object runtime.Object) error {
-		one, is := object.(any).(*T)
-		if !is {
-			return fmt.Errorf("the server returned %T in a list of %T", object, *into)
-		}
+// pages reads a list page by page, or at once if it expires meanwhile.
+func (s *Source) pages(ctx context.Context, kind ObjectKind, namespace string) (found []runtime.Object, err error) {
+	add := func(object runtime.Object) error {
 		if pod, is := object.(*v1.Pod); is {
 			pod.ManagedFields = nil
 		}
-		*into = append(*into, one)
+		found = append(found, object)
 		return nil
 	}
+	err = pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return kind.List(ctx, s.client, namespace, options)
+	}).EachListItem(ctx, metav1.ListOptions{}, add)
+	if apierrors.IsResourceExpired(err) {
+		found = nil
+		var all runtime.Object
+		if all, err = kind.List(ctx, s.client, namespace, metav1.ListOptions{}); err == nil {
+			err = meta.EachListItem(all, add)
+		}
+	}
+	return found, err
 }

@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/memo"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
@@ -18,10 +18,10 @@ import (
 const rememberedBytes = 64 << 20
 
 // newEvaluator returns an evaluator with caches of its own, which are freed with the snapshot.
-func newEvaluator(features structured.Features, languages []selector.Language) *selector.Evaluator {
+func newEvaluator() *selector.Evaluator {
 	evaluator := selector.NewEvaluator(selector.NewCompiler(cel.Features{
-		EnableConsumableCapacity: features.ConsumableCapacity, EnableListTypeAttributes: features.ListTypeAttributes,
-	}), append(languages[:len(languages):len(languages)], api.NewLanguage())...)
+		EnableConsumableCapacity: allocator.Supported.ConsumableCapacity, EnableListTypeAttributes: allocator.Supported.ListTypeAttributes,
+	}), api.NewLanguage())
 	evaluator.RememberIn(memo.New(rememberedBytes))
 	evaluator.RememberPrograms(new(selector.Programs))
 	evaluator.RememberLooks(selector.NewLooks(selector.DefaultLooks))

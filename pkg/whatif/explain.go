@@ -140,30 +140,6 @@ func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool
 	return outcome.Fits() || outcome.GaveUp
 }
 
-// ExplainNode explains in full why the devices of one node do not fit a pod. It returns nil if they
-// fit or if the reason is not about devices; reason says why the node does not fit.
-func (s *Snapshot) ExplainNode(ctx context.Context, pod *v1.Pod, node *v1.Node) (full *allocator.Explanation, reason string, err error) {
-	q := s.ask(stored(pod))
-	if unread := s.notKnown(q); unread != nil {
-		return nil, unread.Error(), nil
-	}
-	if q.problem != nil {
-		return nil, q.problem.Error(), nil
-	}
-	found, err := s.explainNode(ctx, q, s.world.placeOf(node.Name), node)
-	if found == nil || err != nil {
-		return nil, "", err
-	}
-	if found.short != nil {
-		found.reason = found.short.on("")
-	}
-	if found.outcome != nil {
-		full = found.outcome.Explain()
-		found.outcome.Release()
-	}
-	return full, found.reason, nil
-}
-
 // obstacle is the reason why a pod does not fit on a node.
 type obstacle struct {
 	kind   Kind

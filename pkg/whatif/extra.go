@@ -59,7 +59,7 @@ func (w *world) withSlices(before *extra, added []*resourceapi.ResourceSlice) *e
 	for _, of := range pools {
 		published = append(published, of...)
 	}
-	return &extra{store: newStore(published, w.rules, w.features), pools: pools}
+	return &extra{store: newStore(published, w.rules), pools: pools}
 }
 
 // poolByName returns a function that finds the pool of a slice. ofWorld has the pools of the

@@ -3,14 +3,13 @@ package whatif
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
@@ -95,7 +94,7 @@ func (s *Snapshot) Fit(ctx context.Context, pods ...*v1.Pod) (*Answer, error) {
 // queued returns the order in which kube-scheduler tries pods that are created one after the other.
 func queued(pods []*v1.Pod) []*v1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
-		return cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0))
+		return cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a))
 	})
 }
 
@@ -140,7 +139,6 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 		return nil, nil, nil, nil
 	}
 	ctx = s.withSteps(ctx)
-	best := choice{}
 	undecided := 0
 	for i, node := range s.candidates() {
 		if !s.mayRun(q, i, node) {
@@ -153,20 +151,12 @@ func (s *Snapshot) place(ctx context.Context, pod *v1.Pod) (*Plan, *Snapshot, []
 		if v == gaveUp || v == gaveUpInCommon {
 			undecided++
 		}
-		if v != suffices {
-			continue
-		}
-		if done, err := s.consider(ctx, q, i, node, &best); err != nil {
-			return nil, nil, nil, err
-		} else if done {
-			break
+		if v == suffices {
+			plan, after, err := s.carryOut(ctx, q, node)
+			return plan, after, nil, err
 		}
 	}
-	if best.node == nil {
-		return nil, nil, doubts(undecided), nil
-	}
-	plan, after, err := s.carryOut(ctx, q, best)
-	return plan, after, nil, err
+	return nil, nil, doubts(undecided), nil
 }
 
 // hardNodes is the number of the hardest possible nodes that the steps of one question suffice for.
@@ -203,63 +193,24 @@ func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
 	return s.unwanted(q, node) == ""
 }
 
-// choice is a node for a pod, with the value of the plan there.
-type choice struct {
-	node  *v1.Node
-	place int
-	value allocator.Value
-}
-
-// consider compares a node that has devices with the best one so far, and reports whether the
-// search is done.
-func (s *Snapshot) consider(ctx context.Context, q *question, i int, node *v1.Node, best *choice) (done bool, err error) {
-	objective := s.world.options.Objective
-	task, _, _ := q.taskOn(node)
-	if objective == nil || task == nil {
-		*best = choice{node: node, place: i}
-		return true, nil
-	}
-	rated, err := task.Rate(ctx, s.valued(q, i, node))
-	switch {
-	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
-		return false, err
-	case err != nil || !rated.Fits():
-		return false, nil // Check found a plan, but the budget did not suffice for comparing plans.
-	}
-	if best.node == nil || rated.Value.Compare(best.value) < 0 {
-		*best = choice{node: node, place: i, value: rated.Value}
-	}
-	return false, nil
-}
-
-// valued returns a site with the data for comparing plans.
-func (s *Snapshot) valued(q *question, i int, node *v1.Node) allocator.Site {
-	site, _ := s.site(node)
-	if site.Objective = s.world.options.Objective; site.Objective != nil {
-		free := s.freeOn(i, node)
-		site.Free = allocator.Resources{MilliCPU: free.milliCPU, Memory: free.memory >> 20}
-		site.Asked = allocator.Resources{MilliCPU: q.asked.milliCPU, Memory: q.asked.memory >> 20}
-	}
-	return site
-}
-
 // carryOut returns the plan for a pod on a node, and the world after it.
-func (s *Snapshot) carryOut(ctx context.Context, q *question, chosen choice) (*Plan, *Snapshot, error) {
-	task, claims, err := q.taskOn(chosen.node)
+func (s *Snapshot) carryOut(ctx context.Context, q *question, node *v1.Node) (*Plan, *Snapshot, error) {
+	task, claims, err := q.taskOn(node)
 	if err != nil {
-		return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", chosen.node.Name, Key(q.pod), err)
+		return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", node.Name, Key(q.pod), err)
 	}
 	pod := q.pod.DeepCopy()
-	pod.Spec.NodeName = chosen.node.Name
-	plan := &Plan{Pod: pod, Node: chosen.node.Name}
+	pod.Spec.NodeName = node.Name
+	plan := &Plan{Pod: pod, Node: node.Name}
 	var results []resourceapi.AllocationResult
 	if task != nil {
-		outcome, err := task.Solve(ctx, s.valued(q, chosen.place, chosen.node))
+		site, _ := s.site(node)
+		outcome, err := task.Solve(ctx, site)
 		if err != nil {
-			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", chosen.node.Name, Key(pod), err)
+			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", node.Name, Key(pod), err)
 		}
 		if !outcome.Fits() {
-			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: the search found some when it was asked whether there are any, and not when it was asked which", chosen.node.Name, Key(pod))
+			return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: the search found some when it was asked whether there are any, and not when it was asked which", node.Name, Key(pod))
 		}
 		results = outcome.Results
 	}

@@ -9,7 +9,7 @@ import (
 // FitOn is Fit for one pod on one node.
 func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer, error) {
 	pod = stored(pod)
-	q, chosen, v, err := s.judgeOn(ctx, pod, node)
+	q, on, v, err := s.judgeOn(ctx, pod, node)
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func (s *Snapshot) FitOn(ctx context.Context, pod *v1.Pod, node string) (*Answer
 	case CannotTell:
 		answer.Doubts = doubts(1)
 	case Fits:
-		plan, after, err := s.carryOut(ctx, q, chosen)
+		plan, after, err := s.carryOut(ctx, q, on)
 		if err != nil {
 			return nil, err
 		}
@@ -38,20 +38,20 @@ func (s *Snapshot) VerdictOn(ctx context.Context, pod *v1.Pod, node string) (Ver
 	return v.asAnswer(), nil
 }
 
-// judgeOn judges one node for a pod. It returns neither a question nor a choice if the node does
-// not exist.
-func (s *Snapshot) judgeOn(ctx context.Context, pod *v1.Pod, name string) (q *question, chosen choice, v verdict, err error) {
+// judgeOn judges one node for a pod. It returns neither a question nor a node if the node does not
+// exist.
+func (s *Snapshot) judgeOn(ctx context.Context, pod *v1.Pod, name string) (q *question, node *v1.Node, v verdict, err error) {
 	if err := s.check(pod); err != nil {
-		return nil, choice{}, unknown, err
+		return nil, nil, unknown, err
 	}
-	node := s.nodes.get(name)
-	if node == nil {
-		return nil, choice{}, lacks, nil
+	if node = s.nodes.get(name); node == nil {
+		return nil, nil, lacks, nil
 	}
-	q, chosen = s.ask(pod), choice{node: node, place: s.world.placeOf(name)}
-	if q.problem != nil || !s.mayRun(q, chosen.place, node) {
-		return q, chosen, lacks, nil
+	q = s.ask(pod)
+	place := s.world.placeOf(name)
+	if q.problem != nil || !s.mayRun(q, place, node) {
+		return q, node, lacks, nil
 	}
-	v, err = s.devices(ctx, q, chosen.place, node)
-	return q, chosen, v, err
+	v, err = s.devices(ctx, q, place, node)
+	return q, node, v, err
 }

@@ -5,7 +5,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -18,17 +17,10 @@ import (
 type Options struct {
 	// Seed decides between nodes that are equally good. With 0, the first one by name wins.
 	Seed uint64
-	// Objective rates nodes and devices; nil takes the first node with the first devices, which is
-	// faster.
-	Objective *allocator.Objective
-	// Features are the API features that are enabled; nil enables all that the allocator supports.
-	Features *structured.Features
 	// StepBudget limits the search on one node, see allocator.Solver.
 	StepBudget int
 	// Resolve finds the requests of claims that refer to parameters, see allocator.Solver.
-	// Languages holds the expression languages of older servers.
-	Resolve   func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
-	Languages []selector.Language
+	Resolve func(*resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error)
 }
 
 // Snapshot is a state of a cluster to ask questions about. It is immutable and safe for concurrent
@@ -55,10 +47,6 @@ type Snapshot struct {
 // New makes a snapshot of objects. Its cost grows with the cluster; that of derived snapshots does
 // not.
 func New(objects Objects, options Options) *Snapshot {
-	features := allocator.Supported
-	if options.Features != nil {
-		features = *options.Features
-	}
 	s := &Snapshot{
 		nodes:     newLayered(byKey(objects.Nodes)),
 		claims:    newLayered(byKey(storedClaims(objects.Claims))),
@@ -67,10 +55,10 @@ func New(objects Objects, options Options) *Snapshot {
 		pods:      newLayered(byKey(objects.Pods)),
 		missing:   objects.Missing,
 	}
-	s.world = newWorld(objects, options, features, s)
+	s.world = newWorld(objects, options, s)
 	s.usage = usage{ledger: s.world.ledger}
 	s.solver = &allocator.Solver{
-		Features: features, Evaluator: newEvaluator(features, options.Languages), StepBudget: options.StepBudget, KeepShared: true, RefuseOfNode: true,
+		Features: allocator.Supported, Evaluator: newEvaluator(), StepBudget: options.StepBudget, KeepShared: true, RefuseOfNode: true,
 		Resolve: options.Resolve, NewShareID: shareIDs(options.Seed),
 	}
 	s.solver.Classes = (*classes)(s)
@@ -104,6 +92,9 @@ func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTe
 
 // Classes returns the device classes, sorted by name.
 func (s *Snapshot) Classes() []*resourceapi.DeviceClass { return slices.Collect(s.classes.all()) }
+
+// Class returns a device class, nil if there is none.
+func (s *Snapshot) Class(name string) *resourceapi.DeviceClass { return s.classes.get(name) }
 
 // Missing returns the kinds of objects that could not be read.
 func (s *Snapshot) Missing() []Missing { return s.missing }

@@ -74,12 +74,6 @@ func (s *Snapshot) Absent(resource, namespace, what string) error {
 	return s.absent(resource, namespace, what, nil)
 }
 
-// IsUnread reports whether an error is an Unread.
-func IsUnread(err error) bool {
-	var unread *Unread
-	return errors.As(err, &unread)
-}
-
 // notKnown returns why no question about nodes can be answered for the pod, nil if it can.
 func (s *Snapshot) notKnown(q *question) *Unread {
 	var unread *Unread

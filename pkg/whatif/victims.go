@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
 // Victims returns pods of lower priority to evict so that a pod fits on a node, and whether
@@ -30,7 +31,7 @@ func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1
 	}
 	// Spare the most important pod first.
 	slices.SortStableFunc(lower, func(a, b *v1.Pod) int {
-		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(Key(a), Key(b)))
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(Key(a), Key(b)))
 	})
 	var victims []*v1.Pod
 	for len(lower) > 0 {
@@ -91,7 +92,7 @@ func (s *Snapshot) lowerOn(pod *v1.Pod, node string) []*v1.Pod {
 	}
 	var lower []*v1.Pod
 	for other := range s.pods.all() {
-		if !isOnNode(other) || priority(other) >= priority(pod) {
+		if !isOnNode(other) || corev1helpers.PodPriority(other) >= corev1helpers.PodPriority(pod) {
 			continue
 		}
 		if other.Spec.NodeName == node || slices.ContainsFunc(s.ClaimsOf(other), func(c *resourceapi.ResourceClaim) bool { return seen[c] }) {
@@ -116,11 +117,4 @@ func (s *Snapshot) fitsWithout(ctx context.Context, pod *v1.Pod, node string, go
 		return false, err
 	}
 	return len(answer.Plans) == 1, nil
-}
-
-func priority(pod *v1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }

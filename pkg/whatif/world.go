@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -19,8 +18,7 @@ import (
 
 // world is the state that all derived snapshots share. Only its caches change.
 type world struct {
-	options  Options
-	features structured.Features
+	options Options
 
 	store   *inventory.Store
 	poolIDs []inventory.PoolID // sorted
@@ -52,12 +50,12 @@ type place struct {
 	most atomic.Int32
 }
 
-func newWorld(objects Objects, options Options, features structured.Features, s *Snapshot) *world {
+func newWorld(objects Objects, options Options, s *Snapshot) *world {
 	w := &world{
-		options: options, features: features, slices: named(lastOfName(objects.Slices), func(string) bool { return false }), rules: objects.TaintRules,
+		options: options, slices: named(lastOfName(objects.Slices), func(string) bool { return false }), rules: objects.TaintRules,
 		ledger: ledger.New(), index: make(map[string]int),
 	}
-	w.store = newStore(w.slices, w.rules, features)
+	w.store = newStore(w.slices, w.rules)
 	w.ledger.Follow(w.store) // The former consumption of withdrawn devices is unknown here.
 	w.byPool = sync.OnceValue(w.slicesByPool)
 	w.poolByName = sync.OnceValue(func() map[string]inventory.PoolID {
@@ -78,8 +76,8 @@ func newWorld(objects Objects, options Options, features structured.Features, s 
 	return w
 }
 
-func newStore(published []*resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, features structured.Features) *inventory.Store {
-	store := inventory.FromSlices(published, allocator.InventoryOptions(features))
+func newStore(published []*resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule) *inventory.Store {
+	store := inventory.FromSlices(published, allocator.InventoryOptions(allocator.Supported))
 	for _, rule := range rules {
 		store.RefreshTaintRule(rule.Name, func() *resourceapi.DeviceTaintRule { return rule })
 	}

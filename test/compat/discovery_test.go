@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
@@ -46,9 +45,7 @@ func TestDiscoveryComesLate(t *testing.T) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noDiscovery{next, &off} })
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	untyped, err := dynamic.NewForConfig(config)
-	require.NoError(t, err)
-	connected := api.Connect(t.Context(), client, untyped)
+	connected := api.Connect(t.Context(), client)
 	served := api.Of(connected)
 	require.NotNil(t, served, "nothing is known yet")
 	require.Equal(t, api.V1, served.Version("resourceclaims"))

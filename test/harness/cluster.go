@@ -123,7 +123,7 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	// The tests are written for v1, whatever the server has.
 	background, cancel := context.WithCancel(context.Background())
 	c.stopDiscovery = cancel
-	c.Client, c.Objects = api.Connect(background, client, untyped), scenario.NewObjects(untyped)
+	c.Client, c.Objects = api.Connect(background, client), scenario.NewObjects(untyped)
 	overlays := []string{manifests.Secondary}
 	if api.IsAlpha(c.Client) {
 		overlays = append(overlays, manifests.AlphaAPI)

@@ -1,7 +1,8 @@
 package simulation
 
 import (
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,22 +34,17 @@ func (c *clock) now() (ahead time.Duration, offsets []time.Duration) {
 	return c.ahead, append([]time.Duration{0}, c.offsets...)
 }
 
-// timeText is a time in JSON.
-var timeText = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
-
-// read is JSON as a process reads it: as if the server's clock were behind by as much as its own is ahead.
-func (c *clock) read(raw []byte) []byte {
+// read is an object as a process reads it: as if the server's clock were behind by as much as its own is ahead.
+func (c *clock) read(o *object) *object {
 	if c == nil {
-		return raw
+		return o
 	}
 	ahead, _ := c.now()
 	if ahead == 0 {
-		return raw
+		return o
 	}
-	return timeText.ReplaceAllFunc(raw, func(text []byte) []byte {
-		local := shift(strings.Trim(string(text), `"`), -ahead)
-		return []byte(`"` + local + `"`)
-	})
+	fields, _ := shifted(o.fields, nil, -ahead, nil)
+	return &object{fields: fields.(map[string]any), before: o}
 }
 
 // written is what the server gets of what a process writes. Times that the process has read from the stored object it writes back as
@@ -62,13 +58,17 @@ func (c *clock) written(fields map[string]any, stored *object) map[string]any {
 		before = stored.fields
 	}
 	ahead, offsets := c.now()
-	return shifted(fields, before, ahead, offsets).(map[string]any)
+	next, _ := shifted(fields, before, ahead, offsets)
+	return next.(map[string]any)
 }
 
 // shift shifts a text if that is a time, with as many digits as it has.
 func shift(text string, by time.Duration) string {
+	if !isTime(text) {
+		return text
+	}
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || !strings.HasSuffix(text, "Z") {
+	if err != nil {
 		return text
 	}
 	layout := "2006-01-02T15:04:05"
@@ -78,36 +78,53 @@ func shift(text string, by time.Duration) string {
 	return at.Add(by).Format(layout + "Z07:00")
 }
 
+// isTime reports whether a text looks like a time. Nearly all texts do not, and it takes long to parse them.
+func isTime(text string) bool {
+	return len(text) >= len("2006-01-02T15:04:05Z") && text[4] == '-' && text[10] == 'T' && text[len(text)-1] == 'Z'
+}
+
 // shifted is a value of JSON with times that are later, but for those that are the stored ones as they looked by any of the offsets.
-func shifted(value, stored any, ahead time.Duration, offsets []time.Duration) any {
+// What has no other times is returned as it is, and changed says that something has.
+func shifted(value, stored any, ahead time.Duration, offsets []time.Duration) (next any, changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		before, _ := stored.(map[string]any)
-		next := make(map[string]any, len(v))
+		later := v
 		for name := range v {
-			next[name] = shifted(v[name], before[name], ahead, offsets)
+			if below, other := shifted(v[name], before[name], ahead, offsets); other {
+				if !changed {
+					later, changed = maps.Clone(v), true
+				}
+				later[name] = below
+			}
 		}
-		return next
+		return later, changed
 	case []any:
 		before, _ := stored.([]any)
-		next := make([]any, len(v))
+		later := v
 		for i := range v {
 			var same any
 			if i < len(before) {
 				same = before[i]
 			}
-			next[i] = shifted(v[i], same, ahead, offsets)
+			if below, other := shifted(v[i], same, ahead, offsets); other {
+				if !changed {
+					later, changed = slices.Clone(v), true
+				}
+				later[i] = below
+			}
 		}
-		return next
+		return later, changed
 	case string:
 		for _, offset := range offsets {
 			if text := shift(v, offset); text == stored {
-				return text
+				return text, text != v
 			}
 		}
-		return shift(v, ahead)
+		text := shift(v, ahead)
+		return text, text != v
 	}
-	return value
+	return value, false
 }
 
 func setupClocks(g *generator) {

@@ -46,8 +46,8 @@ func TestClock(t *testing.T) {
 	c := &clock{}
 	c.set(time.Minute)
 	stored := &object{fields: map[string]any{"metadata": map[string]any{"creationTimestamp": "2000-01-01T00:05:00Z"}, "spec": map[string]any{"renewTime": "2000-01-01T00:05:00.250000Z"}}}
-	require.JSONEq(t, `{"metadata":{"creationTimestamp":"2000-01-01T00:04:00Z"},"spec":{"renewTime":"2000-01-01T00:04:00.250000Z"}}`, string(c.read(stored.json())))
-	read, err := decode(c.read(stored.json()))
+	require.JSONEq(t, `{"metadata":{"creationTimestamp":"2000-01-01T00:04:00Z"},"spec":{"renewTime":"2000-01-01T00:04:00.250000Z"}}`, string(c.read(stored).json()))
+	read, err := decode(c.read(stored).json())
 	require.NoError(t, err)
 	c.set(-time.Hour)
 	require.Equal(t, stored.fields, c.written(read, stored))

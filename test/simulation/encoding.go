@@ -123,11 +123,14 @@ func (s *Server) response(r *http.Request, req *request, a answer) *http.Respons
 	case a.raw != nil:
 		raw = a.raw
 	case a.object != nil:
-		raw, isBinary = a.object.bytes(req.collection.resource, wantsBinary(r))
+		raw, isBinary = req.clock.read(a.object).bytes(req.collection.resource, wantsBinary(r))
 	default:
+		for i, o := range a.list {
+			a.list[i] = req.clock.read(o)
+		}
 		raw, isBinary = s.listed(req.collection, a.list, wantsBinary(r))
 	}
-	return success(req.clock.read(raw), isBinary)
+	return success(raw, isBinary)
 }
 
 // listed encodes a list.

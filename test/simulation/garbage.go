@@ -11,7 +11,13 @@ const garbagePeriod = 5 * time.Second
 
 // garbageCollector deletes claims whose owner is gone.
 func (w *World) garbageCollector() {
+	var seen [3]int64
 	for pause(w.ctx, garbagePeriod) == nil {
+		now := [3]int64(w.server.versions("/v1/pods", "scheduling.k8s.io/v1beta1/podgroups", "resource.k8s.io/v1/resourceclaims"))
+		if now == seen {
+			continue
+		}
+		seen = now
 		for _, o := range w.orphans() {
 			uid := o.uid()
 			_ = w.client.ResourceV1().ResourceClaims(o.text("namespace")).Delete(w.ctx, o.text("name"), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

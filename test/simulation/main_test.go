@@ -21,7 +21,6 @@ func TestMain(m *testing.M) {
 	tellPanics()
 	metrics.Register()
 	klog.SetLogger(logr.Discard())
-	debug.SetGCPercent(4000)      // Some tens of MB are alive at a time, and memory is there,
-	debug.SetMemoryLimit(1 << 30) // up to a bound.
+	debug.SetGCPercent(600) // Some tens of MB are alive at a time. More garbage would not fit the processor's caches, and cost more than its collection.
 	os.Exit(m.Run())
 }

@@ -121,11 +121,8 @@ func (s *Server) subjectOf(r *http.Request, body []byte) (about subject) {
 		about.node = a.Devices.Results[0].Pool // All other pools have the names of their nodes.
 	}
 	for _, o := range s.store.collections["/v1/pods"].sorted() {
-		var pod v1.Pod
-		if json.Unmarshal(o.raw, &pod) != nil {
-			continue
-		}
-		for _, name := range claimsOf(&pod) {
+		pod := o.typed(Resource{Version: "v1", Kind: "Pod"}).(*v1.Pod)
+		for _, name := range claimsOf(pod) {
 			if about.claim == "" && pod.Name == about.pod || about.pod == "" && name == about.claim {
 				about.pod, about.claim = pod.Name, name
 			}

@@ -171,6 +171,19 @@ func TestRegressions(t *testing.T) {
 				}
 			}).
 			pod(10*time.Second, "high", 1, "1", 100).runs(5*time.Minute, "hog"),
+		// Seed 9803119: the claim was kept for a pod that waited for its end, and for a PodGroup without pods.
+		"a claim is deleted that was kept for a PodGroup without pods when the process ends": new(script).about(podGroups).node(1).
+			add(10*time.Second, "PodGroup group of 1 pod with claim shared", func(w *World) {
+				w.createClaim("shared", "one")
+				w.createPodGroup("group", 1, 0, "shared")
+				p := &podPlan{name: "first"}
+				p.with(builder.InGroup("group"), "of group group")
+				p.with(builder.Using(builder.Uses("shared")...), "claim shared")
+				p.create(w)
+			}).
+			ends(10*time.Second, binding, unsent, func(w *World) { w.deleteClaim("shared") }).joins(0, "joins", "shared", 0).
+			add(time.Second, "delete pod first", func(w *World) { w.deletePod("first") }).
+			pod(3*time.Minute, "other", 1, "1", 0).runs(time.Minute, "other"),
 		// Seed 7401 of an early generator: the pod waited for the end of its claim, which was kept for the pod.
 		"the claim of a pod is deleted when the process ends that has allocated it": new(script).node(2).
 			ends(10*time.Second, binding, unsent, func(w *World) { w.deleteClaim("a") }).pod(0, "a", 2, "1", 0).

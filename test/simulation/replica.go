@@ -97,9 +97,6 @@ func (r *replica) start() {
 // run is the process.
 func (r *replica) run(ctx context.Context) error {
 	c := configOf(r.connection, "scheduler/"+r.name)
-	if r.clock != nil {
-		c.AcceptContentTypes = runtime.ContentTypeJSON // in which times can be found
-	}
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err

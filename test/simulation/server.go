@@ -296,8 +296,9 @@ func (s *Server) versions(names ...string) []int64 {
 	defer s.store.mutex.Unlock()
 	all := make([]int64, len(names))
 	for i, name := range names {
-		if history := s.store.collections[name].history; len(history) > 0 {
-			all[i] = history[len(history)-1].version
+		c := s.store.collections[name]
+		if all[i] = c.trimmed; len(c.history) > 0 {
+			all[i] = c.history[len(c.history)-1].version
 		}
 	}
 	return all

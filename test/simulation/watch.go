@@ -24,9 +24,11 @@ type watch struct {
 	buffer     bytes.Buffer
 }
 
+// timed is an event from the time on at which it may be read.
 type timed struct {
-	at   time.Time
-	line []byte
+	at     time.Time
+	kind   string
+	object *object
 }
 
 func newWatch(connection *Connection, c *collection, selects func(*object) bool, binarily bool) *watch {
@@ -50,7 +52,7 @@ func (w *watch) offer(e event) {
 	default:
 		return
 	}
-	w.queue(eventLine(kind, brings, w.c.resource, w.binary))
+	w.queue(kind, brings)
 }
 
 // bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
@@ -59,7 +61,7 @@ func (w *watch) bookmark(version int64) {
 	b := &object{fields: map[string]any{"kind": r.Kind, "apiVersion": groupVersion(r.Group, r.Version), "metadata": map[string]any{
 		"resourceVersion": strconv.FormatInt(version, 10), "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
 	}}}
-	w.queue(eventLine("BOOKMARK", b, r, w.binary))
+	w.queue("BOOKMARK", b)
 }
 
 // contentType is how the client learns which encoding it gets.
@@ -70,13 +72,14 @@ func (w *watch) contentType() string {
 	return runtime.ContentTypeJSON
 }
 
-// queue has a line become readable after the lag, and after those before it.
-func (w *watch) queue(line []byte) {
+// queue has an event become readable after the lag, and after those before it.
+func (w *watch) queue(kind string, o *object) {
+	eventLine(kind, o, w.c.resource, w.binary) // While the version before is known, less has to be decoded.
 	at := time.Now().Add(max(w.connection.lag(), w.connection.stalls(w.c.resource.Name)))
 	if n := len(w.offered); n > 0 && w.offered[n-1].at.After(at) {
 		at = w.offered[n-1].at
 	}
-	w.offered = append(w.offered, timed{at, line})
+	w.offered = append(w.offered, timed{at, kind, o})
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -95,7 +98,7 @@ func (w *watch) next() ([]byte, time.Duration) {
 		return nil, wait
 	}
 	w.offered = w.offered[1:]
-	return w.connection.clock.read(first.line), 0
+	return eventLine(first.kind, w.connection.clock.read(first.object), w.c.resource, w.binary), 0
 }
 
 // Read implements io.Reader.

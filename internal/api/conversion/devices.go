@@ -3,6 +3,8 @@ package conversion
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
@@ -54,9 +56,9 @@ func alpha3SliceFromHub(in *resourceapi.ResourceSlice, out *v1alpha3.ResourceSli
 	out.Spec = v1alpha3.ResourceSliceSpec{
 		Driver:       in.Spec.Driver,
 		Pool:         in.Spec.Pool,
-		NodeName:     valueOf(in.Spec.NodeName),
+		NodeName:     ptr.Deref(in.Spec.NodeName, ""),
 		NodeSelector: in.Spec.NodeSelector,
-		AllNodes:     valueOf(in.Spec.AllNodes),
+		AllNodes:     ptr.Deref(in.Spec.AllNodes, false),
 		Devices:      make([]v1alpha3.Device, 0, len(in.Spec.Devices)), // The field is required.
 
 		PerDeviceNodeSelection: in.Spec.PerDeviceNodeSelection,
@@ -75,6 +77,26 @@ func alpha3SliceFromHub(in *resourceapi.ResourceSlice, out *v1alpha3.ResourceSli
 		}})
 	}
 	return nil
+}
+
+// alpha3RuleToHub returns a rule that selects no devices for one that selects them by a class or by expressions. v1
+// cannot express that, and without these fields the rule would select many more devices, perhaps all.
+func alpha3RuleToHub(in *v1alpha3.DeviceTaintRule, out *resourceapi.DeviceTaintRule) error {
+	out.ObjectMeta, out.Spec.Taint, out.Status = in.ObjectMeta, in.Spec.Taint, in.Status
+	selector := in.Spec.DeviceSelector
+	switch {
+	case selector == nil:
+	case selector.DeviceClassName != nil || selector.Selectors != nil:
+		klog.Background().Info("This DeviceTaintRule has no effect on scheduling: it selects devices in a way that only v1alpha3 knows. Use driver, pool and device",
+			"rule", klog.KObj(in))
+	default:
+		out.Spec.DeviceSelector = &selector.DeviceTaintSelector
+	}
+	return nil
+}
+
+func alpha3RuleFromHub(in *resourceapi.DeviceTaintRule, _ *v1alpha3.DeviceTaintRule) error {
+	return readOnly("devicetaintrules", in.Name, "v1alpha3")
 }
 
 func alpha3AttributeToHub(in v1alpha3.DeviceAttribute) resourceapi.DeviceAttribute {
@@ -101,12 +123,4 @@ func mapped[K comparable, A, B any](in map[K]A, convert func(A) B) map[K]B {
 		out[k] = convert(v)
 	}
 	return out
-}
-
-// valueOf returns the value, zero for nil.
-func valueOf[T any](p *T) T {
-	if p == nil {
-		return *new(T)
-	}
-	return *p
 }

@@ -5,41 +5,9 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha2"
 )
-
-// addAlpha2Conversions registers the conversions between v1alpha2 and v1. Classes and
-// slices are only converted to v1: schedulers do not write them.
-//
-// Package v1alpha2 describes the hub form of claims. AlphaClaim and AlphaClass have the fields that it does not keep
-// there.
-func addAlpha2Conversions(scheme *runtime.Scheme) error {
-	for _, add := range []func(*runtime.Scheme) error{
-		adds(alpha2ClaimToHub), adds(alpha2ClaimFromHub),
-		adds(alpha2TemplateToHub), adds(alpha2TemplateFromHub),
-		adds(alpha2ClassToHub), adds(alpha2ClassFromHub),
-		adds(alpha2SliceToHub), adds(alpha2SliceFromHub),
-		adds(func(in *v1alpha2.ResourceClaimList, out *resourceapi.ResourceClaimList) error {
-			return convertList(in.ListMeta, in.Items, alpha2ClaimToHub, &out.ListMeta, &out.Items)
-		}),
-		adds(func(in *v1alpha2.ResourceClaimTemplateList, out *resourceapi.ResourceClaimTemplateList) error {
-			return convertList(in.ListMeta, in.Items, alpha2TemplateToHub, &out.ListMeta, &out.Items)
-		}),
-		adds(func(in *v1alpha2.ResourceClassList, out *resourceapi.DeviceClassList) error {
-			return convertList(in.ListMeta, in.Items, alpha2ClassToHub, &out.ListMeta, &out.Items)
-		}),
-		adds(func(in *v1alpha2.ResourceSliceList, out *resourceapi.ResourceSliceList) error {
-			return convertList(in.ListMeta, in.Items, alpha2SliceToHub, &out.ListMeta, &out.Items)
-		}),
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func alpha2ClaimToHub(in *v1alpha2.ResourceClaim, out *resourceapi.ResourceClaim) error {
 	hub, err := v1alpha2.ToHub(in)
@@ -102,7 +70,7 @@ func alpha2ClassToHub(in *v1alpha2.ResourceClass, out *resourceapi.DeviceClass) 
 }
 
 func alpha2ClassFromHub(in *resourceapi.DeviceClass, _ *v1alpha2.ResourceClass) error {
-	return readOnly("deviceclasses", in.Name)
+	return readOnly("deviceclasses", in.Name, "v1alpha2")
 }
 
 func alpha2SliceToHub(in *v1alpha2.ResourceSlice, out *resourceapi.ResourceSlice) error {
@@ -115,9 +83,9 @@ func alpha2SliceToHub(in *v1alpha2.ResourceSlice, out *resourceapi.ResourceSlice
 }
 
 func alpha2SliceFromHub(in *resourceapi.ResourceSlice, _ *v1alpha2.ResourceSlice) error {
-	return readOnly("resourceslices", in.Name)
+	return readOnly("resourceslices", in.Name, "v1alpha2")
 }
 
-func readOnly(resource, name string) error {
-	return fmt.Errorf("asked to write %q of %s; the API server has them in version v1alpha2: that version can only be read here; use a client for it", name, resource)
+func readOnly(resource, name, version string) error {
+	return fmt.Errorf("asked to write %q of %s; the API server has them in version %s: that version can only be read here; use a client for it", name, resource, version)
 }

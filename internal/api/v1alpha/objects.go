@@ -5,16 +5,32 @@ package v1alpha
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// List has the fields of an API list. Types that embed it are lists.
+// List is an API list.
 type List[T any] struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []T `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *List[T]) DeepCopyObject() runtime.Object { return Copy(l) }
+
+// Register registers a type and its lists in a version, under the name of the type.
+func Register[T any, P interface {
+	*T
+	runtime.Object
+}](scheme *runtime.Scheme, version schema.GroupVersion) {
+	name := reflect.TypeFor[T]().Name()
+	scheme.AddKnownTypeWithName(version.WithKind(name), P(new(T)))
+	scheme.AddKnownTypeWithName(version.WithKind(name+"List"), new(List[T]))
 }
 
 // Copy returns a deep copy of an object or a list. It copies through JSON, which preserves all API objects, and

@@ -2,16 +2,9 @@ package v1alpha2
 
 import resourceapi "k8s.io/api/resource/v1"
 
-// Change describes a change of Parameters. At most one field is set; if none is, anything may have changed.
-type Change struct {
-	Class           *ResourceClass
-	ClassParameters *ResourceClassParameters
-	ClaimParameters *ResourceClaimParameters
-}
-
-// Concerns reports whether a change may change the requests of a claim from ToHub. The Parameters must already
-// include the change.
-func (p *Parameters) Concerns(change Change, hub *resourceapi.ResourceClaim) bool {
+// Concerns reports whether the change of a class or of parameters may change the requests of a claim from ToHub. The
+// Parameters must already include the change. nil stands for a change of anything.
+func (p *Parameters) Concerns(changed any, hub *resourceapi.ResourceClaim) bool {
 	if !IsFrom(hub) || hub.Status.Allocation != nil {
 		return false
 	}
@@ -19,15 +12,14 @@ func (p *Parameters) Concerns(change Change, hub *resourceapi.ResourceClaim) boo
 	if err != nil {
 		return false
 	}
-	switch {
-	case change.Class != nil:
-		return change.Class.Name == spec.ResourceClassName
-	case change.ClassParameters != nil:
+	switch changed := changed.(type) {
+	case *ResourceClass:
+		return changed.Name == spec.ResourceClassName
+	case *ResourceClassParameters:
 		class := p.Class(spec.ResourceClassName)
-		return class != nil && class.ParametersRef != nil && class.ParametersRef.isToClassParameters(change.ClassParameters)
-	case change.ClaimParameters != nil:
-		return change.ClaimParameters.Namespace == hub.Namespace &&
-			spec.ParametersRef != nil && spec.ParametersRef.isToClaimParameters(change.ClaimParameters)
+		return class != nil && class.ParametersRef != nil && class.ParametersRef.isToClassParameters(changed)
+	case *ResourceClaimParameters:
+		return changed.Namespace == hub.Namespace && spec.ParametersRef != nil && spec.ParametersRef.isToClaimParameters(changed)
 	}
 	return true
 }

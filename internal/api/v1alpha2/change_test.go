@@ -11,15 +11,15 @@ func TestConcerns(t *testing.T) {
 	t.Parallel()
 	p := known(t, vendorClass, classParameters, claimParameters)
 	claim := hubClaim(t, vendorClaim)
-	ofClass := func(text string) Change { return Change{ClassParameters: read[ResourceClassParameters](t, text)} }
-	ofClaim := func(text string) Change { return Change{ClaimParameters: read[ResourceClaimParameters](t, text)} }
+	ofClass := func(text string) any { return read[ResourceClassParameters](t, text) }
+	ofClaim := func(text string) any { return read[ResourceClaimParameters](t, text) }
 	for name, tc := range map[string]struct {
-		change Change
+		change any
 		want   bool
 	}{
-		"anything":                            {Change{}, true},
-		"its class":                           {Change{Class: read[ResourceClass](t, vendorClass)}, true},
-		"another class":                       {Change{Class: read[ResourceClass](t, `{"metadata": {"name": "other"}}`)}, false},
+		"anything":                            {nil, true},
+		"its class":                           {read[ResourceClass](t, vendorClass), true},
+		"another class":                       {read[ResourceClass](t, `{"metadata": {"name": "other"}}`), false},
 		"its class parameters":                {ofClass(classParameters), true},
 		"other class parameters":              {ofClass(`{"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPUClass", "name": "big", "namespace": "other"}}`), false},
 		"direct class parameters, not for it": {ofClass(`{"metadata": {"name": "big", "namespace": "system"}}`), false},

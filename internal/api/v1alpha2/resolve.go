@@ -71,19 +71,17 @@ func (p *Parameters) parametersOfClass(class *ResourceClass) (*ResourceClassPara
 	if ref == nil {
 		return &ResourceClassParameters{}, nil
 	}
-	p.mutex.RLock()
-	defer p.mutex.RUnlock()
 	if ref.isDirect("ResourceClassParameters") {
 		if ref.Namespace == "" {
 			return nil, fmt.Errorf("resource class %s refers to class parameters %s without saying where they are; set parametersRef.namespace", class.Name, ref.Name)
 		}
-		if parameters, found := p.classParameters.named(ref.Namespace, ref.Name); found {
+		if parameters := named[ResourceClassParameters](p.ClassParameters, ref.Namespace, ref.Name); parameters != nil {
 			return parameters, nil
 		}
 		return nil, fmt.Errorf("class parameters %s of resource class %s do not exist; waiting for them to be created",
 			klog.KRef(ref.Namespace, ref.Name), class.Name)
 	}
-	if parameters, found := p.classParameters.from(generatedFrom{ref: *ref}); found {
+	if parameters := generated[ResourceClassParameters](p.ClassParameters, origin(*ref, "")); parameters != nil {
 		return parameters, nil
 	}
 	return nil, fmt.Errorf("class parameters for %s (named by resource class %s) do not exist; waiting for the driver to generate them",
@@ -102,15 +100,13 @@ func (p *Parameters) parametersOfClaim(namespace string, class *ResourceClass, r
 			}},
 		}, nil
 	}
-	p.mutex.RLock()
-	defer p.mutex.RUnlock()
 	if ref.isDirect("ResourceClaimParameters") {
-		if parameters, found := p.claimParameters.named(namespace, ref.Name); found {
+		if parameters := named[ResourceClaimParameters](p.ClaimParameters, namespace, ref.Name); parameters != nil {
 			return parameters, nil
 		}
 		return nil, fmt.Errorf("claim parameters %s do not exist; waiting for them to be created", klog.KRef(namespace, ref.Name))
 	}
-	if parameters, found := p.claimParameters.from(generatedFrom{ref.withoutNamespace(), namespace}); found {
+	if parameters := generated[ResourceClaimParameters](p.ClaimParameters, origin(ref.withoutNamespace(), namespace)); parameters != nil {
 		return parameters, nil
 	}
 	return nil, fmt.Errorf("claim parameters for %s do not exist in namespace %s; waiting for the driver to generate them", ref, namespace)

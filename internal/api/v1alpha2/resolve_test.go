@@ -34,13 +34,13 @@ const (
 func known(t *testing.T, class, ofClass, ofClaim string) *Parameters {
 	p := NewParameters()
 	if class != "" {
-		p.SetClass(read[ResourceClass](t, class))
+		require.NoError(t, p.Classes.Add(read[ResourceClass](t, class)))
 	}
 	if ofClass != "" {
-		p.SetClassParameters(read[ResourceClassParameters](t, ofClass))
+		require.NoError(t, p.ClassParameters.Add(read[ResourceClassParameters](t, ofClass)))
 	}
 	if ofClaim != "" {
-		p.SetClaimParameters(read[ResourceClaimParameters](t, ofClaim))
+		require.NoError(t, p.ClaimParameters.Add(read[ResourceClaimParameters](t, ofClaim)))
 	}
 	return p
 }
@@ -135,17 +135,17 @@ func TestResolveDirectReferences(t *testing.T) {
 	require.Len(t, resolved.Spec.Devices.Requests[0].Exactly.Selectors, 3, "driver, filter, request")
 
 	// Objects come, change and go.
-	p.SetClassParameters(read[ResourceClassParameters](t, `{"metadata": {"name": "p", "namespace": "system"}}`))
+	require.NoError(t, p.ClassParameters.Add(read[ResourceClassParameters](t, `{"metadata": {"name": "p", "namespace": "system"}}`)))
 	resolved, err = p.Resolve(hubClaim(t, claim))
 	require.NoError(t, err)
 	require.Len(t, resolved.Spec.Devices.Requests[0].Exactly.Selectors, 2, "without filter")
-	p.DeleteClaimParameters("default", "p")
+	require.NoError(t, p.ClaimParameters.Delete(read[ResourceClaimParameters](t, `{"metadata": {"name": "p", "namespace": "default"}}`)))
 	_, err = p.Resolve(hubClaim(t, claim))
 	require.EqualError(t, err, "claim default/c: claim parameters default/p do not exist; waiting for them to be created")
-	p.DeleteClassParameters("system", "p")
+	require.NoError(t, p.ClassParameters.Delete(read[ResourceClassParameters](t, `{"metadata": {"name": "p", "namespace": "system"}}`)))
 	_, err = p.Resolve(hubClaim(t, claim))
 	require.EqualError(t, err, "claim default/c: class parameters system/p of resource class gpu do not exist; waiting for them to be created")
-	p.DeleteClass("gpu")
+	require.NoError(t, p.Classes.Delete(read[ResourceClass](t, `{"metadata": {"name": "gpu"}}`)))
 	_, err = p.Resolve(hubClaim(t, claim))
 	require.EqualError(t, err, "claim default/c: resource class gpu does not exist; waiting for it to be created")
 }
@@ -190,7 +190,7 @@ func TestGeneratedTwice(t *testing.T) {
 	t.Parallel()
 	const from = `"generatedFrom": {"apiGroup": "gpu.example.com", "kind": "GPU", "name": "two"}`
 	p := known(t, structuredClass, "", `{"metadata": {"name": "b", "namespace": "default"}, `+from+`}`)
-	p.SetClaimParameters(read[ResourceClaimParameters](t, `{"metadata": {"name": "a", "namespace": "default"}, "shareable": true, `+from+`}`))
+	require.NoError(t, p.ClaimParameters.Add(read[ResourceClaimParameters](t, `{"metadata": {"name": "a", "namespace": "default"}, "shareable": true, `+from+`}`)))
 	shareable := func() bool {
 		resolved, err := p.Resolve(hubClaim(t, vendorClaim))
 		require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestGeneratedTwice(t *testing.T) {
 	}
 	require.True(t, shareable())
 	// One of them turns out to be for something else.
-	p.SetClaimParameters(read[ResourceClaimParameters](t, `{"metadata": {"name": "a", "namespace": "default"}, "shareable": true}`))
+	require.NoError(t, p.ClaimParameters.Add(read[ResourceClaimParameters](t, `{"metadata": {"name": "a", "namespace": "default"}, "shareable": true}`)))
 	require.False(t, shareable())
 }
 

@@ -32,11 +32,11 @@ func TestResolveMakesVendorParametersStorable(t *testing.T) {
 	odd := runtime.RawExtension{Raw: []byte(`{ "b": 1, "a": 2 }`)}
 	ofClass := read[ResourceClassParameters](t, classParameters)
 	ofClass.VendorParameters[1].Parameters = odd
-	p.SetClassParameters(ofClass)
+	require.NoError(t, p.ClassParameters.Add(ofClass))
 	ofClaim := read[ResourceClaimParameters](t, claimParameters)
 	ofClaim.DriverRequests[0].VendorParameters = odd
 	ofClaim.DriverRequests[0].Requests[0].VendorParameters = odd
-	p.SetClaimParameters(ofClaim)
+	require.NoError(t, p.ClaimParameters.Add(ofClaim))
 
 	resolved, err := p.Resolve(hubClaim(t, vendorClaim))
 	require.NoError(t, err)

@@ -13,48 +13,27 @@ import (
 var GroupVersion = schema.GroupVersion{Group: resourceapi.GroupName, Version: "v1alpha3"}
 
 // AddToScheme registers the types under their names in the API.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&ResourceClaim{}, &ResourceClaimList{},
-		&ResourceClaimTemplate{}, &ResourceClaimTemplateList{},
-		&DeviceClass{}, &DeviceClassList{},
-		&ResourceSlice{}, &ResourceSliceList{},
-	)
+func AddToScheme(scheme *runtime.Scheme) {
+	v1alpha.Register[ResourceClaim](scheme, GroupVersion)
+	v1alpha.Register[ResourceClaimTemplate](scheme, GroupVersion)
+	v1alpha.Register[DeviceClass](scheme, GroupVersion)
+	v1alpha.Register[ResourceSlice](scheme, GroupVersion)
+	v1alpha.Register[DeviceTaintRule](scheme, GroupVersion)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
 }
-
-// Lists of the types.
-type (
-	ResourceClaimList         struct{ v1alpha.List[ResourceClaim] }
-	ResourceClaimTemplateList struct {
-		v1alpha.List[ResourceClaimTemplate]
-	}
-	DeviceClassList   struct{ v1alpha.List[DeviceClass] }
-	ResourceSliceList struct{ v1alpha.List[ResourceSlice] }
-)
 
 // DeepCopyObject implements runtime.Object, like those of the other types. Clients and codecs require it, but reading
 // and writing does not call it.
 func (c *ResourceClaim) DeepCopyObject() runtime.Object { return v1alpha.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (c *ResourceClaimList) DeepCopyObject() runtime.Object { return v1alpha.Copy(c) }
-
-// DeepCopyObject implements runtime.Object.
 func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return v1alpha.Copy(t) }
-
-// DeepCopyObject implements runtime.Object.
-func (t *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return v1alpha.Copy(t) }
 
 // DeepCopyObject implements runtime.Object.
 func (c *DeviceClass) DeepCopyObject() runtime.Object { return v1alpha.Copy(c) }
 
 // DeepCopyObject implements runtime.Object.
-func (c *DeviceClassList) DeepCopyObject() runtime.Object { return v1alpha.Copy(c) }
-
-// DeepCopyObject implements runtime.Object.
 func (s *ResourceSlice) DeepCopyObject() runtime.Object { return v1alpha.Copy(s) }
 
 // DeepCopyObject implements runtime.Object.
-func (s *ResourceSliceList) DeepCopyObject() runtime.Object { return v1alpha.Copy(s) }
+func (r *DeviceTaintRule) DeepCopyObject() runtime.Object { return v1alpha.Copy(r) }

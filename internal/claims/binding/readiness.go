@@ -3,12 +3,15 @@ package binding
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
@@ -25,13 +28,9 @@ func Has(claim *resourceapi.ResourceClaim) bool {
 	if claim.Status.Allocation == nil {
 		return false
 	}
-	results := claim.Status.Allocation.Devices.Results
-	for i := range results {
-		if len(results[i].BindingConditions) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
+		return len(result.BindingConditions) > 0
+	})
 }
 
 // Broken returns why it is useless to wait (any longer) for the claim's devices, nil if it is not: it wraps ErrFailed
@@ -111,12 +110,7 @@ func reportedConditions(claim *resourceapi.ResourceClaim, device *resourceapi.De
 
 // isReady reports whether all binding conditions are true, and no failure condition is.
 func isReady(devices []readiness) bool {
-	for _, device := range devices {
-		if len(device.pending) > 0 || len(device.failures) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(devices, func(device readiness) bool { return len(device.pending) > 0 || len(device.failures) > 0 })
 }
 
 // failure returns an error for the first failure that a driver has reported, nil if there is none.
@@ -154,3 +148,40 @@ func (r readiness) name() string {
 
 // Pending describes which devices of a claim lack which binding conditions. It returns "" if all are ready.
 func Pending(claim *resourceapi.ResourceClaim) string { return describePending(readinessOf(claim)) }
+
+// sightings remembers when allocations were first seen that have no timestamp, or one that is yet to come: the clock that made it
+// was ahead. Otherwise each wait would end by its own beginning, and pods that share a claim would take turns to wait for good.
+type sightings struct {
+	mutex sync.Mutex
+	of    *lru.Cache // sighting, by UID of a claim
+}
+
+type sighting struct {
+	timestamp *metav1.Time
+	devices   []resourceapi.DeviceRequestAllocationResult
+	at        time.Time
+}
+
+// expiry returns when the timeout ends that began with the claim's allocation. It is the same for all pods of the profile.
+func (w *Waiter) expiry(claim *resourceapi.ResourceClaim) time.Time {
+	allocated, now := claim.Status.Allocation.AllocationTimestamp, time.Now()
+	w.seen.mutex.Lock()
+	defer w.seen.mutex.Unlock()
+	if w.seen.of == nil {
+		w.seen.of = lru.New(mostFailing)
+	}
+	if known, found := w.seen.of.Get(claim.UID); found {
+		if first := known.(sighting); first.timestamp.Equal(allocated) && slices.EqualFunc(first.devices, claim.Status.Allocation.Devices.Results, isSameDevice) {
+			return first.at.Add(w.Timeout)
+		}
+	}
+	if allocated != nil && !allocated.After(now) {
+		return allocated.Add(w.Timeout)
+	}
+	w.seen.of.Add(claim.UID, sighting{allocated, claim.Status.Allocation.Devices.Results, now})
+	return now.Add(w.Timeout)
+}
+
+func isSameDevice(a, b resourceapi.DeviceRequestAllocationResult) bool {
+	return a.Driver == b.Driver && a.Pool == b.Pool && a.Device == b.Device
+}

@@ -54,7 +54,7 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 			})
 			remover := extended.Remover{
 				Claims: &podclaims.Claims{Stored: stored, Tracked: builder.NoTracker{}}, Stored: stored, Controllers: noControllers{},
-				Writer:   write.New(client),
+				Writer:   write.New(client, write.Options{}),
 				Attempts: noAttempts{},
 			}
 			waiting := func() map[types.UID]*v1.Pod { return map[types.UID]*v1.Pod{pod.UID: pod} }

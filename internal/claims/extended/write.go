@@ -19,20 +19,17 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 )
 
-// Maker makes claims for the extended resources of pods.
-type Maker struct{ Writer *write.Writer }
-
 // Create creates a claim that NewClaim made, after its requests were added. It returns the pod's
 // claim that then exists, nil if there is none. An error may come with a claim that an earlier
 // attempt made and that does not suit the pod.
 //
 // It asks the server first whether the pod is on a node: an earlier attempt may have bound it to one where no devices back its
 // extended resources, and the answer may be lost. Then the pod must get no claim.
-func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	if _, err := m.Writer.Ask(ctx, wanted, write.OfPod(pod)); err != nil {
+func Create(ctx context.Context, writer *write.Writer, pod *v1.Pod, wanted *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if _, err := writer.Ask(ctx, wanted, write.OfPod(pod)); err != nil {
 		return nil, fmt.Errorf("create no claim for the pod's extended resources: %w", err)
 	}
-	created, err := m.Writer.Create(ctx, wanted)
+	created, err := writer.Create(ctx, wanted)
 	if err != nil {
 		metrics.ResourceClaimCreate.WithLabelValues("failure", "false", "", "Pod").Inc()
 		return nil, fmt.Errorf("create the claim for the pod's extended resources: %w", err)
@@ -50,15 +47,15 @@ func (m Maker) Create(ctx context.Context, pod *v1.Pod, wanted *resourceapi.Reso
 
 // RemoveUncreated deletes a claim after a Create with unknown outcome. It returns the claim if
 // other finalizers keep it, otherwise nil.
-func (m Maker) RemoveUncreated(ctx context.Context, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound write.Unbound) (*resourceapi.ResourceClaim, error) {
-	claim, err := m.Writer.Find(ctx, wanted.Namespace, wanted.Name)
+func RemoveUncreated(ctx context.Context, writer *write.Writer, pod *v1.Pod, wanted *resourceapi.ResourceClaim, unbound write.Unbound) (*resourceapi.ResourceClaim, error) {
+	claim, err := writer.Find(ctx, wanted.Namespace, wanted.Name)
 	if err != nil || claim == nil || podclaims.MadeFor(claim) != pod.UID {
 		return nil, err
 	}
 	if err := unbound.Holds(ctx); err != nil { // The claim was read after the question.
 		return nil, err
 	}
-	return m.Writer.Remove(ctx, claim, unbound)
+	return writer.Remove(ctx, claim, unbound)
 }
 
 // Record writes into the pod's status which claim backs which of its extended resources, for the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,11 +39,6 @@ func (w *Writer) ReleaseAbandoned(ctx context.Context, claim *resourceapi.Resour
 	if a.judged == nil {
 		return nil, false, fmt.Errorf("claim %s: asked to %s but an allocation has to be given; this is a bug in the caller", op.key(), op.asked)
 	}
-	for _, unbound := range gone {
-		if err := unbound.check(op); err != nil {
-			return nil, false, err
-		}
-	}
 	left, err = unlessGone(w.run(ctx, op))
 	return left, a.cleared, err
 }
@@ -70,12 +64,8 @@ type abandonment struct {
 
 // decide implements operation.decide for ReleaseAbandoned.
 func (a *abandonment) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
-	if others := a.others(current); len(others) > 0 {
-		return nil, &refusal{
-			reason: ErrInUse,
-			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
-			next:   "it stays allocated until they have finished",
-		}
+	if used := unlessUsed(current, "it stays allocated until they have finished", a.gone...); used != nil {
+		return nil, used
 	}
 	switch {
 	case current.Status.Allocation == nil && current.DeletionTimestamp != nil && isProtected(current):
@@ -91,13 +81,6 @@ func (a *abandonment) decide(current *resourceapi.ResourceClaim) (write, *refusa
 	default:
 		return a.noted(a.writer.clear(current)), nil
 	}
-}
-
-// others returns the consumers that are not known to be gone.
-func (a *abandonment) others(current *resourceapi.ResourceClaim) []resourceapi.ResourceClaimConsumerReference {
-	return slices.DeleteFunc(slices.Clone(current.Status.ReservedFor), func(consumer resourceapi.ResourceClaimConsumerReference) bool {
-		return slices.Contains(a.gone, consumer.UID)
-	})
 }
 
 // noted wraps the write that clears the allocation, and records its success.

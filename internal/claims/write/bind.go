@@ -33,7 +33,7 @@ func Fence(claim *resourceapi.ResourceClaim) string {
 // resourceapi.Finalizer if it is missing. It then writes allocation and reservation together in one
 // status update, so that the claim is never allocated by this call without being reserved. An
 // allocation without allocationTimestamp gets the current time (KEP-5007 needs it to detect devices
-// that take too long to get ready), see WithTimestamp. An existing allocation cannot get a
+// that take too long to get ready), see Options.WithoutTimestamp. An existing allocation cannot get a
 // timestamp, because the server does not permit the change.
 //
 // Bind can be called again after any failure, also by another process. If the server already has
@@ -195,7 +195,7 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		if allocates {
 			b.sent = true
 			claim.Status.Allocation = b.allocation.DeepCopy()
-			if b.writer.timestamp && claim.Status.Allocation.AllocationTimestamp == nil {
+			if !b.writer.WithoutTimestamp && claim.Status.Allocation.AllocationTimestamp == nil {
 				now := metav1.NewTime(b.writer.clock.Now())
 				claim.Status.Allocation.AllocationTimestamp = &now
 			}
@@ -205,10 +205,8 @@ func (b *binding) store(current *resourceapi.ResourceClaim, reserved bool) write
 		}
 		ctx, mark := Recording(ctx)
 		stored, err := b.writer.client.ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, updateOptions())
-		if allocates && err == nil {
-			if b.writer.guards != nil {
-				b.writer.guards.Stored(mark.Seen())
-			}
+		if allocates && err == nil && b.writer.Guards != nil {
+			b.writer.Guards.Stored(mark.Seen())
 		}
 		return stored, err
 	}

@@ -46,17 +46,9 @@ func Because(ctx context.Context, cause Cause) context.Context {
 	return context.WithValue(ctx, causeKey{}, cause)
 }
 
-// WithChanges sets a function that is called after each change of an allocation that the server has
-// confirmed: in its answer to the write or, if that was lost, in the state that was read
-// afterwards. The function must return at once. It is not called for a write with unknown outcome
-// (ErrOutcomeUnknown).
-func WithChanges(changed func(context.Context, Change)) Option {
-	return func(w *Writer) { w.changed = changed }
-}
-
 // told reports a change between the states before and after a write; a claim that is gone is nil.
 func (w *Writer) told(ctx context.Context, before, after *resourceapi.ResourceClaim) {
-	if w.changed == nil {
+	if w.Changed == nil {
 		return
 	}
 	had, has := allocationOf(before), allocationOf(after)
@@ -71,7 +63,7 @@ func (w *Writer) told(ctx context.Context, before, after *resourceapi.ResourceCl
 		change.Claim = before
 	}
 	change.Cause, _ = ctx.Value(causeKey{}).(Cause)
-	w.changed(ctx, change)
+	w.Changed(ctx, change)
 }
 
 // allocationOf returns the allocation of an existing claim. A claim that is marked as deleted and

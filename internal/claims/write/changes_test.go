@@ -93,7 +93,7 @@ func TestChangesAreTold(t *testing.T) {
 			server.drop = tc.drop
 			w, _ := newTestWriter(client)
 			var told []string
-			WithChanges(func(_ context.Context, change Change) {
+			w.Changed = func(_ context.Context, change Change) {
 				verb := "allocated"
 				if change.Released {
 					verb = "released"
@@ -101,7 +101,7 @@ func TestChangesAreTold(t *testing.T) {
 				require.Equal(t, "n1", change.Cause.Node)
 				require.Len(t, change.Allocation.Devices.Results, 1)
 				told = append(told, fmt.Sprintf("%s %s at %s", verb, change.Allocation.Devices.Results[0].Device, change.Claim.ResourceVersion))
-			})(w)
+			}
 			err := tc.call(Because(t.Context(), Cause{Node: "n1"}), w, tc.stored)
 			require.Equal(t, tc.fails, err != nil, "%v", err)
 			require.Equal(t, tc.want, strings.Join(told, ", "))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,17 +29,14 @@ func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClai
 	if claim == nil {
 		return nil, errors.New("deallocate claim: asked to deallocate no claim at all; this is a bug in the caller")
 	}
-	d := deallocation{writer: w, seen: claim.Status.Allocation, allowed: unbound.consumer}
+	d := deallocation{writer: w, seen: claim.Status.Allocation}
 	op := &operation{
 		claim:  claim,
 		asked:  fmt.Sprintf("deallocate %s", describeAllocation(claim.Status.Allocation)),
 		decide: d.decide,
 	}
 	if unbound.consumer != "" {
-		if err := unbound.check(op); err != nil {
-			return nil, err
-		}
-		op.evidence = []Unbound{unbound}
+		op.evidence, d.allowed = []Unbound{unbound}, []types.UID{unbound.consumer}
 	}
 	return unlessGone(w.run(ctx, op))
 }
@@ -48,7 +46,7 @@ type deallocation struct {
 	writer *Writer
 	// seen is the allocation in the caller's copy of the claim.
 	seen    *resourceapi.AllocationResult
-	allowed types.UID
+	allowed []types.UID
 }
 
 // decide implements operation.decide for Deallocate.
@@ -56,12 +54,8 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 	if current.Status.Allocation == nil {
 		return nil, nil
 	}
-	if others := otherConsumers(current, d.allowed); len(others) > 0 {
-		return nil, &refusal{
-			reason: ErrInUse,
-			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
-			next:   "it stays allocated until they have finished",
-		}
+	if used := unlessUsed(current, "it stays allocated until they have finished", d.allowed...); used != nil {
+		return nil, used
 	}
 	if !SameAllocation(current.Status.Allocation, d.seen) {
 		return nil, &refusal{
@@ -73,16 +67,11 @@ func (d *deallocation) decide(current *resourceapi.ResourceClaim) (write, *refus
 	return d.writer.clear(current), nil
 }
 
-// otherConsumers returns all consumers except the allowed one, if that is not empty. They forbid
-// the deallocation.
-func otherConsumers(claim *resourceapi.ResourceClaim, allowed types.UID) []resourceapi.ResourceClaimConsumerReference {
-	var others []resourceapi.ResourceClaimConsumerReference
-	for _, consumer := range claim.Status.ReservedFor {
-		if allowed == "" || consumer.UID != allowed {
-			others = append(others, consumer)
-		}
-	}
-	return others
+// otherConsumers returns all consumers except the allowed ones. They forbid the deallocation.
+func otherConsumers(claim *resourceapi.ResourceClaim, allowed ...types.UID) []resourceapi.ResourceClaimConsumerReference {
+	return slices.DeleteFunc(slices.Clone(claim.Status.ReservedFor), func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return slices.Contains(allowed, consumer.UID)
+	})
 }
 
 // clear returns the write that releases the devices.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The reasons why a claim cannot be written as asked. The errors returned by the
@@ -27,7 +28,7 @@ var (
 	ErrDeallocated = errors.New("claim deallocated")
 
 	// ErrConsumerLimit: status.reservedFor already holds the maximum number of
-	// consumers, 256 in v1; see WithConsumerLimit.
+	// consumers, 256 in v1; see Options.Limits.
 	ErrConsumerLimit = errors.New("claim has the maximum number of consumers")
 
 	// ErrInUse: the claim is reserved for another consumer and thus must not be deallocated.
@@ -53,6 +54,15 @@ type refusal struct {
 // asError turns the refusal into the error for the caller of the operation.
 func (r refusal) asError(op *operation) error {
 	return fmt.Errorf("claim %s: %w: asked to %s; found %s; %s", op.key(), r.reason, op.asked, r.found, r.next)
+}
+
+// unlessUsed returns a refusal if the claim is reserved for other consumers than the given ones, otherwise nil.
+func unlessUsed(claim *resourceapi.ResourceClaim, next string, allowed ...types.UID) *refusal {
+	others := otherConsumers(claim, allowed...)
+	if len(others) == 0 {
+		return nil
+	}
+	return &refusal{reason: ErrInUse, found: fmt.Sprintf("that it is reserved for %s", describeConsumers(others)), next: next}
 }
 
 // describeConsumer returns "pods/web-0 (UID 1234)".

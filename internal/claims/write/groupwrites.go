@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
@@ -30,7 +31,7 @@ func newGroupWrites() groupWrites { return groupWrites{lru.New(maxGroupWrites)} 
 
 // note remembers a write for the consumer if that is a group. claim is the state after the write.
 func (g groupWrites) note(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) {
-	if !isPod(consumer) {
+	if !dra.IsPod(consumer) {
 		g.claims.Add(claim.UID, groupWrite{consumer.UID, claim.ResourceVersion})
 	}
 }
@@ -39,7 +40,7 @@ func (g groupWrites) note(claim *resourceapi.ResourceClaim, consumer resourceapi
 // one.
 func (g groupWrites) cover(claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) bool {
 	known, found := g.claims.Get(claim.UID)
-	if !found || isPod(consumer) {
+	if !found || dra.IsPod(consumer) {
 		return false
 	}
 	write := known.(groupWrite)
@@ -47,7 +48,3 @@ func (g groupWrites) cover(claim *resourceapi.ResourceClaim, consumer resourceap
 }
 
 func (g groupWrites) forget(claim types.UID) { g.claims.Remove(claim) }
-
-func isPod(consumer resourceapi.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == "" && consumer.Resource == "pods"
-}

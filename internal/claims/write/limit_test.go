@@ -20,7 +20,7 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 	full := newClaim(allocated("gpu-0"), reservedForMany(32))
 	s, client := startServer(t, full)
 	w, _ := newTestWriter(client)
-	WithConsumerLimit(limits{full.Name: 32})(w)
+	w.Limits = limits{full.Name: 32}
 	_, err := w.Bind(context.Background(), full.DeepCopy(), nil, consumer("me"))
 	require.ErrorIs(t, err, ErrConsumerLimit)
 	require.ErrorContains(t, err, "32 consumers (the limit is 32")

@@ -23,12 +23,12 @@ func TestWriteWithoutPermission(t *testing.T) {
 	s, client := startServer(t, newClaim())
 	w, _ := newTestWriter(client)
 	writes := 0
-	WithPermission(permission(func() error {
+	w.Permission = permission(func() error {
 		if writes++; writes > 1 {
 			return lost
 		}
 		return nil
-	}))(w)
+	})
 	_, err := w.Bind(context.Background(), newClaim(), newAllocation("gpu-0"), consumer("me"))
 	require.ErrorIs(t, err, lost)
 	require.NotContains(t, strings.Join(s.requests, ", "), "update/status", "only the finalizer was written")

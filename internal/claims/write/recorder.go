@@ -36,14 +36,14 @@ type Versions interface {
 	ClaimVersion() string
 }
 
-// Told returns an option that sends events about changes of allocations. It raises the limit to
+// Told returns Options.Changed, which sends events about changes of allocations. It raises the limit to
 // perSecond if the limit is lower; with 0 no events are sent.
-func Told(events events.EventRecorder, perSecond int32, limit *Limit, versions Versions) Option {
+func Told(events events.EventRecorder, perSecond int32, limit *Limit, versions Versions) func(context.Context, Change) {
 	if perSecond == 0 || events == nil {
-		return WithChanges(nil)
+		return nil
 	}
 	limit.AtLeast(int(perSecond))
-	return WithChanges((&Recorder{Events: events, Limit: limit, Versions: versions}).Changed)
+	return (&Recorder{Events: events, Limit: limit, Versions: versions}).Changed
 }
 
 // Changed sends an event, unless the limit is reached. It returns at once.

@@ -45,12 +45,7 @@ func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, 
 	if g.judged == nil {
 		return nil, fmt.Errorf("claim %s: asked to %s but an allocation has to be given; this is a bug in the caller", op.key(), op.asked)
 	}
-	if err := unbound.check(op); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
-	defer cancel()
-	return unlessGone(w.run(ctx, op))
+	return w.undo(ctx, op)
 }
 
 // returning holds the arguments of Release.

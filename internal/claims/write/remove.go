@@ -40,12 +40,7 @@ func (w *Writer) Remove(ctx context.Context, claim *resourceapi.ResourceClaim, u
 		deletes:  true,
 		evidence: []Unbound{unbound},
 	}
-	if err := unbound.check(op); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
-	defer cancel()
-	left, err := unlessGone(w.run(ctx, op))
+	left, err := w.undo(ctx, op)
 	if err != nil || left == nil || left.DeletionTimestamp != nil && len(left.Finalizers) == 0 {
 		return nil, err
 	}
@@ -60,12 +55,8 @@ type removal struct {
 
 // decide implements operation.decide for Remove.
 func (r *removal) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
-	if others := otherConsumers(current, r.consumer); len(others) > 0 {
-		return nil, &refusal{
-			reason: ErrInUse,
-			found:  fmt.Sprintf("that it is reserved for %s", describeConsumers(others)),
-			next:   "it stays until they have finished",
-		}
+	if used := unlessUsed(current, "it stays until they have finished", r.consumer); used != nil {
+		return nil, used
 	}
 	switch {
 	case current.Status.Allocation != nil && isHeldByOthers(current):

@@ -213,7 +213,7 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 func newTestWriter(client *fake.Clientset) (*Writer, *[]time.Duration) {
 	var mutex sync.Mutex
 	pauses := &[]time.Duration{}
-	w := New(client)
+	w := New(client, Options{})
 	w.clock = testingclock.NewFakePassiveClock(now)
 	w.random = func() float64 { return 0.5 }
 	w.sleep = func(ctx context.Context, d time.Duration) error {

@@ -63,7 +63,7 @@ type Asker interface {
 func (w *Writer) Ask(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (Unbound, error) {
 	unbound := Unbound{consumer: consumer.UID}
 	switch {
-	case isPod(consumer):
+	case dra.IsPod(consumer):
 		unbound.again = func(ctx context.Context) error { return w.checkPod(ctx, claim.Namespace, consumer) }
 	case dra.IsPodGroup(consumer):
 		unbound.claim = claim.UID
@@ -165,20 +165,37 @@ const perPage = 500
 
 // checkGroup returns ErrBound if a pod of the PodGroup uses the claim on a node and has not ended.
 func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) error {
-	options := metav1.ListOptions{Limit: perPage, FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
+	member, err := w.Member(ctx, claim, consumer.Name, true)
+	switch {
+	case err != nil:
+		return fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", claim.Namespace, consumer.Name, err)
+	case member != nil:
+		return fmt.Errorf("%w: pod %s/%s of PodGroup %s is on node %s and needs claim %s", ErrBound, member.Namespace, member.Name, consumer.Name, member.Spec.NodeName, claim.Name)
+	default:
+		return nil
+	}
+}
+
+// Member returns a pod of a PodGroup, as the server has it, that uses the claim and has not ended; nil if there is none. With
+// onNode, pods that are not on a node do not count.
+func (w *Writer) Member(ctx context.Context, claim *resourceapi.ResourceClaim, podGroup string, onNode bool) (*v1.Pod, error) {
+	options := metav1.ListOptions{Limit: perPage}
+	if onNode {
+		options.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+	}
 	for {
 		found, err := w.page(ctx, claim.Namespace, options)
 		if err != nil {
-			return fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", claim.Namespace, consumer.Name, err)
+			return nil, err
 		}
 		for i := range found.Items {
 			member := &found.Items[i]
-			if member.Spec.NodeName != "" && !podutil.IsPodTerminal(member) && dra.PodGroupName(member) == consumer.Name && usesClaim(member, claim.Name) {
-				return fmt.Errorf("%w: pod %s/%s of PodGroup %s is on node %s and needs claim %s", ErrBound, member.Namespace, member.Name, consumer.Name, member.Spec.NodeName, claim.Name)
+			if (member.Spec.NodeName != "" || !onNode) && !podutil.IsPodTerminal(member) && dra.PodGroupName(member) == podGroup && usesClaim(member, claim.Name) {
+				return member, nil
 			}
 		}
 		if options.Continue = found.Continue; options.Continue == "" {
-			return nil
+			return nil, nil
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestAsk(t *testing.T) {
 				require.NoError(t, client.Tracker().Add(test.stored))
 			}
 			client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return test.away != nil, nil, test.away })
-			w := write.New(client)
+			w := write.New(client, write.Options{})
 			unbound, err := w.Ask(t.Context(), claim, write.OfPod(pod))
 			switch {
 			case test.away != nil:
@@ -127,7 +127,7 @@ func TestAskAboutGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claim := reserved(podGroup("gang"))
-			w := write.New(fake.NewClientset(claim, builder.Pod("p", member("gang", "c", "")), test.other))
+			w := write.New(fake.NewClientset(claim, builder.Pod("p", member("gang", "c", "")), test.other), write.Options{})
 			unbound, err := w.Ask(t.Context(), claim, podGroup("gang"))
 			require.Equal(t, test.bound, errors.Is(err, write.ErrBound))
 			if test.bound {
@@ -143,10 +143,10 @@ func TestAskAboutGroup(t *testing.T) {
 	client := fake.NewClientset()
 	away := errors.New("away")
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, away })
-	_, err := write.New(client).Ask(t.Context(), reserved(podGroup("gang")), podGroup("gang"))
+	_, err := write.New(client, write.Options{}).Ask(t.Context(), reserved(podGroup("gang")), podGroup("gang"))
 	require.ErrorIs(t, err, away)
 	require.ErrorContains(t, err, "pods of PodGroup default/gang")
-	_, err = write.New(client).Ask(t.Context(), reserved(podGroup("gang")), resourceapi.ResourceClaimConsumerReference{APIGroup: "apps", Resource: "deployments", UID: "x"})
+	_, err = write.New(client, write.Options{}).Ask(t.Context(), reserved(podGroup("gang")), resourceapi.ResourceClaimConsumerReference{APIGroup: "apps", Resource: "deployments", UID: "x"})
 	require.ErrorContains(t, err, "neither a pod nor a PodGroup")
 }
 
@@ -190,7 +190,7 @@ func TestBoundSinceAsked(t *testing.T) {
 				require.NoError(t, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), bound, pod.Namespace))
 				return true, nil, apierrors.NewConflict(resourceapi.Resource("resourceclaims"), claim.Name, errors.New("changed"))
 			})
-			w := write.New(client)
+			w := write.New(client, write.Options{})
 			unbound, err := w.Ask(t.Context(), claim, write.OfPod(pod))
 			require.NoError(t, err)
 			require.ErrorIs(t, take(w, claim, unbound), write.ErrBound)

@@ -36,11 +36,12 @@ func (w *Writer) Unreserve(ctx context.Context, claim *resourceapi.ResourceClaim
 	if claim == nil {
 		return nil, errors.New("unreserve claim: asked to unreserve no claim at all; this is a bug in the caller")
 	}
-	op := &operation{claim: claim, asked: fmt.Sprintf("remove the reservation for UID %s", unbound.consumer), evidence: []Unbound{unbound}}
-	if err := unbound.check(op); err != nil {
-		return nil, err
-	}
-	return w.undo(ctx, op, unbound.consumer)
+	return w.undo(ctx, &operation{
+		claim:    claim,
+		asked:    fmt.Sprintf("remove the reservation for UID %s", unbound.consumer),
+		decide:   w.unreserve(unbound.consumer),
+		evidence: []Unbound{unbound},
+	})
 }
 
 // Settle finds out the outcome of a Bind whose consumer needs the claim after all. It does the same
@@ -50,14 +51,19 @@ func (w *Writer) Settle(ctx context.Context, claim *resourceapi.ResourceClaim) (
 	if claim == nil {
 		return nil, errors.New("settle claim: asked to settle no claim at all; this is a bug in the caller")
 	}
-	return w.undo(ctx, &operation{claim: claim, asked: "find out what was written"}, "")
+	return w.undo(ctx, &operation{claim: claim, asked: "find out what was written", decide: w.unreserve("")})
 }
 
-// undo implements Unreserve and, with an empty UID, Settle.
-func (w *Writer) undo(ctx context.Context, op *operation, consumerUID types.UID) (*resourceapi.ResourceClaim, error) {
+// undo carries out an operation, also when ctx is cancelled, for at most UndoTimeout.
+func (w *Writer) undo(ctx context.Context, op *operation) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UndoTimeout)
 	defer cancel()
-	op.decide = func(current *resourceapi.ResourceClaim) (write, *refusal) {
+	return unlessGone(w.run(ctx, op))
+}
+
+// unreserve returns operation.decide for Unreserve and, with an empty UID, for Settle.
+func (w *Writer) unreserve(consumerUID types.UID) func(*resourceapi.ResourceClaim) (write, *refusal) {
+	return func(current *resourceapi.ResourceClaim) (write, *refusal) {
 		switch {
 		case consumerUID != "" && IsReservedFor(current, consumerUID):
 			return w.removeConsumer(current, consumerUID), nil
@@ -67,7 +73,6 @@ func (w *Writer) undo(ctx context.Context, op *operation, consumerUID types.UID)
 			return nil, nil
 		}
 	}
-	return unlessGone(w.run(ctx, op))
 }
 
 // removeFinalizer returns the write that undoes addFinalizer.
@@ -97,4 +102,18 @@ func unlessGone(claim *resourceapi.ResourceClaim, err error) (*resourceapi.Resou
 		return nil, nil
 	}
 	return claim, err
+}
+
+// IsReservedFor reports whether the UID is among the consumers of the claim (status.reservedFor).
+func IsReservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return consumer.UID == uid
+	})
+}
+
+// RemoveConsumer removes the UID from the consumers of the claim, which it changes.
+func RemoveConsumer(claim *resourceapi.ResourceClaim, uid types.UID) {
+	claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return consumer.UID == uid
+	})
 }

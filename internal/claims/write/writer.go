@@ -32,6 +32,7 @@ func updateOptions() metav1.UpdateOptions {
 //
 // Claims that are passed in are never modified, and the returned ones belong to the caller.
 type Writer struct {
+	Options
 	server kubernetes.Interface
 	client resourceclient.ResourceClaimsGetter
 	// clock provides status.allocation.allocationTimestamp.
@@ -41,28 +42,29 @@ type Writer struct {
 	sleep func(context.Context, time.Duration) error
 	// random returns a number in [0, 1) for the jitter of pauses.
 	random func() float64
-	// timestamp is set if allocations get the time at which they are written.
-	timestamp bool
-	// limits has the number of consumers that the server accepts; nil stands for the limit of v1.
-	limits Limits
 	groups groupWrites
-	// permission is checked before each write; nil permits all.
-	permission Permission
-	// guards is told when an allocation was stored; it may be nil.
-	guards Guards
-	// changed is called when the server has confirmed a change of an allocation; it may be nil.
-	changed func(context.Context, Change)
 	// busy makes calls for one claim UID wait for each other.
 	busy ClaimLocks
 }
 
-// Option changes a Writer in New.
-type Option func(*Writer)
-
-// WithTimestamp sets whether allocations get an allocationTimestamp; by default they do. The field
-// belongs to the feature gate DRADeviceBindingConditions.
-func WithTimestamp(timestamp bool) Option {
-	return func(w *Writer) { w.timestamp = timestamp }
+// Options say what a Writer asks and tells about its writes. The zero value permits all writes, and tells nobody.
+type Options struct {
+	// WithoutTimestamp leaves out the allocationTimestamp of allocations, which belongs to the feature gate
+	// DRADeviceBindingConditions.
+	WithoutTimestamp bool
+	// Limits has the number of consumers that a claim can have at the same time; nil stands for the limit of v1,
+	// resourceapi.ResourceClaimReservedForMaxSize.
+	Limits Limits
+	// Permission is asked before each write: if it returns an error, the write is not sent, and the operation ends with
+	// that error. It is asked after the write was decided, so a decision from before the end of the permission is not
+	// written later.
+	Permission Permission
+	// Guards is told of stored allocations.
+	Guards Guards
+	// Changed is called after each change of an allocation that the server has confirmed: in its answer to the write or,
+	// if that was lost, in the state that was read afterwards. It must return at once. It is not called for a write with
+	// unknown outcome (ErrOutcomeUnknown).
+	Changed func(context.Context, Change)
 }
 
 // Limits has the limits of an API server.
@@ -71,37 +73,17 @@ type Limits interface {
 	ConsumerLimit(*resourceapi.ResourceClaim) int
 }
 
-// WithConsumerLimit sets how many consumers a claim can have at the same time. The default is
-// resourceapi.ResourceClaimReservedForMaxSize, the limit of v1.
-func WithConsumerLimit(limits Limits) Option {
-	return func(w *Writer) { w.limits = limits }
-}
-
 func (w *Writer) consumerLimit(claim *resourceapi.ResourceClaim) int {
-	if w.limits == nil {
+	if w.Limits == nil {
 		return resourceapi.ResourceClaimReservedForMaxSize
 	}
-	return w.limits.ConsumerLimit(claim)
+	return w.Limits.ConsumerLimit(claim)
 }
 
 // Permission says whether a process may write: its lease.
 type Permission interface {
 	// Leads returns why writes are forbidden, nil if they are permitted.
 	Leads() error
-}
-
-// WithPermission sets a check before each write: if it returns an error, the write is not sent, and
-// the operation ends with that error. The check runs after the write was decided, so a decision
-// from before the end of the permission is not written later.
-func WithPermission(permission Permission) Option {
-	return func(w *Writer) { w.permission = permission }
-}
-
-func (w *Writer) mayWrite() error {
-	if w.permission == nil {
-		return nil
-	}
-	return w.permission.Leads()
 }
 
 // Guards finds out whether a guard is in place.
@@ -111,11 +93,6 @@ type Guards interface {
 	Stored(asked bool)
 }
 
-// WithGuards sets who is told of stored allocations.
-func WithGuards(guards Guards) Option {
-	return func(w *Writer) { w.guards = guards }
-}
-
 // Observer is told of claims as the server has returned them after a write.
 type Observer interface {
 	Observe(context.Context, *resourceapi.ResourceClaim)
@@ -123,20 +100,16 @@ type Observer interface {
 
 // New returns a Writer that uses the client for all requests. See the package documentation for the
 // permissions that it needs.
-func New(client kubernetes.Interface, options ...Option) *Writer {
-	w := &Writer{
-		server:    client,
-		client:    client.ResourceV1(),
-		clock:     clock.RealClock{},
-		sleep:     sleep,
-		random:    rand.Float64,
-		groups:    newGroupWrites(),
-		timestamp: true,
+func New(client kubernetes.Interface, options Options) *Writer {
+	return &Writer{
+		Options: options,
+		server:  client,
+		client:  client.ResourceV1(),
+		clock:   clock.RealClock{},
+		sleep:   sleep,
+		random:  rand.Float64,
+		groups:  newGroupWrites(),
 	}
-	for _, option := range options {
-		option(w)
-	}
-	return w
 }
 
 // operation is one change of one claim.
@@ -288,8 +261,10 @@ func (w *Writer) permitted(ctx context.Context, failures *failureLog) error {
 	if err := failures.mayWrite(ctx); err != nil {
 		return err
 	}
-	if err := w.mayWrite(); err != nil {
-		return failures.stopped(err)
+	if w.Permission != nil {
+		if err := w.Permission.Leads(); err != nil {
+			return failures.stopped(err)
+		}
 	}
 	return nil
 }
@@ -356,6 +331,11 @@ func (w *Writer) read(ctx context.Context, failures *failureLog) (*resourceapi.R
 func (op *operation) validate() error {
 	if op.claim.Name == "" || op.claim.Namespace == "" || op.claim.UID == "" {
 		return fmt.Errorf("claim %s: asked to %s; found namespace %q and name %q and UID %q; all three have to be set; this is a bug in the caller", op.key(), op.asked, op.claim.Namespace, op.claim.Name, op.claim.UID)
+	}
+	for _, unbound := range op.evidence {
+		if err := unbound.check(op); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package negotiation
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	apiversions "github.com/quartermaster-dra/quartermaster/internal/api"
-	objectversion "github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // API is the part of the server's API that the package uses.
@@ -48,37 +47,15 @@ func newContextStore(api API) *contextStore {
 // follow keeps the store up to date, and passes changes to the function: before is nil for new contexts, after for
 // deleted ones.
 func (s *contextStore) follow(changed func(before, after *apiversions.PodSchedulingContext)) error {
-	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if after, ok := obj.(*apiversions.PodSchedulingContext); ok {
-				s.heard(after)
-				changed(nil, after)
-			}
-		},
-		UpdateFunc: func(oldObj, newObj any) {
-			before, wasContext := oldObj.(*apiversions.PodSchedulingContext)
-			after, isContext := newObj.(*apiversions.PodSchedulingContext)
-			if wasContext && isContext {
-				s.heard(after)
-				changed(before, after)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				s.forget(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
-			}
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
-			if before, ok := obj.(*apiversions.PodSchedulingContext); ok {
-				changed(before, nil)
-			}
-		},
+	_, err := informer.Follow(s.informer, func(event informer.Event[apiversions.PodSchedulingContext]) {
+		if event.After != nil {
+			s.heard(event.After)
+		} else {
+			s.forget(types.NamespacedName{Namespace: event.Before.Namespace, Name: event.Before.Name})
+		}
+		changed(event.Before, event.After)
 	})
-	if err != nil {
-		return fmt.Errorf("watch PodSchedulingContexts: %w", err)
-	}
-	return nil
+	return err
 }
 
 // get returns the latest known context of a pod; nil if there is none, or if it belongs to another pod of that name.
@@ -128,5 +105,5 @@ func (s *contextStore) forget(key types.NamespacedName) {
 
 // newer reports whether a is certainly newer than b.
 func newer(a, b *apiversions.PodSchedulingContext) bool {
-	return a != nil && objectversion.Newer(a.ResourceVersion, b.ResourceVersion)
+	return a != nil && informer.Newer(a.ResourceVersion, b.ResourceVersion)
 }

@@ -151,7 +151,7 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 		if !q.All && t.having >= x.Enough {
 			most = x.growth()
 		}
-		ids := a.nextTied(most)
+		ids := a.unknownTied(most)
 		for _, id := range ids {
 			x.join(ctx, t, id, q)
 		}
@@ -172,20 +172,12 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	}
 }
 
-// nextTied returns nodes that were never looked at, up to a limit.
-func (a *Answer) nextTied(most int) (ids []int32) {
-	nodes := len(a.names.names)
-	if len(a.tied.of) == nodes {
+// unknownTied returns nodes that were never looked at, up to a limit.
+func (a *Answer) unknownTied(most int) []int32 {
+	if len(a.tied.of) == len(a.names.names) {
 		return nil
 	}
-	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
-		id := int32((from + i) % nodes)
-		if a.tied.of[id] == nil {
-			ids = append(ids, id)
-			a.cursor = int(id) + 1
-		}
-	}
-	return ids
+	return a.unknown(nil, most, func(id int32) bool { return a.tied.of[id] == nil })
 }
 
 // join adds a node to its group.

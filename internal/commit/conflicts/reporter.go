@@ -8,9 +8,11 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -56,10 +58,7 @@ type Profiles interface {
 func (r *Reporter) Start(ctx context.Context) {
 	pairs := newPairs(r)
 	r.Order.OnConflict(func(c allocationlog.Conflict) { pairs.found(pairOf(c)) })
-	go func() {
-		<-ctx.Done()
-		pairs.queue.ShutDown()
-	}()
+	context.AfterFunc(ctx, pairs.queue.ShutDown)
 	go pairs.run(ctx)
 	go newOverdrafts(r).run(ctx)
 }
@@ -89,4 +88,22 @@ func (r *Reporter) claim(ref ledger.ClaimRef) *resourceapi.ResourceClaim {
 		return nil
 	}
 	return claim
+}
+
+const metricsSubsystem = "quartermaster"
+
+// Conflicts and Evictions count the reported conflicts and the evictions, by pool. The caller must register them.
+var (
+	Conflicts = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "device_conflicts_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Conflicts between claims that no scheduler resolved: pairs of claims with the same device, and claims for which others have left too little of a counter or capacity, or no compatibility group.",
+	}, []string{"driver", "pool"})
+	Evictions = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Subsystem: metricsSubsystem, Name: "conflict_evictions_total", StabilityLevel: k8smetrics.ALPHA,
+		Help: "Pods that were evicted because their claim is in conflict with one that was allocated first (onConflict: Evict).",
+	}, []string{"driver", "pool"})
+)
+
+func count(counter *k8smetrics.CounterVec, pool inventory.PoolID) {
+	counter.WithLabelValues(pool.Driver, pool.Name).Inc()
 }

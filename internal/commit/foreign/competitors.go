@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 const (
@@ -301,7 +303,7 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	case r.own.Has(pod.Spec.SchedulerName):
 		r.applyOurs(pod, now)
 		return
-	case over(pod):
+	case dra.HasEnded(pod):
 		r.remove(pod.UID)
 		return
 	case e != nil:
@@ -369,12 +371,6 @@ func (s *scheduler) note(pod *v1.Pod, bindsNow bool) bool {
 // writes one when it creates a pod with scheduling gates, and that one stays when the gates are removed.
 func isPodScheduled(condition v1.PodCondition) bool {
 	return condition.Type == v1.PodScheduled && condition.Reason != v1.PodReasonSchedulingGated
-}
-
-// over reports whether no scheduler handles the pod any more.
-func over(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed ||
-		pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
 func nominee(pod *v1.Pod) string { return pod.Status.NominatedNodeName }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 const (
@@ -48,7 +50,7 @@ func (r *Registry) Spend(pod types.UID, waited time.Duration) {
 // applyOurs stores the state of a pod of this scheduler.
 func (r *Registry) applyOurs(pod *v1.Pod, now time.Time) {
 	switch {
-	case pod.Spec.NodeName != "" || over(pod):
+	case pod.Spec.NodeName != "" || dra.HasEnded(pod):
 		delete(r.ours, pod.UID)
 	case r.ours[pod.UID] == nil:
 		r.ours[pod.UID] = &patience{since: now}

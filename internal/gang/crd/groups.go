@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -143,4 +144,16 @@ func (g *Groups) note(problem error) (news bool) {
 	news = problem != nil && g.problem == nil
 	g.problem = problem
 	return news
+}
+
+// NameOf returns the name of the PodGroup in a pod's label, "" if it has none.
+func NameOf(pod *v1.Pod) string { return pod.Labels[v1alpha1.PodGroupLabel] }
+
+// KeyOf returns "namespace/name" of the PodGroup in a pod's label, "" if it has none.
+func KeyOf(pod *v1.Pod) string {
+	name := NameOf(pod)
+	if name == "" {
+		return ""
+	}
+	return pod.Namespace + "/" + name
 }

@@ -4,7 +4,7 @@
 //   - Of reads the wish from the annotations of a PodGroup.
 //   - Split sorts nodes by domain.
 //   - Blocked returns the devices of a node that belong to other domains.
-//   - Choose selects the domains to try, or to fill, and their order.
+//   - Choose selects the domains to fill, and their order.
 //
 // The package has no side effects, and uses no clients and no clocks.
 package domain

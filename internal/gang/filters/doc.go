@@ -2,9 +2,8 @@
 // topology spread constraints, and all other Filter plugins of the profile.
 //
 //	Others     holds pods of the gang on nodes of the snapshot, where they count for later ones; it implements trial.Others
-//	ask.go     filters one node, with the pods that are nominated for it
+//	ask.go     filters one node, with the pods that are nominated for it, and counts how many pods of a class it takes
 //	spread.go  counts topology spread constraints once more
-//	room.go    counts how many pods of a class a node takes
 //	Without    hides the nominations of the gang's own pods
 //
 // Plugins learn of added pods through the NodeInfo and their PreFilter extensions only. So a plan may turn out to be

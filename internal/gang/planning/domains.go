@@ -136,7 +136,7 @@ func (a *attempt) fill(areas []area) error {
 		}
 		rooms[i] = domain.Room{Name: areas[i].name, Pods: areas[i].room}
 	}
-	for _, i := range domain.Choose(rooms, len(a.gang.Pods), false) {
+	for _, i := range domain.Choose(rooms, len(a.gang.Pods)) {
 		order = appendNew(order, areas[i].nodes)
 	}
 	_, err := a.try(area{nodes: appendNew(order, a.candidates)}, a.gang.Need)

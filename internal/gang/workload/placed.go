@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"errors"
-
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
@@ -90,8 +88,8 @@ func Current(lister fwk.SharedLister, state fwk.CycleState) Place {
 	if placement == nil {
 		return place
 	}
-	known, err := read[*current](placement.Read)
-	if err != nil {
+	known, _ := kube.Stored[*current](placement, stateKey)
+	if known == nil {
 		known = &current{find(lister, group, assumed)}
 		placement.Write(stateKey, known)
 	}
@@ -100,8 +98,8 @@ func Current(lister fwk.SharedLister, state fwk.CycleState) Place {
 }
 
 func find(lister fwk.SharedLister, group fwk.PodGroupCycleState, assumed *fwk.Placement) Chosen {
-	placements, err := read[*told](group.Read)
-	if err != nil {
+	placements, _ := kube.Stored[*told](group, stateKey)
+	if placements == nil {
 		return Chosen{}
 	}
 	if assumed == nil {
@@ -130,18 +128,4 @@ func (t *told) nextWhole(lister fwk.SharedLister) *fwk.Placement {
 		met++
 	}
 	return nil
-}
-
-// read returns the stored value of a type.
-func read[T any](from func(fwk.StateKey) (fwk.StateData, error)) (T, error) {
-	var none T
-	data, err := from(stateKey)
-	if err != nil {
-		return none, err
-	}
-	stored, ok := data.(T)
-	if !ok {
-		return none, errors.New("something else is stored under " + string(stateKey))
-	}
-	return stored, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -66,11 +65,7 @@ func connect(ctx context.Context, connection *rest.Config) (kubernetes.Interface
 	if err != nil {
 		return nil, err
 	}
-	untyped, err := dynamic.NewForConfig(connection)
-	if err != nil {
-		return nil, err
-	}
-	return api.Connect(ctx, client, untyped), nil
+	return api.Connect(ctx, client), nil
 }
 
 // identity returns a name that is unique to this process.

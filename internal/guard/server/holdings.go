@@ -103,9 +103,7 @@ func (o *ownInformers) Sync(ctx context.Context) error {
 
 // withoutManagedFields halves the memory of objects.
 func withoutManagedFields(object any) (any, error) {
-	if accessor, ok := object.(interface {
-		SetManagedFields([]metav1.ManagedFieldsEntry)
-	}); ok {
+	if accessor, ok := object.(metav1.Object); ok {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -100,24 +101,15 @@ func isDue(certificate *x509.Certificate, now time.Time) bool {
 
 // parseAuthority parses an authority in PEM.
 func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
-	certificates, err := cert.ParseCertsPEM(certPEM)
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, err
 	}
-	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok || !certificates[0].IsCA || !isKeyOf(signer, certificates[0]) {
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
 		return nil, errors.New("it is not a certificate authority with its key")
 	}
-	return &authority{certificates[0], signer}, nil
-}
-
-func isKeyOf(key crypto.Signer, certificate *x509.Certificate) bool {
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	return ok && public.Equal(certificate.PublicKey)
+	return &authority{pair.Leaf, signer}, nil
 }
 
 // trusted returns the certificates of all authorities in PEM. It leaves out invalid bundles: API servers refuse a

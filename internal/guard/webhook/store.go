@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -57,7 +58,7 @@ func (s *store) current(ctx context.Context, now time.Time) (*authorities, error
 	switch {
 	case missing:
 		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
-	case !sameData(before.Data, secret.Data):
+	case !maps.EqualFunc(before.Data, secret.Data, bytes.Equal):
 		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
 	if err != nil {
@@ -113,16 +114,4 @@ func rotate(data map[string][]byte, signing *authority, now time.Time) (*authori
 	delete(data, nextCertKey)
 	delete(data, nextPrivateKey)
 	return next, nil
-}
-
-func sameData(a, b map[string][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if !bytes.Equal(value, b[key]) {
-			return false
-		}
-	}
-	return true
 }

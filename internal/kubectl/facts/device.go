@@ -80,7 +80,7 @@ func (d *Device) HasRoom() bool {
 
 // Tainted reports whether a taint keeps claims without a toleration from the device. Taints with the effect None do
 // not.
-func (d *Device) Tainted() bool { return slices.ContainsFunc(d.Taints, preventsUse) }
+func (d *Device) Tainted() bool { return slices.ContainsFunc(d.Taints, inventory.KeepsAway) }
 
 // Scarcest returns the room with the largest used part, nil if the device has no rooms.
 func (d *Device) Scarcest() *Room {
@@ -158,17 +158,6 @@ func (f *Facts) Devices() []Device {
 	return all
 }
 
-// DevicesOn returns the devices that a node can use.
-func (f *Facts) DevicesOn(node string) []Device {
-	n := f.snapshot.Node(node)
-	if n == nil {
-		return nil
-	}
-	var all []Device
-	f.eachOn(n, func(pool *inventory.NodePool, position int) { all = append(all, f.device(pool, position)) })
-	return all
-}
-
 // eachOn calls a function for each device that a node can use.
 func (f *Facts) eachOn(node *v1.Node, use func(pool *inventory.NodePool, position int)) {
 	for _, pool := range f.snapshot.PoolsOn(node) {
@@ -232,7 +221,7 @@ func (f *Facts) stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, posit
 		return Allocated, ""
 	case len(use.Shares) > 0:
 		return Shared, ""
-	case slices.ContainsFunc(pool.Devices[position].Taints, preventsUse):
+	case slices.ContainsFunc(pool.Devices[position].Taints, inventory.KeepsAway):
 		return Tainted, ""
 	case f.isCordoned(placeOf(&pool.Devices[position]).Node):
 		return Unavailable, "the node is cordoned (spec.unschedulable)"
@@ -268,10 +257,6 @@ func exhausted(pool *inventory.NodePool, remaining *ledger.Remaining, position i
 		return "the pool's counters as far as is known: device " + remaining.Unknown[0] + " is in use and not published any more"
 	}
 	return "another counter of the pool, with more in use than there is"
-}
-
-func preventsUse(taint resourceapi.DeviceTaint) bool {
-	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
 // holders lists the claims that have a device: exclusively, by share, and with admin access.

@@ -69,9 +69,11 @@ func TestStates(t *testing.T) {
 // TestOnePoolForManyNodes: each node has its own devices, and those for all.
 func TestOnePoolForManyNodes(t *testing.T) {
 	slice := b.Slice("pool").PerDevice().Devices(b.Device("a").OnNode("n-1"), b.Device("b").OnNode("n-2"), b.Device("c").OnAllNodes(), b.Device("d").OnLabeled("rack", "1")).Obj()
-	facts := factsOf(whatif.Objects{Nodes: []*v1.Node{b.Node("n-1", "rack", "1"), b.Node("n-2")}, Slices: []*resourceapi.ResourceSlice{slice}})
+	all := factsOf(whatif.Objects{Nodes: []*v1.Node{b.Node("n-1", "rack", "1"), b.Node("n-2")}, Slices: []*resourceapi.ResourceSlice{slice}})
 	names := func(node string) (names []string) {
-		for _, device := range facts.DevicesOn(node) {
+		devices, _, err := all.Select(t.Context(), facts.Selection{Node: node})
+		require.NoError(t, err)
+		for _, device := range devices {
 			names = append(names, device.DeviceID.Device)
 		}
 		return names
@@ -80,12 +82,12 @@ func TestOnePoolForManyNodes(t *testing.T) {
 	require.Equal(t, []string{"b", "c"}, names("n-2"))
 	require.Empty(t, names("n-3"))
 	var places []string
-	for _, summary := range facts.Overview("").Summaries {
+	for _, summary := range all.Overview("").Summaries {
 		places = append(places, fmt.Sprintf("%s%s: %d", summary.Node, summary.Pool, summary.Devices))
 	}
 	require.Equal(t, []string{"n-1: 1", "n-2: 1", "pool: 2"}, places)
-	require.Equal(t, "rack=1", facts.Devices()[3].Place.String())
-	require.True(t, facts.Overview("").Pools[0].Shared)
+	require.Equal(t, "rack=1", all.Devices()[3].Place.String())
+	require.True(t, all.Overview("").Pools[0].Shared)
 }
 
 // TestUnused: a claim counts as used while a consumer may need it, or while consumers are unknown.

@@ -11,7 +11,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -53,8 +52,6 @@ type movable struct {
 	// templates are the templates of its claims.
 	templates []*resourceapi.ResourceClaimTemplate
 }
-
-func priority(pod *v1.Pod) int32 { return ptr.Deref(pod.Spec.Priority, 0) }
 
 func newMover(s *whatif.Snapshot, pod *v1.Pod, limit int) *mover {
 	m := &mover{

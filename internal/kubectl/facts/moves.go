@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -124,7 +125,7 @@ func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
 			return nil, err
 		}
 		slices.SortStableFunc(candidates, func(a, b *movable) int {
-			return cmp.Or(cmp.Compare(priority(a.pod), priority(b.pod)), cmp.Compare(a.key, b.key))
+			return cmp.Or(cmp.Compare(corev1helpers.PodPriority(a.pod), corev1helpers.PodPriority(b.pod)), cmp.Compare(a.key, b.key))
 		})
 		places = append(places, place{node.Name, candidates})
 	}

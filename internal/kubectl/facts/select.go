@@ -111,8 +111,8 @@ func (f *Facts) named(pool *inventory.NodePool, name string) []Device {
 	return nil
 }
 
-// AttributeText formats the value of an attribute for people.
-func AttributeText(value resourceapi.DeviceAttribute) string {
+// AttributeText formats the value of an attribute for people, with a separator between the values of a list.
+func AttributeText(value resourceapi.DeviceAttribute, separator string) string {
 	switch {
 	case value.StringValue != nil:
 		return *value.StringValue
@@ -123,13 +123,19 @@ func AttributeText(value resourceapi.DeviceAttribute) string {
 	case value.BoolValue != nil:
 		return strconv.FormatBool(*value.BoolValue)
 	case value.StringValues != nil:
-		return strings.Join(value.StringValues, ",")
+		return strings.Join(value.StringValues, separator)
 	case value.VersionValues != nil:
-		return strings.Join(value.VersionValues, ",")
+		return strings.Join(value.VersionValues, separator)
 	case value.IntValues != nil:
-		return strings.Trim(strings.ReplaceAll(fmt.Sprint(value.IntValues), " ", ","), "[]")
-	case value.BoolValues != nil:
-		return strings.Trim(strings.ReplaceAll(fmt.Sprint(value.BoolValues), " ", ","), "[]")
+		return listText(value.IntValues, separator)
 	}
-	return ""
+	return listText(value.BoolValues, separator)
+}
+
+func listText[T any](list []T, separator string) string {
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = fmt.Sprint(list[i])
+	}
+	return strings.Join(texts, separator)
 }

@@ -18,8 +18,6 @@ type Column struct {
 	Prose bool
 	// Last is set for columns that shrink only when no other column can.
 	Last bool
-	// Keep is set for columns that are printed even if all of their cells are empty.
-	Keep bool
 }
 
 // Cell is a text in a colour.
@@ -56,9 +54,6 @@ func (t *Table) Row(cells ...Cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// Len returns the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
-
 const gap = 2
 
 // minimum is the least width of a shrunk column.
@@ -92,7 +87,7 @@ func (t *Table) widths() []int {
 		}
 	}
 	for i := range t.Columns {
-		if widths[i] > 0 || t.Columns[i].Keep {
+		if widths[i] > 0 {
 			widths[i] = max(widths[i], utf8.RuneCountInString(t.Columns[i].Name))
 		}
 	}

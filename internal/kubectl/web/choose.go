@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -61,23 +61,15 @@ func (s *server) choose(ctx context.Context, r *http.Request) (any, error) {
 
 // setOf returns the selectors of a class and an expression. Both may be empty.
 func setOf(world *whatif.Snapshot, class, expression string) (selector.Set, error) {
-	var of *resourceapi.DeviceClass
+	of := &resourceapi.DeviceClass{}
 	if class != "" {
-		for _, one := range world.Classes() {
-			if one.Name == class {
-				of = one
-			}
-		}
-		if of == nil {
+		if of = world.Class(class); of == nil {
 			return selector.Set{}, refuse(http.StatusBadRequest, fmt.Sprintf("there is no device class %s", class))
 		}
 	}
 	var own []resourceapi.DeviceSelector
 	if expression = strings.TrimSpace(expression); expression != "" {
 		own = append(own, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}})
-	}
-	if of == nil {
-		of = &resourceapi.DeviceClass{}
 	}
 	return selector.NewSet(of, &resourceapi.ResourceClaim{}, "filter", own), nil
 }
@@ -194,34 +186,5 @@ func valueOf(device *inventory.Device, driver, name string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return valueText(&attribute), true
-}
-
-func valueText(a *resourceapi.DeviceAttribute) string {
-	join := func(n int, text func(i int) string) string {
-		all := make([]string, n)
-		for i := range all {
-			all[i] = text(i)
-		}
-		return strings.Join(all, ", ")
-	}
-	switch {
-	case a.StringValue != nil:
-		return *a.StringValue
-	case a.IntValue != nil:
-		return strconv.FormatInt(*a.IntValue, 10)
-	case a.BoolValue != nil:
-		return strconv.FormatBool(*a.BoolValue)
-	case a.VersionValue != nil:
-		return *a.VersionValue
-	case a.StringValues != nil:
-		return strings.Join(a.StringValues, ", ")
-	case a.VersionValues != nil:
-		return strings.Join(a.VersionValues, ", ")
-	case a.IntValues != nil:
-		return join(len(a.IntValues), func(i int) string { return strconv.FormatInt(a.IntValues[i], 10) })
-	case a.BoolValues != nil:
-		return join(len(a.BoolValues), func(i int) string { return strconv.FormatBool(a.BoolValues[i]) })
-	}
-	return ""
+	return facts.AttributeText(attribute, ", "), true
 }

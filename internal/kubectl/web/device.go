@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -72,8 +73,7 @@ func (s *server) device(_ context.Context, r *http.Request) (any, error) {
 		d.Problem = "the pool is " + strings.ToLower(pool.State.String()) + ": " + pool.Reason
 	}
 	for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
-		value := device.Attributes[name]
-		d.Attributes = append(d.Attributes, Named{Name: string(name), Value: valueText(&value)})
+		d.Attributes = append(d.Attributes, Named{Name: string(name), Value: facts.AttributeText(device.Attributes[name], ", ")})
 	}
 	for i := range device.Taints {
 		taint := &device.Taints[i]
@@ -148,7 +148,7 @@ func consumed(pool *inventory.NodePool, usage *ledger.PoolUsage, device string) 
 }
 
 func holderOf(world *whatif.Snapshot, ref ledger.ClaimRef, share map[resourceapi.QualifiedName]resource.Quantity) Holder {
-	h := Holder{Claim: claimKey(ref), Pods: []string{}}
+	h := Holder{Claim: ref.String(), Pods: []string{}}
 	for _, name := range slices.Sorted(maps.Keys(share)) {
 		quantity := share[name]
 		h.Share = append(h.Share, Named{Name: string(name), Value: quantity.String()})

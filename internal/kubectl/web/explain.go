@@ -116,7 +116,7 @@ func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1
 }
 
 func tainted(device *inventory.Device) bool {
-	return slices.ContainsFunc(device.Taints, func(t resourceapi.DeviceTaint) bool { return keepsAway(&t) })
+	return slices.ContainsFunc(device.Taints, inventory.KeepsAway)
 }
 
 func matchesAny(ctx context.Context, finders []*finder, p place) (bool, error) {
@@ -149,10 +149,8 @@ func wanted(world *whatif.Snapshot, pod *v1.Pod) []selector.Set {
 }
 
 func appendSet(sets []selector.Set, world *whatif.Snapshot, class string, selectors []resourceapi.DeviceSelector) []selector.Set {
-	for _, one := range world.Classes() {
-		if one.Name == class {
-			return append(sets, selector.NewSet(one, &resourceapi.ResourceClaim{}, "", selectors))
-		}
+	if of := world.Class(class); of != nil {
+		sets = append(sets, selector.NewSet(of, &resourceapi.ResourceClaim{}, "", selectors))
 	}
 	return sets
 }

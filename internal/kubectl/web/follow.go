@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -26,22 +27,18 @@ const (
 )
 
 // Follow shows a cluster until the context ends. Without the right to read a kind of objects in all namespaces, it
-// shows those of one namespace, and the map says so. progress, if set, is called with a description of what Follow
-// waits for.
-func Follow(ctx context.Context, client kubernetes.Interface, namespace string, shown *Map, progress func(string)) error {
+// shows those of one namespace, and the map says so.
+func Follow(ctx context.Context, client kubernetes.Interface, namespace string, shown *Map) error {
 	f := &follower{client: client, namespace: namespace, changed: make(chan struct{}, 1)}
 	f.everywhere = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
 	f.within = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim), informers.WithNamespace(namespace))
-	for _, kind := range kinds {
+	for _, kind := range whatif.Kinds {
 		if err := f.begin(ctx, kind); err != nil {
 			return err
 		}
 	}
 	f.everywhere.Start(ctx.Done())
 	f.within.Start(ctx.Done())
-	if progress != nil {
-		progress("reading the cluster")
-	}
 	for _, factory := range []informers.SharedInformerFactory{f.everywhere, f.within} {
 		for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
 			if !ok && ctx.Err() == nil {
@@ -57,101 +54,12 @@ func Follow(ctx context.Context, client kubernetes.Interface, namespace string, 
 	return f.run(ctx, shown)
 }
 
-// kind is a kind of objects that the map follows.
-type kind struct {
-	resource   string
-	namespaced bool
-	// probe checks whether the objects may be listed.
-	probe func(context.Context, kubernetes.Interface, string) error
-	// informer returns the informer of a factory; collect adds its objects to the others.
-	informer func(informers.SharedInformerFactory) cache.SharedIndexInformer
-	collect  func(cache.Indexer, *whatif.Objects)
-}
-
-// one limits the probing lists to one object.
-var one = metav1.ListOptions{Limit: 1}
-
-var kinds = []kind{
-	{"nodes", false,
-		func(ctx context.Context, c kubernetes.Interface, _ string) error {
-			return second(c.CoreV1().Nodes().List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Core().V1().Nodes().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.Nodes = listed[v1.Node](from) }},
-	{"pods", true,
-		func(ctx context.Context, c kubernetes.Interface, ns string) error {
-			return second(c.CoreV1().Pods(ns).List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Core().V1().Pods().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.Pods = append(o.Pods, listed[v1.Pod](from)...) }},
-	{"resourceslices.resource.k8s.io", false,
-		func(ctx context.Context, c kubernetes.Interface, _ string) error {
-			return second(c.ResourceV1().ResourceSlices().List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Resource().V1().ResourceSlices().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.Slices = listed[resourceapi.ResourceSlice](from) }},
-	{"resourceclaims.resource.k8s.io", true,
-		func(ctx context.Context, c kubernetes.Interface, ns string) error {
-			return second(c.ResourceV1().ResourceClaims(ns).List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Resource().V1().ResourceClaims().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.Claims = listed[resourceapi.ResourceClaim](from) }},
-	{"resourceclaimtemplates.resource.k8s.io", true,
-		func(ctx context.Context, c kubernetes.Interface, ns string) error {
-			return second(c.ResourceV1().ResourceClaimTemplates(ns).List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Resource().V1().ResourceClaimTemplates().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) {
-			o.Templates = listed[resourceapi.ResourceClaimTemplate](from)
-		}},
-	{"deviceclasses.resource.k8s.io", false,
-		func(ctx context.Context, c kubernetes.Interface, _ string) error {
-			return second(c.ResourceV1().DeviceClasses().List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Resource().V1().DeviceClasses().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.Classes = listed[resourceapi.DeviceClass](from) }},
-	{"devicetaintrules.resource.k8s.io", false,
-		func(ctx context.Context, c kubernetes.Interface, _ string) error {
-			return second(c.ResourceV1().DeviceTaintRules().List(ctx, one))
-		},
-		func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Resource().V1().DeviceTaintRules().Informer()
-		},
-		func(from cache.Indexer, o *whatif.Objects) { o.TaintRules = listed[resourceapi.DeviceTaintRule](from) }},
-}
-
-// second returns the error of a call whose result does not matter.
-func second[T any](_ T, err error) error { return err }
-
-func listed[T any](from cache.Indexer) []*T {
-	all := from.List()
-	result := make([]*T, 0, len(all))
-	for _, object := range all {
-		if typed, is := object.(*T); is {
-			result = append(result, typed)
-		}
-	}
-	return result
-}
-
 // follower holds the objects of the cluster.
 type follower struct {
 	client             kubernetes.Interface
 	namespace          string
 	everywhere, within informers.SharedInformerFactory
-	sources            []followed
+	stores             []cache.Store
 	resolver           *api.Resolver
 	changed            chan struct{}
 
@@ -159,47 +67,50 @@ type follower struct {
 	missing map[string]whatif.Missing
 }
 
-type followed struct {
-	kind  kind
-	store cache.Indexer
-}
-
 // begin follows a kind of objects, as far as it may be read.
-func (f *follower) begin(ctx context.Context, k kind) error {
-	factory := f.everywhere
-	err := k.probe(ctx, f.client, metav1.NamespaceAll)
+func (f *follower) begin(ctx context.Context, kind whatif.ObjectKind) error {
+	probe := func(namespace string) error {
+		_, err := kind.List(ctx, f.client, namespace, metav1.ListOptions{Limit: 1})
+		return err
+	}
+	factory, resource := f.everywhere, kind.Name()
+	err := probe(metav1.NamespaceAll)
 	switch {
-	case apierrors.IsForbidden(err) && k.namespaced && f.namespace != "" && k.probe(ctx, f.client, f.namespace) == nil:
+	case apierrors.IsForbidden(err) && kind.Namespaced && f.namespace != "" && probe(f.namespace) == nil:
 		factory = f.within
-		f.miss(whatif.Missing{Resource: k.resource, Forbidden: true, Namespace: f.namespace,
-			Why: fmt.Sprintf("the right to list %s in all namespaces is missing; only those of namespace %s are known", k.resource, f.namespace)})
+		f.miss(whatif.Missing{Resource: resource, Forbidden: true, Namespace: f.namespace,
+			Why: fmt.Sprintf("the right to list %s in all namespaces is missing; only those of namespace %s are known", resource, f.namespace)})
 	case apierrors.IsForbidden(err):
-		f.miss(whatif.Missing{Resource: k.resource, Forbidden: true, Why: fmt.Sprintf("the right to list %s is missing", k.resource)})
+		f.miss(whatif.Missing{Resource: resource, Forbidden: true, Why: fmt.Sprintf("the right to list %s is missing", resource)})
 		return nil
-	case err != nil && k.resource == "nodes":
+	case err != nil && resource == "nodes":
 		// If the first question fails, the others will fail as well.
 		return fmt.Errorf("read the nodes of the cluster: %w", err)
 	case err != nil:
-		f.miss(whatif.Missing{Resource: k.resource, Why: err.Error()})
+		f.miss(whatif.Missing{Resource: resource, Why: err.Error()})
 		return nil
 	}
-	informer := k.informer(factory)
+	shared, err := factory.ForResource(kind.GroupVersionResource)
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", resource, err)
+	}
+	informer := shared.Informer()
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
-			f.miss(whatif.Missing{Resource: k.resource, Forbidden: true,
-				Why: fmt.Sprintf("the right to watch %s is missing, or was taken away; what is shown of them is old", k.resource)})
+			f.miss(whatif.Missing{Resource: resource, Forbidden: true,
+				Why: fmt.Sprintf("the right to watch %s is missing, or was taken away; what is shown of them is old", resource)})
 			f.wake()
 		}
 	}); err != nil {
-		return fmt.Errorf("follow %s: %w", k.resource, err)
+		return fmt.Errorf("follow %s: %w", resource, err)
 	}
 	wake := func(any) { f.wake() }
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(any, any) { f.wake() },
 	}); err != nil {
-		return fmt.Errorf("follow %s: %w", k.resource, err)
+		return fmt.Errorf("follow %s: %w", resource, err)
 	}
-	f.sources = append(f.sources, followed{k, informer.GetIndexer()})
+	f.stores = append(f.stores, informer.GetStore())
 	return nil
 }
 
@@ -243,12 +154,16 @@ func (f *follower) run(ctx context.Context, shown *Map) error {
 
 func (f *follower) snapshot() *whatif.Snapshot {
 	var objects whatif.Objects
-	for _, source := range f.sources {
-		source.kind.collect(source.store, &objects)
+	for _, store := range f.stores {
+		for _, object := range store.List() {
+			if one, is := object.(runtime.Object); is {
+				objects.Add(one)
+			}
+		}
 	}
 	f.mu.Lock()
-	for _, k := range kinds {
-		if missing, is := f.missing[k.resource]; is {
+	for _, kind := range whatif.Kinds {
+		if missing, is := f.missing[kind.Name()]; is {
 			objects.Missing = append(objects.Missing, missing)
 		}
 	}

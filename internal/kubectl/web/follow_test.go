@@ -31,7 +31,7 @@ func followedMap(t *testing.T, client *fake.Clientset, namespace string) *Map {
 	m := NewMap("a server")
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Follow(ctx, client, namespace, m, nil) }()
+	go func() { ended <- Follow(ctx, client, namespace, m) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
@@ -84,8 +84,8 @@ func TestFollowWithFewRights(t *testing.T) {
 	m := followedMap(t, client, "default")
 	until(t, m, "a???")
 	require.Equal(t, []string{
-		"pods could not be read: the right to list pods is missing",
 		"resourceclaims.resource.k8s.io could not be read: the right to list resourceclaims.resource.k8s.io in all namespaces is missing; only those of namespace default are known",
+		"pods could not be read: the right to list pods is missing",
 	}, m.State().Meta.Problems)
 }
 
@@ -96,7 +96,7 @@ func TestFollowNothing(t *testing.T) {
 	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection refused")
 	})
-	require.ErrorContains(t, Follow(context.Background(), client, "", NewMap("x"), nil), "read the nodes of the cluster: connection refused")
+	require.ErrorContains(t, Follow(context.Background(), client, "", NewMap("x")), "read the nodes of the cluster: connection refused")
 }
 
 // What is not shown is not kept, and stays with its owner.

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
-
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -136,18 +134,11 @@ func percent(part, whole float64) int {
 func holders(use ledger.DeviceUsage) []string {
 	var claims []string
 	for _, holder := range use.Holders {
-		claims = append(claims, claimKey(holder))
+		claims = append(claims, holder.String())
 	}
 	for i := range use.Shares {
-		claims = append(claims, claimKey(use.Shares[i].Holder))
+		claims = append(claims, use.Shares[i].Holder.String())
 	}
 	slices.Sort(claims)
 	return slices.Compact(claims)
-}
-
-func claimKey(ref ledger.ClaimRef) string { return ref.Namespace + "/" + ref.Name }
-
-// keepsAway reports whether a taint keeps claims without a toleration away (KEP-5055).
-func keepsAway(taint *resourceapi.DeviceTaint) bool {
-	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -65,13 +67,10 @@ func waiting(s *whatif.Snapshot) []Waiting {
 		}
 	}
 	slices.SortStableFunc(pods, func(a, b *v1.Pod) int {
-		if x, y := priority(a), priority(b); x != y {
-			return int(int64(y) - int64(x))
-		}
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	for _, pod := range pods[:min(len(pods), waitingAtMost)] {
-		w := Waiting{Pod: whatif.Key(pod), Priority: priority(pod)}
+		w := Waiting{Pod: whatif.Key(pod), Priority: corev1helpers.PodPriority(pod)}
 		if !pod.CreationTimestamp.IsZero() {
 			w.Since = pod.CreationTimestamp.Unix()
 		}
@@ -89,13 +88,6 @@ func asksForDevices(pod *v1.Pod, classes []*resourceapi.DeviceClass) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || slices.ContainsFunc(classes, func(class *resourceapi.DeviceClass) bool {
 		return extended.AsksFor(pod, class)
 	})
-}
-
-func priority(pod *v1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }
 
 func shortened(text string, most int) string {

@@ -148,11 +148,8 @@ func (d *drawing) device(tile *Tile, at int, p place) byte {
 	device := &p.pool.Devices[p.device]
 	usage := ledger.Of(d.snapshot.Usage(), p.pool)
 	use := usage.Device(device.Name)
-	for i := range device.Taints {
-		if keepsAway(&device.Taints[i]) {
-			tile.Tainted = append(tile.Tainted, at)
-			break
-		}
+	if tainted(device) {
+		tile.Tainted = append(tile.Tainted, at)
 	}
 	if claims := holders(use); len(claims) > 0 {
 		if tile.Holders == nil {

@@ -23,7 +23,7 @@ type Learner struct {
 
 // New returns an empty Learner.
 func New(clock clock.PassiveClock) *Learner {
-	return &Learner{clock: clock, histogram: placement.NewHistogram(placement.Options{})}
+	return &Learner{clock: clock, histogram: placement.NewHistogram()}
 }
 
 // Saw adds a pod that requests devices. It must be called once for each pod, however often the pod is tried.

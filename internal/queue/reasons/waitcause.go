@@ -67,15 +67,6 @@ var names = [count]string{
 // String returns the value of the label.
 func (c Cause) String() string { return names[c] }
 
-// All returns all causes in their order.
-func All() []Cause {
-	all := make([]Cause, count)
-	for i := range all {
-		all[i] = Cause(i)
-	}
-	return all
-}
-
 // Counts has the number of waiting pods by cause.
 type Counts [count]int
 

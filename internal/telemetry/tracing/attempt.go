@@ -8,13 +8,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // maxMessage limits the bytes of a status message in a span.
 const maxMessage = 1024
 
-// attempt is one attempt to schedule a pod. Its root span lasts from PreFilter to the last extension point.
+// attempt is one attempt to schedule a pod. Its root span lasts from PreFilter to the last extension point. It is nil if
+// the attempt is not recorded: then its methods do nothing.
 type attempt struct {
 	tracer trace.Tracer
 	root   trace.Span
@@ -54,6 +56,9 @@ func (c *calls) add(begin, end time.Time, status *fwk.Status) {
 
 // filtered records a call of Filter, and scored one of Score.
 func (a *attempt) filtered(begin time.Time, status *fwk.Status) {
+	if a == nil {
+		return
+	}
 	end := time.Now()
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -61,6 +66,9 @@ func (a *attempt) filtered(begin time.Time, status *fwk.Status) {
 }
 
 func (a *attempt) scored(begin time.Time, status *fwk.Status) {
+	if a == nil {
+		return
+	}
 	end := time.Now()
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -69,6 +77,9 @@ func (a *attempt) scored(begin time.Time, status *fwk.Status) {
 
 // flush makes spans of the recorded calls for nodes, below a parent.
 func (a *attempt) flush(filter string, parent trace.Span) {
+	if a == nil {
+		return
+	}
 	a.mutex.Lock()
 	filters, scores := a.filters, a.scores
 	a.filters, a.scores = calls{}, calls{}
@@ -87,13 +98,19 @@ func (a *attempt) span(name string, parent trace.Span, c calls) {
 }
 
 // start starts the span of an extension point, after those of earlier calls for nodes.
-func (a *attempt) start(ctx context.Context, name string) (context.Context, trace.Span) {
+func (a *attempt) start(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	if a == nil {
+		return ctx, noop.Span{}
+	}
 	a.flush("Filter", a.root)
-	return a.tracer.Start(trace.ContextWithSpan(ctx, a.root), name)
+	return a.tracer.Start(trace.ContextWithSpan(ctx, a.root), name, trace.WithAttributes(attributes...))
 }
 
 // done ends the span of an extension point.
 func (a *attempt) done(span trace.Span, status *fwk.Status) {
+	if a == nil {
+		return
+	}
 	endSpan(span, status)
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

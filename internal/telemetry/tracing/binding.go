@@ -11,11 +11,10 @@ import (
 // Reserve implements fwk.ReservePlugin.
 func (t *traced) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.Reserve(ctx, cs, pod, node)
-	}
 	ctx, span := a.start(ctx, "Reserve")
-	a.root.SetAttributes(attribute.String("k8s.node.name", node))
+	if a != nil {
+		a.root.SetAttributes(attribute.String("k8s.node.name", node))
+	}
 	status := t.Plugin.Reserve(ctx, cs, pod, node)
 	a.done(span, status)
 	return status
@@ -24,9 +23,6 @@ func (t *traced) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, no
 // PreBind implements fwk.PreBindPlugin.
 func (t *traced) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.PreBind(ctx, cs, pod, node)
-	}
 	ctx, span := a.start(ctx, "PreBind")
 	status := t.Plugin.PreBind(ctx, cs, pod, node)
 	a.done(span, status)
@@ -37,10 +33,6 @@ func (t *traced) PreBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, no
 // fits, the pod is reserved again.
 func (t *traced) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
 	a := t.of(cs)
-	if a == nil {
-		t.Plugin.Unreserve(ctx, cs, pod, node)
-		return
-	}
 	ctx, span := a.start(ctx, "Unreserve")
 	t.Plugin.Unreserve(ctx, cs, pod, node)
 	a.done(span, nil)
@@ -52,10 +44,6 @@ func (t *traced) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 // PostBind implements fwk.PostBindPlugin. It ends the attempt.
 func (t *traced) PostBind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
 	a := t.of(cs)
-	if a == nil {
-		t.Plugin.PostBind(ctx, cs, pod, node)
-		return
-	}
 	ctx, span := a.start(ctx, "PostBind")
 	t.Plugin.PostBind(ctx, cs, pod, node)
 	a.done(span, nil)

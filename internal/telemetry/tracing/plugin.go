@@ -89,6 +89,9 @@ func (t *traced) begin(ctx context.Context, pod *v1.Pod, nodes int) *attempt {
 
 // end ends an attempt.
 func (t *traced) end(a *attempt, pod *v1.Pod, outcome string, status *fwk.Status) {
+	if a == nil {
+		return
+	}
 	a.end(outcome, status)
 	if known, has := t.open.Get(pod.UID); has && known == a {
 		t.open.Remove(pod.UID)
@@ -124,9 +127,6 @@ func (t *traced) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 // Filter implements fwk.FilterPlugin.
 func (t *traced) Filter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) *fwk.Status {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.Filter(ctx, cs, pod, node)
-	}
 	begin := time.Now()
 	status := t.Plugin.Filter(ctx, cs, pod, node)
 	a.filtered(begin, status)
@@ -136,9 +136,6 @@ func (t *traced) Filter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nod
 // PostFilter implements fwk.PostFilterPlugin.
 func (t *traced) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.PostFilter(ctx, cs, pod, statuses)
-	}
 	ctx, span := a.start(ctx, "PostFilter")
 	result, status := t.Plugin.PostFilter(ctx, cs, pod, statuses)
 	a.flush("Filter again", span) // Dry runs of preemption, and nodes that were left out.
@@ -153,11 +150,7 @@ func (t *traced) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 // PreScore implements fwk.PreScorePlugin.
 func (t *traced) PreScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.PreScore(ctx, cs, pod, nodes)
-	}
-	ctx, span := a.start(ctx, "PreScore")
-	span.SetAttributes(attribute.Int("nodes", len(nodes)))
+	ctx, span := a.start(ctx, "PreScore", attribute.Int("nodes", len(nodes)))
 	status := t.Plugin.PreScore(ctx, cs, pod, nodes)
 	a.done(span, status)
 	return status
@@ -166,9 +159,6 @@ func (t *traced) PreScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, n
 // Score implements fwk.ScorePlugin.
 func (t *traced) Score(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.Score(ctx, cs, pod, node)
-	}
 	begin := time.Now()
 	score, status := t.Plugin.Score(ctx, cs, pod, node)
 	a.scored(begin, status)
@@ -181,9 +171,6 @@ func (t *traced) ScoreExtensions() fwk.ScoreExtensions { return t }
 // NormalizeScore implements fwk.ScoreExtensions.
 func (t *traced) NormalizeScore(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, scores fwk.NodeScoreList) *fwk.Status {
 	a := t.of(cs)
-	if a == nil {
-		return t.Plugin.ScoreExtensions().NormalizeScore(ctx, cs, pod, scores)
-	}
 	ctx, span := a.start(ctx, "NormalizeScore")
 	status := t.Plugin.ScoreExtensions().NormalizeScore(ctx, cs, pod, scores)
 	a.done(span, status)

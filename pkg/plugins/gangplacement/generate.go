@@ -99,7 +99,7 @@ func (pl *Plugin) join(ctx context.Context, a *attempt, parent *fwk.Placement, d
 		rooms[i] = domain.Room{Name: d.Name, Pods: pl.free(ctx, a.wish.Key, []string{d.Name}, subset(parent, d.Name, d.Nodes).Nodes, nil)}
 		total += rooms[i].Pods
 	}
-	order := domain.Choose(rooms, total, false) // All domains with free devices, the largest first.
+	order := domain.Choose(rooms, total) // All domains with free devices, the largest first.
 	for n := 2; n < len(order); n += max(1, n/2) {
 		var names []string
 		together := make(map[int]bool)

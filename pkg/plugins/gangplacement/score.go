@@ -121,10 +121,8 @@ func (a *attempt) used(c *choice, assigned *fwk.PodGroupAssignments) int {
 // attemptIn returns the attempt that GeneratePlacements has stored.
 func attemptIn(state fwk.PodGroupCycleState) (*attempt, error) {
 	if state != nil {
-		if data, err := state.Read(stateKey); err == nil {
-			if a, ok := data.(*attempt); ok {
-				return a, nil
-			}
+		if a, _ := kube.Stored[*attempt](state, stateKey); a != nil {
+			return a, nil
 		}
 	}
 	return nil, errors.New("plugin " + Name + " scores placements that it has not made; enable it at placementGenerate as well (instead of other plugins)")

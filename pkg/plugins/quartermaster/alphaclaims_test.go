@@ -7,6 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 func alpha(fields conversion.AlphaClaim) func(*resourceapi.ResourceClaim) {
@@ -62,12 +63,12 @@ func TestConsumerLimitOfTheServer(t *testing.T) {
 		pod := newPod("p", uses("c"))
 		_, status := f.pl.checkClaim(pod, full, nil, nil)
 		require.True(t, status.IsSuccess(), "v1 permits more")
-		require.False(t, f.pl.events.ClaimMatters(full, room), "there was room before")
+		require.False(t, f.pl.events.ClaimMatters(informer.Event[resourceapi.ResourceClaim]{Before: full, After: room}), "there was room before")
 
 		f.pl.claims.Server = otherServer{f.pl.claims.Server, nil, limit, true}
 		_, status = f.pl.checkClaim(pod, full, nil, nil)
 		require.Contains(t, status.Message(), "claim default/c is reserved for 32 pods (the limit)")
-		require.True(t, f.pl.events.ClaimMatters(full, room))
+		require.True(t, f.pl.events.ClaimMatters(informer.Event[resourceapi.ResourceClaim]{Before: full, After: room}))
 		_, status = f.pl.checkClaim(pod, room, nil, nil)
 		require.True(t, status.IsSuccess())
 	})

@@ -9,8 +9,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
 )
 
 // ownProfile is a profile as its attempts see it. It implements commit.Profile and preemption.Preemptors.
@@ -18,15 +18,15 @@ type ownProfile struct{ *Quartermaster }
 
 // AwaitDevices implements commit.Profile. It waits until the devices of all claims are ready, unless the feature is
 // off. It runs after the check: from then on the pod keeps its devices.
-func (pl ownProfile) AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (commit.Readiness, error) {
+func (pl ownProfile) AwaitDevices(ctx context.Context, pod *v1.Pod, node string, claims []*resourceapi.ResourceClaim) (binding.Outcome, error) {
 	if !pl.bindingConditions {
-		return commit.Readiness{}, nil
+		return binding.Outcome{}, nil
 	}
 	outcome, err := pl.devices.Await(ctx, pod, node, claims)
 	for _, broken := range outcome.Broken {
 		pl.failures.Note(pod.UID, outcome.Claims[broken])
 	}
-	return commit.Readiness(outcome), err
+	return outcome, err
 }
 
 // knownObjects implements bindingcondition.Cluster.

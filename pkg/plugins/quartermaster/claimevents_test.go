@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // TestConsumersComeAndGo: a pod that waits for a claim in use is not woken by each change of the claim's users. It
@@ -34,7 +36,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 				f.arrive(bound, alsoBound, unbound)
 				before := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.before...))
 				after := with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor(test.after...))
-				require.Equal(t, test.want, f.pl.events.ClaimMatters(before, after))
+				require.Equal(t, test.want, f.pl.events.ClaimMatters(informer.Event[resourceapi.ResourceClaim]{Before: before, After: after}))
 			})
 		})
 	}
@@ -65,10 +67,10 @@ func TestMembersAreNotLookedUpForEachWriteToTheirClaim(t *testing.T) {
 		after.ResourceVersion = "2"
 		pods := &askedIndexer{Indexer: f.pl.claims.Pods}
 		f.pl.claims.Pods = pods
-		require.False(t, f.pl.events.ClaimMatters(before, after))
+		require.False(t, f.pl.events.ClaimMatters(informer.Event[resourceapi.ResourceClaim]{Before: before, After: after}))
 		require.Zero(t, pods.asked)
 
 		after.Status.ReservedFor = nil
-		require.True(t, f.pl.events.ClaimMatters(before, after), "nobody uses it any longer")
+		require.True(t, f.pl.events.ClaimMatters(informer.Event[resourceapi.ResourceClaim]{Before: before, After: after}), "nobody uses it any longer")
 	})
 }

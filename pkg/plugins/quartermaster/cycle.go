@@ -1,10 +1,9 @@
 package quartermaster
 
 import (
-	"errors"
-
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
@@ -29,16 +28,5 @@ func (c *cycle) Clone() fwk.StateData { return c }
 // cycleOf returns the state that PreFilter stored. It is nil if PreFilter did not run for this pod, or had nothing to
 // do.
 func cycleOf(cs fwk.CycleState) (*cycle, error) {
-	data, err := cs.Read(cycleKey)
-	if errors.Is(err, fwk.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, ok := data.(*cycle)
-	if !ok {
-		return nil, errors.New("the cycle state of plugin " + Name + " was replaced by something else")
-	}
-	return c, nil
+	return kube.Stored[*cycle](cs, cycleKey)
 }

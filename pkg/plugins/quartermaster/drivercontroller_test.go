@@ -12,8 +12,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
-	"github.com/quartermaster-dra/quartermaster/internal/classicdra/classictest"
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra/negotiation"
+	"github.com/quartermaster-dra/quartermaster/test/classictest"
 )
 
 // classicFixture is a fixture on a server of v1alpha3, whose claims may be allocated by

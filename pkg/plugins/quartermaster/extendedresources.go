@@ -29,11 +29,7 @@ func (pl *Quartermaster) stillUnbacked(cs fwk.CycleState) error {
 	if !pl.features.EnableDRAExtendedResource {
 		return nil
 	}
-	data, err := cs.Read(unbackedKey)
-	if err != nil {
-		return nil // There are none.
-	}
-	names, _ := data.(extended.Unbacked)
+	names, _ := kube.Stored[extended.Unbacked](cs, unbackedKey)
 	return names.Check(pl.handle.SharedDRAManager().DeviceClassResolver())
 }
 

@@ -51,18 +51,7 @@ func (pl *Quartermaster) groupCycleOf(cs fwk.CycleState) (*groupCycle, error) {
 
 // groupCycleIn returns the state that groupCycleOf has stored, nil if there is none.
 func groupCycleIn(state fwk.PodGroupCycleState) (*groupCycle, error) {
-	data, err := state.Read(cycleKey)
-	if errors.Is(err, fwk.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	group, ok := data.(*groupCycle)
-	if !ok {
-		return nil, errors.New("the pod group cycle state of plugin " + Name + " was replaced by something else")
-	}
-	return group, nil
+	return kube.Stored[*groupCycle](state, cycleKey)
 }
 
 // joinGroup is PreFilter's step for the pods of a PodGroup of the API that is tried as a whole. The first of them plans

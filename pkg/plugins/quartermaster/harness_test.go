@@ -171,7 +171,7 @@ func (f *fixture) settle() { synctest.Wait() }
 // restart returns a new plugin on the same server, as after a crash: only the server's state is left.
 func (f *fixture) restart() *fixture {
 	for uid := range f.inFlight() {
-		for _, user := range f.pl.state.Ledger.InFlightUsers(uid) {
+		for _, user := range f.pl.state.Ledger.UseOf(uid).InFlight {
 			f.pl.state.Ledger.RemoveInFlight(uid, user)
 		}
 	}

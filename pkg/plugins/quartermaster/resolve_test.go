@@ -26,7 +26,7 @@ func (p *parameters) OnChange(changed func(func(*resourceapi.ResourceClaim) bool
 	p.changed = changed
 }
 
-func (p *parameters) tell(change v1alpha2.Change) {
+func (p *parameters) tell(change any) {
 	p.changed(func(claim *resourceapi.ResourceClaim) bool { return p.Concerns(change, claim) })
 }
 
@@ -82,22 +82,22 @@ func TestClaimsOfV1alpha2(t *testing.T) {
 			f.forget()
 		}
 		waitsFor("claim default/c: resource class gpu does not exist; waiting for it to be created")
-		known.SetClass(structuredClass(nil))
-		known.tell(v1alpha2.Change{Class: structuredClass(nil)})
+		require.NoError(t, known.Classes.Add(structuredClass(nil)))
+		known.tell(structuredClass(nil))
 		require.Equal(t, []string{"default/p"}, f.names())
 		waitsFor("claim default/c: claim parameters default/one do not exist; waiting for them to be created")
-		known.tell(v1alpha2.Change{ClaimParameters: &v1alpha2.ResourceClaimParameters{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: "default"}}})
+		known.tell(&v1alpha2.ResourceClaimParameters{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: "default"}})
 		require.Empty(t, f.names(), "these are of no use to the pod")
 
-		known.SetClaimParameters(requestOf("attributes.int['index'] == 7"))
-		known.tell(v1alpha2.Change{ClaimParameters: requestOf("")})
+		require.NoError(t, known.ClaimParameters.Add(requestOf("attributes.int['index'] == 7")))
+		known.tell(requestOf(""))
 		require.Equal(t, []string{"default/p"}, f.names())
 		a := f.mustBegin(f.pod("p")).filter()
 		require.Empty(t, a.feasible)
 		require.Contains(t, a.reasons["n1"], "claim default/c request "+b.Driver+"-0")
 
-		known.SetClaimParameters(requestOf("attributes.int['index'] == 1"))
-		known.tell(v1alpha2.Change{})
+		require.NoError(t, known.ClaimParameters.Add(requestOf("attributes.int['index'] == 1")))
+		known.tell(nil)
 		a = f.mustBegin(f.pod("p")).filter()
 		require.Equal(t, []string{"n1"}, a.feasible)
 		require.True(t, a.reserve("n1").IsSuccess())
@@ -117,16 +117,16 @@ func TestSuitableNodes(t *testing.T) {
 	inCluster(t, plus(oldObjects(t, "n0", "n1"), newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
 		known := &parameters{Parameters: v1alpha2.NewParameters()}
 		f.support(classicdra.NewResolving(f.olderServers(), known))
-		known.SetClaimParameters(requestOf("true"))
-		known.SetClass(structuredClass(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		require.NoError(t, known.ClaimParameters.Add(requestOf("true")))
+		require.NoError(t, known.Classes.Add(structuredClass(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 			MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"n0"}}},
-		}}}))
+		}}})))
 		a := f.mustBegin(f.pod("p")).filter()
 		require.Equal(t, []string{"n0"}, a.feasible)
 		require.Equal(t, "claim default/c: the node is not among the suitableNodes of its class", a.reasons["n1"])
-		known.SetClass(structuredClass(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		require.NoError(t, known.Classes.Add(structuredClass(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 			MatchExpressions: []v1.NodeSelectorRequirement{{Key: "k", Operator: "Odd"}},
-		}}}))
+		}}})))
 		_, status := f.begin(f.pod("p"))
 		require.Contains(t, status.Message(), "claim default/c: the suitableNodes of its class cannot be parsed")
 	})

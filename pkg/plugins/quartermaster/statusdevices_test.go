@@ -106,7 +106,7 @@ func TestDriverStatusGoesWithTheAllocation(t *testing.T) {
 func TestNoTimestampWithoutGate(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
-		f.pl.commits.Writer = write.New(f.client, write.WithTimestamp(false))
+		f.pl.commits.Writer = write.New(f.client, write.Options{WithoutTimestamp: true})
 		require.Empty(t, f.schedule(newPod("p", uses("c"))).phase)
 		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(f.claim("c")))
 		require.Nil(t, f.claim("c").Status.Allocation.AllocationTimestamp)

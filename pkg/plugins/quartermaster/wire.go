@@ -133,9 +133,10 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		bindingConditions: supported.DeviceBindingAndStatus,
 	}
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
-	pl.writer = write.New(client, write.WithTimestamp(supported.DeviceBindingAndStatus),
-		write.WithConsumerLimit(pl.claims.Server), write.WithPermission(state.Lease),
-		write.WithGuards(state.guard), write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server))
+	pl.writer = write.New(client, write.Options{
+		WithoutTimestamp: !supported.DeviceBindingAndStatus, Limits: pl.claims.Server, Permission: state.Lease, Guards: state.guard,
+		Changed: write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server),
+	})
 
 	// The queue: who waits, and who wakes them.
 	pl.waiting, pl.widened = queue.NewPods(core.Pods().Informer().GetIndexer()), queue.NewPods(core.Pods().Informer().GetIndexer())
@@ -172,7 +173,6 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	pl.commits = &commit.Runner{
 		State: state.State, Writer: pl.writer, Known: pl.claims, Foreign: pl.foreign, Takeover: pl.takeover,
 		Groups:  pl.groups, // If it is nil, no claim belongs to a group.
-		Maker:   extended.Maker{Writer: pl.writer},
 		Signals: pl.scoring, Profile: ownProfile{pl}, Stopping: ctx,
 	}
 	pl.remover = &extended.Remover{

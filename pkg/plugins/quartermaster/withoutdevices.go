@@ -42,11 +42,7 @@ func (pl *Quartermaster) withoutDevicesIn(cs fwk.CycleState) *cycleWithoutDevice
 	if !*pl.args.PlacePodsWithoutDevices {
 		return nil
 	}
-	data, err := cs.Read(withoutDevicesKey)
-	if err != nil {
-		return nil
-	}
-	w, _ := data.(*cycleWithoutDevices)
+	w, _ := kube.Stored[*cycleWithoutDevices](cs, withoutDevicesKey)
 	return w
 }
 

@@ -11,7 +11,6 @@ import (
 	"log"
 	"math/rand"
 	"os"
-	"time"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
@@ -110,7 +109,7 @@ var migPolicies = []struct {
 		return fewestBlocked, func(int, int) {}
 	}},
 	{"ours", func() (func(*migNode, tenant) float64, func(int, int)) {
-		o := &ourMIG{history: placement.NewHistogram(placement.Options{HalfLife: 24 * time.Hour})}
+		o := &ourMIG{history: placement.NewHistogram()}
 		return o.cost, o.learn
 	}},
 }

@@ -133,7 +133,7 @@ type rating struct {
 }
 
 func newNearOurs() *nearOurs {
-	return &nearOurs{history: placement.NewHistogram(placement.Options{}), now: time.Unix(0, 0), rated: map[[2]int]rating{}}
+	return &nearOurs{history: placement.NewHistogram(), now: time.Unix(0, 0), rated: map[[2]int]rating{}}
 }
 
 // saw counts a pod as the plugin does, one a second.

@@ -99,7 +99,7 @@ type ours struct {
 }
 
 func newOurs() *ours {
-	h := placement.NewHistogram(placement.Options{})
+	h := placement.NewHistogram()
 	return &ours{history: h, demand: h.Demand(time.Time{}, 0), models: map[string]uint64{}, now: time.Unix(0, 0)}
 }
 

@@ -8,9 +8,8 @@
 //	underway.go  where pods are between Permit and the moment when the informer shows the result
 //	members.go   which pods a gang has, and where they are
 //	memory.go    the state of gangs that wait
-//	wake.go      which pods are tried again, and when
+//	wake.go      which pods are tried again, and when; events that may help a gang according to the other plugins
 //	turns.go     limits the time spent on planning in vain
-//	hints.go     events that may help a gang according to the profile's other plugins
 //
 // The callers provide the PlanFunc.
 //
@@ -22,5 +21,5 @@
 //
 //	planned → reserved → committed → bound
 //
-// Package progress is a state machine: its callers act, for example end what is in flight.
+// A progress is a state machine: its callers act, for example end what is in flight.
 package coordinator

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
@@ -29,7 +30,7 @@ func (c *Coordinator) PodChanged(e informer.Event[v1.Pod]) {
 		c.podStirs(before)
 		return
 	}
-	if isOver(after) && !isOver(before) {
+	if dra.HasEnded(after) && !dra.HasEnded(before) {
 		c.leave(after)
 		c.StirAll()
 	}
@@ -45,7 +46,7 @@ func (c *Coordinator) PodChanged(e informer.Event[v1.Pod]) {
 		c.leave(after)
 		c.podStirs(before)
 		c.podStirs(after)
-	} else if isHeld(before) != isHeld(after) || isOver(before) != isOver(after) || isLeaving(before) != isLeaving(after) {
+	} else if isHeld(before) != isHeld(after) || dra.HasEnded(before) != dra.HasEnded(after) || isLeaving(before) != isLeaving(after) {
 		c.podStirs(after)
 	}
 }
@@ -90,11 +91,6 @@ func wantsTheSame(before, after *v1alpha1.PodGroup) bool {
 	return before != nil && after != nil && before.UID == after.UID && quantity.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[domain.RequiredAnnotation] == after.Annotations[domain.RequiredAnnotation] &&
 		before.Annotations[domain.PreferredAnnotation] == after.Annotations[domain.PreferredAnnotation]
-}
-
-// isOver reports whether a pod needs no node any more.
-func isOver(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
 // isLeaving reports whether a pod is being deleted. It still holds its resources, but its gang must manage without it:

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
@@ -54,7 +55,7 @@ func (c *Coordinator) count(pod *v1.Pod) *Members {
 	for _, other := range c.podsOf(crd.KeyOf(pod)) {
 		placed, undoing := c.placeOf(other)
 		switch {
-		case isOver(other), isLeaving(other):
+		case dra.HasEnded(other), isLeaving(other):
 		case other.Spec.NodeName != "":
 			m.Assigned = append(m.Assigned, other)
 		case undoing:

@@ -47,7 +47,7 @@ func TestMinResourcesOfPodsThatRun(t *testing.T) {
 			if test.cpu != "" {
 				group.MinResources = builder.Resources("cpu", test.cpu)
 			}
-			err := enough(group, []fwk.NodeInfo{info}, nil)
+			err := (&Coordinator{}).Enough(group, []fwk.NodeInfo{info})
 			if test.why != "" {
 				require.EqualError(t, err, test.why)
 			} else {
@@ -65,9 +65,9 @@ func TestMinResourcesThatDevicesBack(t *testing.T) {
 	info := framework.NewNodeInfo()
 	info.SetNode(&v1.Node{Status: v1.NodeStatus{Allocatable: builder.Resources("cpu", "8")}})
 	group := &Group{Name: "default/gang", MinResources: builder.Resources("cpu", "8", "example.com/gpu", "4")}
-	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, nil), "less of example.com/gpu is free")
+	require.ErrorContains(t, (&Coordinator{}).Enough(group, []fwk.NodeInfo{info}), "less of example.com/gpu is free")
 	backed := func(name v1.ResourceName) bool { return name == "example.com/gpu" }
-	require.NoError(t, enough(group, []fwk.NodeInfo{info}, backing(backed)))
+	require.NoError(t, (&Coordinator{Cluster: Cluster{Backing: backing(backed)}}).Enough(group, []fwk.NodeInfo{info}))
 	group.MinResources = builder.Resources("cpu", "9", "example.com/gpu", "4")
-	require.ErrorContains(t, enough(group, []fwk.NodeInfo{info}, backing(backed)), "less of cpu is free")
+	require.ErrorContains(t, (&Coordinator{Cluster: Cluster{Backing: backing(backed)}}).Enough(group, []fwk.NodeInfo{info}), "less of cpu is free")
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -197,12 +198,7 @@ func errEnded(assignment *planning.Assignment) error {
 
 // all reports whether all pods have reached a phase.
 func (c *carried) all(to phase) bool {
-	for _, count := range c.count[:to] {
-		if count > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.count[:to], func(pods int) bool { return pods > 0 })
 }
 
 // Commit marks a pod as committed: all its claims are written. When the channel is closed, the pod may be bound, unless

@@ -231,7 +231,7 @@ func TestMinResources(t *testing.T) {
 				}})
 				nodes = append(nodes, node)
 			}
-			err := enough(&Group{Name: "ns/gang", MinResources: test.wants}, nodes, nil)
+			err := (&Coordinator{}).Enough(&Group{Name: "ns/gang", MinResources: test.wants}, nodes)
 			if test.fits {
 				require.NoError(t, err)
 			} else {

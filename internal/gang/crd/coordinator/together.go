@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
@@ -49,7 +50,7 @@ func (c *Coordinator) Beyond(pod *v1.Pod) int {
 
 // assigned returns the pods of a gang that have a node, have not ended and are not about to.
 func (c *Coordinator) assigned(key string) []*v1.Pod {
-	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || isOver(pod) || isLeaving(pod) })
+	return slices.DeleteFunc(c.podsOf(key), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || dra.HasEnded(pod) || isLeaving(pod) })
 }
 
 func (c *Coordinator) beyond(members []*v1.Pod) int {
@@ -101,7 +102,7 @@ func (c *Coordinator) Awaited(gang string) int {
 	left := slices.DeleteFunc(slices.Clone(c.awaited[gang]), func(victim *v1.Pod) bool {
 		known, exists, _ := c.pods.GetByKey(victim.Namespace + "/" + victim.Name)
 		now, ok := known.(*v1.Pod)
-		return !exists || !ok || now.UID != victim.UID || isOver(now)
+		return !exists || !ok || now.UID != victim.UID || dra.HasEnded(now)
 	})
 	if len(left) == 0 {
 		delete(c.awaited, gang)

@@ -8,6 +8,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // underwayKey is the key under which an attempt that got as far as Permit is in its own state.
@@ -41,11 +42,7 @@ func (c *Coordinator) getUnderway(cs fwk.CycleState, pod *v1.Pod, assignment *pl
 }
 
 func underwayIn(cs fwk.CycleState) *underway {
-	data, err := cs.Read(underwayKey)
-	if err != nil {
-		return nil
-	}
-	u, _ := data.(*underway)
+	u, _ := kube.Stored[*underway](cs, underwayKey)
 	return u
 }
 
@@ -114,4 +111,33 @@ func (c *Coordinator) placeOf(pod *v1.Pod) (placed *v1.Pod, undoing bool) {
 		return u.pod, false
 	}
 	return u.pod, c.progress.Of(pod.UID) != u.assignment
+}
+
+// assignmentKey is the key of the assignment that an attempt began with.
+const assignmentKey fwk.StateKey = "QuartermasterAssignment"
+
+type assignmentState struct{ *planning.Assignment }
+
+// Clone implements fwk.StateData. Assignments are immutable.
+func (s assignmentState) Clone() fwk.StateData { return s }
+
+// AssignmentIn returns the assignment that an attempt to schedule a pod began with, nil if it has none.
+func AssignmentIn(cs fwk.CycleState) *planning.Assignment {
+	state, _ := kube.Stored[assignmentState](cs, assignmentKey)
+	return state.Assignment
+}
+
+// plannedKey marks the states of attempts in which a gang was planned.
+const plannedKey fwk.StateKey = "QuartermasterPlanned"
+
+type hasPlanned struct{}
+
+// Clone implements fwk.StateData.
+func (hasPlanned) Clone() fwk.StateData { return hasPlanned{} }
+
+// HasPlanned reports whether an attempt has looked for room for the whole gang. Other attempts only repeat the result of
+// one that did so a moment ago.
+func HasPlanned(cs fwk.CycleState) bool {
+	_, err := cs.Read(plannedKey)
+	return err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 const (
@@ -48,15 +50,7 @@ func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Grou
 		pods:   newPodInformer(client),
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
-	// It fails only if the informer was stopped.
-	_, _ = c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.podChanged,
-		UpdateFunc: func(before, after any) {
-			c.podChanged(before) // The label may have changed.
-			c.podChanged(after)
-		},
-		DeleteFunc: c.podChanged,
-	})
+	_, _ = informer.Follow(c.pods, c.podChanged) // It fails only if the informer was stopped.
 	groups.OnChange(c.groupChanged)
 	return c
 }
@@ -67,9 +61,11 @@ func (c *Controller) groupChanged(_, after *v1alpha1.PodGroup) {
 	}
 }
 
-func (c *Controller) podChanged(obj any) {
-	if pod := podOf(obj); pod != nil {
-		c.queue.AddAfter(crd.KeyOf(pod), settle)
+func (c *Controller) podChanged(e informer.Event[v1.Pod]) {
+	for _, pod := range []*v1.Pod{e.Before, e.After} { // The label may have changed.
+		if pod != nil && crd.KeyOf(pod) != "" {
+			c.queue.AddAfter(crd.KeyOf(pod), settle)
+		}
 	}
 }
 

@@ -1,12 +1,9 @@
 package status
 
 import (
-	"context"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
@@ -20,22 +17,11 @@ const byGroup = "podGroup"
 // newPodInformer returns an informer of the pods that name a PodGroup. It stores only the fields that the status
 // depends on.
 func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = v1alpha1.PodGroupLabel
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = v1alpha1.PodGroupLabel
-			return pods.Watch(ctx, options)
-		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, client), &v1.Pod{}, 0, cache.Indexers{
+	pods := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{
 		byGroup: func(obj any) ([]string, error) { return []string{crd.KeyOf(obj.(*v1.Pod))}, nil },
-	})
-	_ = informer.SetTransform(trim) // It fails only if the informer runs.
-	return informer
+	}, func(options *metav1.ListOptions) { options.LabelSelector = v1alpha1.PodGroupLabel })
+	_ = pods.SetTransform(trim) // It fails only if the informer runs.
+	return pods
 }
 
 // trim is a cache.TransformFunc.
@@ -51,18 +37,6 @@ func trim(obj any) (any, error) {
 		},
 		Status: v1.PodStatus{Phase: pod.Status.Phase},
 	}, nil
-}
-
-// podOf returns the pod of an event, nil if it names no PodGroup.
-func podOf(obj any) *v1.Pod {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	pod, ok := obj.(*v1.Pod)
-	if !ok || crd.KeyOf(pod) == "" {
-		return nil
-	}
-	return pod
 }
 
 // podsOf returns the pods of a group.

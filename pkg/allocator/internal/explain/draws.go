@@ -117,12 +117,10 @@ func (in *inspection) drawing(counter string) []string {
 
 func drawsOn(consumptions []resourceapi.DeviceCounterConsumption, counter string) bool {
 	set, name, _ := strings.Cut(counter, "/")
-	for _, consumption := range consumptions {
-		if _, found := consumption.Counters[name]; found && consumption.CounterSet == set {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(consumptions, func(consumption resourceapi.DeviceCounterConsumption) bool {
+		_, found := consumption.Counters[name]
+		return found && consumption.CounterSet == set
+	})
 }
 
 // contention sums the draws of available devices by counter, as driver/pool/set/counter.

@@ -30,7 +30,7 @@ func (m *Matching) Satisfiable(needs []int, supplies []Supply, surplus int) bool
 		return false
 	}
 	m.supplies, m.rows = supplies, len(needs)
-	m.taken, m.left = cleared(m.taken, len(needs)*len(supplies)), cleared(m.left, len(supplies))
+	m.taken, m.left = Resized(m.taken, len(needs)*len(supplies)), Resized(m.left, len(supplies))
 	for i := range supplies {
 		m.left[i] = supplies[i].Count
 	}
@@ -77,13 +77,3 @@ func (m *Matching) augment(row, want int) int {
 }
 
 func (m *Matching) takenBy(row, supply int) *int { return &m.taken[row*len(m.supplies)+supply] }
-
-// cleared returns a zeroed list of the given length, in the same memory if possible.
-func cleared(list []int, length int) []int {
-	if cap(list) < length {
-		return make([]int, length)
-	}
-	list = list[:length]
-	clear(list)
-	return list
-}

@@ -185,12 +185,7 @@ func (r *Request) toleratesTaint(taint resourceapi.DeviceTaint) bool {
 
 // Derives reports whether the request itself derives an attribute.
 func (r *Request) Derives(attribute string) bool {
-	for _, derived := range r.Derived {
-		if string(derived.Name) == attribute {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Derived, func(derived resourceapi.DeviceDerivedAttribute) bool { return string(derived.Name) == attribute })
 }
 
 // IsCoveredBy reports whether a constraint of the claim covers the request. A constraint may name the request

@@ -187,12 +187,7 @@ func (t *Task) NeedsDevices() bool { return t.slotCount > 0 }
 
 // HasAlternatives reports whether any request has alternatives, so that solutions may differ in quality.
 func (t *Task) HasAlternatives() bool {
-	for _, r := range t.requests {
-		if r.Parent != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.requests, func(r *Request) bool { return r.Parent != "" })
 }
 
 // Interested reports whether any request of the task could ever use a device of a pool: the device matches,
@@ -247,4 +242,29 @@ func (t *Task) Classes() iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// prepareResolved is prepare for claims that must be resolved first. A claim that cannot be resolved gets no
+// requests and an error. The API versions that need this do not limit the devices of a claim; each request is
+// for one device.
+func prepareResolved(s *Settings, claims []*resourceapi.ResourceClaim) *Task {
+	resolved := slices.Clone(claims)
+	errs := make([]error, len(claims))
+	for i, claim := range claims {
+		known, err := s.Resolve(claim)
+		if err != nil {
+			unknown := *claim
+			unknown.Spec = resourceapi.ResourceClaimSpec{}
+			known, errs[i] = &unknown, err
+		}
+		resolved[i] = known
+	}
+	t := prepareAsIs(s, resolved)
+	for i, c := range t.claims {
+		c.Err = errs[i]
+		if resolved[i] != claims[i] {
+			c.Most = max(c.Most, len(c.Slots))
+		}
+	}
+	return t
 }
