@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // HoldArgs are arguments about devices that are kept for pods that have waited for long.
@@ -34,17 +33,10 @@ const (
 )
 
 func (a *HoldArgs) setDefaults() {
-	if a.HoldAfter == nil {
-		a.HoldAfter = &metav1.Duration{}
-	}
-	if a.MaxHolds == nil {
-		a.MaxHolds = ptr.To[int32](defaultMaxHolds)
-	}
-	for _, percent := range []**int32{&a.MaxHeldPercent, &a.MaxHeldPercentPerNamespace} {
-		if *percent == nil {
-			*percent = ptr.To[int32](defaultMaxHeldPercent)
-		}
-	}
+	setDefault(&a.HoldAfter, metav1.Duration{})
+	setDefault(&a.MaxHolds, defaultMaxHolds)
+	setDefault(&a.MaxHeldPercent, defaultMaxHeldPercent)
+	setDefault(&a.MaxHeldPercentPerNamespace, defaultMaxHeldPercent)
 }
 
 func (a *HoldArgs) validate() error {
@@ -69,6 +61,15 @@ func (a *HoldArgs) validate() error {
 	return nil
 }
 
+// Holds reports whether devices are held for any pods.
+func (a *HoldArgs) Holds() bool {
+	on := a.HoldAfter.Duration > 0
+	for _, after := range a.HoldAfterByPriorityClass {
+		on = on || after.Duration > 0
+	}
+	return on
+}
+
 // After returns the time after which devices are held for a pod, 0 if none are.
 func (a *HoldArgs) After(pod *v1.Pod) time.Duration {
 	if after, has := a.HoldAfterByPriorityClass[pod.Spec.PriorityClassName]; has {
@@ -78,15 +79,8 @@ func (a *HoldArgs) After(pod *v1.Pod) time.Duration {
 }
 
 func (a *HoldArgs) deepCopy() HoldArgs {
-	c := *a
-	c.HoldAfterByPriorityClass = maps.Clone(a.HoldAfterByPriorityClass)
-	if a.HoldAfter != nil {
-		c.HoldAfter = ptr.To(*a.HoldAfter)
+	return HoldArgs{
+		clone(a.HoldAfter), maps.Clone(a.HoldAfterByPriorityClass), clone(a.MaxHolds), clone(a.MaxHeldPercent),
+		clone(a.MaxHeldPercentPerNamespace),
 	}
-	for _, number := range []**int32{&c.MaxHolds, &c.MaxHeldPercent, &c.MaxHeldPercentPerNamespace} {
-		if *number != nil {
-			*number = ptr.To(**number)
-		}
-	}
-	return c
 }

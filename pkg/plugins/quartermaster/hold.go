@@ -22,6 +22,15 @@ const (
 	partForHolds = 20
 )
 
+// beginHolds turns holds on.
+func (s *shared) beginHolds(ctx context.Context) {
+	s.holdsBegin.Do(func() {
+		s.volumes = s.served()[0].handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+		s.holdsOn.Store(true)
+		go s.runHolds(ctx)
+	})
+}
+
 // runHolds plans holds again and again until the context ends.
 func (s *shared) runHolds(ctx context.Context) {
 	pause, measured := holdPause, time.Now()
@@ -47,13 +56,10 @@ func (s *shared) runHolds(ctx context.Context) {
 // planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more.
 func (s *shared) planHolds(ctx context.Context) {
 	now := time.Now()
-	limits, on := s.holdLimits()
 	var plan []*hold.Hold
-	if on {
-		if world := s.holdWorldOf(ctx, now); world != nil {
-			world.Limits = limits
-			plan = world.Plan(world.waiting)
-		}
+	if world := s.holdWorldOf(ctx, now); world != nil {
+		world.Limits = s.holdLimits()
+		plan = world.Plan(world.waiting)
 	}
 	freed, news := s.holds.Replace(plan, now)
 	for _, h := range news {
@@ -63,19 +69,22 @@ func (s *shared) planHolds(ctx context.Context) {
 	s.Freed(freed)
 }
 
-// holdLimits returns the largest limits of all profiles, and whether any of them has holds.
-func (s *shared) holdLimits() (limits hold.Limits, on bool) {
+// holdLimits returns the largest limits of all profiles.
+func (s *shared) holdLimits() (limits hold.Limits) {
 	for _, pl := range s.served() {
 		limits.MaxHolds = max(limits.MaxHolds, int(*pl.args.MaxHolds))
 		limits.Percent = max(limits.Percent, int(*pl.args.MaxHeldPercent))
 		limits.PercentOfNamespace = max(limits.PercentOfNamespace, int(*pl.args.MaxHeldPercentPerNamespace))
-		on = on || pl.args.HoldAfter.Duration > 0 || len(pl.args.HoldAfterByPriorityClass) > 0
 	}
-	return limits, on
+	return limits
 }
 
 // respectHolds is PreFilter's step that determines the usage which the pod must respect.
 func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod) {
+	if !pl.state.holdsOn.Load() {
+		c.usage, c.kept = pl.nominated.UsageFor(pod)
+		return
+	}
 	pl.state.firstHolds.Do(func() { pl.state.planHolds(ctx) }) // After a restart, no pod gets what is held for another.
 	c.holds = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
 	var held []ledger.Use
@@ -92,6 +101,9 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 
 // heldFromGroup returns the end of the reason for a group that does not fit: whether devices are held from its pods.
 func (pl *Quartermaster) heldFromGroup(pod *v1.Pod) string {
+	if !pl.state.holdsOn.Load() {
+		return ""
+	}
 	holds := pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
 	if len(holds) == 0 {
 		return ""

@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -53,16 +54,26 @@ func besideLarge(waited time.Duration, edits ...func(*v1.Pod)) (objects []runtim
 
 // gone deletes a pod and the allocation of its claim.
 func (f *fixture) gone(pod string) {
-	require.NoError(f.t, f.client.CoreV1().Pods("default").Delete(f.ctx, pod, metav1.DeleteOptions{}))
-	require.NoError(f.t, f.client.ResourceV1().ResourceClaims("default").Delete(f.ctx, pod, metav1.DeleteOptions{}))
+	f.remove(f.pod(pod))
+	f.remove(f.claim(pod))
 	f.settle()
 }
 
 // inHolding runs a test with a plugin that holds devices after five minutes.
 func inHolding(t *testing.T, objects []runtime.Object, test func(*testing.T, *fixture)) {
 	t.Helper()
-	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.pl.args.HoldAfter.Duration = 5 * time.Minute
+	inHoldingWith(t, objects, func(args *QuartermasterArgs) { args.HoldAfter.Duration = 5 * time.Minute }, test)
+}
+
+// inHoldingWith runs a test with a plugin whose arguments differ from the default ones.
+func inHoldingWith(t *testing.T, objects []runtime.Object, change func(*QuartermasterArgs), test func(*testing.T, *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, startServer(t, objects...), "default")
+		if change(f.pl.args); f.pl.args.Holds() {
+			f.pl.state.beginHolds(f.ctx)
+		}
+		f.start()
 		test(t, f)
 	})
 }
@@ -101,8 +112,10 @@ func TestHoldNotYet(t *testing.T) {
 		"longer for its own class": {waited: time.Hour, after: time.Second, classes: map[string]metav1.Duration{"": {Duration: 2 * time.Hour}}},
 	} {
 		objects, _ := besideLarge(test.waited)
-		inHolding(t, objects, func(t *testing.T, f *fixture) {
-			f.pl.args.HoldAfter.Duration, f.pl.args.HoldAfterByPriorityClass = test.after, test.classes
+		change := func(args *QuartermasterArgs) {
+			args.HoldAfter.Duration, args.HoldAfterByPriorityClass = test.after, test.classes
+		}
+		inHoldingWith(t, objects, change, func(t *testing.T, f *fixture) {
 			result := f.schedule(newPod("small", uses("s")))
 			require.Equal(t, test.held, result.phase != "", "%s: %v", name, result.status)
 		})
@@ -153,21 +166,25 @@ func TestHoldEndsWakes(t *testing.T) {
 	})
 }
 
-// TestHoldMovesWakes: a hold moves to a node that is free sooner, and wakes those who may have its former devices.
+// TestHoldMovesWakes: a hold moves to a node that is known to be free soon, and wakes those who may have its former devices.
 func TestHoldMovesWakes(t *testing.T) {
 	t.Parallel()
 	objects, large := besideLarge(time.Hour)
 	small := newPod("small", uses("s"))
 	inHolding(t, append(objects, small), func(t *testing.T, f *fixture) {
 		f.sleep(small)
-		f.gone("b")
-		f.gone("c")
-		f.forget()
-		time.Sleep(holdPause)
+		for _, name := range []string{"b", "c"} {
+			pod := f.pod(name).DeepCopy()
+			deadline(90 * time.Minute)(pod)
+			f.replace(pod)
+		}
+		time.Sleep(2 * holdPause)
 		f.settle()
 		require.Contains(t, f.names(), "default/small")
 		result := f.schedule(small)
 		require.Equal(t, "n1", result.node, "%v", result.status)
+		f.gone("b")
+		f.gone("c")
 		require.Equal(t, "n2", f.schedule(large).node)
 	})
 }
@@ -178,8 +195,10 @@ func TestHoldAfterRestart(t *testing.T) {
 	t.Parallel()
 	objects, _ := besideLarge(time.Hour)
 	inHolding(t, objects, func(t *testing.T, f *fixture) {
-		f = f.restart()
-		f.pl.args.HoldAfter.Duration = 5 * time.Minute
+		f = f.restart(func(f *fixture) {
+			f.pl.args.HoldAfter.Duration = 5 * time.Minute
+			f.pl.state.beginHolds(f.ctx)
+		})
 		require.Equal(t, "held for pod default/large", f.schedule(newPod("small", uses("s"))).reasons["n1"])
 	})
 	for _, takesPart := range []bool{true, false} {
@@ -205,7 +224,11 @@ func TestHoldAvoids(t *testing.T) {
 		"no holds":         func(f *fixture, _ *v1.Pod) { *f.pl.args.MaxHolds = 0 },
 		"gated":            func(_ *fixture, pod *v1.Pod) { pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "g"}} },
 		"other scheduler":  func(_ *fixture, pod *v1.Pod) { pod.Spec.SchedulerName = "unknown" },
-		"claim missing":    func(_ *fixture, pod *v1.Pod) { uses("missing")(pod) },
+		"volume missing": func(_ *fixture, pod *v1.Pod) {
+			source := &v1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}
+			pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: source}})
+		},
+		"claim missing": func(_ *fixture, pod *v1.Pod) { uses("missing")(pod) },
 	} {
 		objects, large := besideLarge(time.Hour)
 		change(&fixture{pl: &Quartermaster{args: dummyArgs()}}, large)

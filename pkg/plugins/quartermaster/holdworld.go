@@ -201,9 +201,9 @@ func (w *holdWorld) isInFlight(pod types.UID) bool {
 }
 
 // pod returns what a pod needs, nil if it needs no devices. It returns false if that cannot be planned apart from a scheduling
-// cycle: other pods decide where it can be, or it shares a claim with others that is not allocated.
+// cycle: other pods or volumes decide where it can be, or it shares a claim with others that is not allocated.
 func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]bool) (*hold.Pod, bool) {
-	if nodes.DependsOnPods(pod) {
+	if nodes.DependsOnPods(pod) || w.lacksVolume(pod) {
 		return nil, false
 	}
 	checked, ok := w.claimsOf(pl, pod)
@@ -236,9 +236,46 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 			return reason == nil && admits(node) && eligibility.Admit(node, checked)
 		},
 		Solve: func(node *v1.Node, usage ledger.View) []ledger.Use {
-			return preemption.Plan(ctx, task, open, allocator.Site{Node: node, Pools: w.state.Inventory.OnNode(node), Usage: usage})
+			pools := w.state.Inventory.OnNode(node)
+			plan := preemption.Plan(ctx, task, open, allocator.Site{Node: node, Pools: pools, Usage: usage})
+			if drawsFromCounters(plan, pools) {
+				return nil
+			}
+			return plan
 		},
 	}, true
+}
+
+// drawsFromCounters reports whether a device of a plan draws from shared counters. Such a device is not held: while others still
+// use the counters, the pool would count as overdrawn, and nobody would get any of its devices.
+func drawsFromCounters(plan []ledger.Use, pools []*inventory.NodePool) bool {
+	for _, use := range plan {
+		for result := range ledger.Used(use.Allocation) {
+			for _, pool := range pools {
+				if pool.ID == ledger.PoolOf(result) && len(pool.Consumptions(result.Device)) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// lacksVolume reports whether a PersistentVolumeClaim of a pod is not bound, or does not exist.
+func (w *holdWorld) lacksVolume(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+		name := ""
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		default:
+			return false
+		}
+		claim, err := w.state.volumes.PersistentVolumeClaims(pod.Namespace).Get(name)
+		return err != nil || claim.Status.Phase != v1.ClaimBound
+	})
 }
 
 // claimsOf returns the claims of a pod, including the one for extended resources. It returns false if the pod cannot use one of them

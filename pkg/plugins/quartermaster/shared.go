@@ -2,11 +2,13 @@ package quartermaster
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
@@ -57,8 +59,12 @@ type shared struct {
 	priorities *preemption.Priorities
 
 	// holds has the devices that are kept for pods that have waited for long; firstHolds plans them before the first attempt.
+	// holdsOn is set, before the informers run, if any profile has holds; volumes is only there then.
 	holds      *hold.Registry
 	firstHolds sync.Once
+	holdsBegin sync.Once
+	holdsOn    atomic.Bool
+	volumes    corelisters.PersistentVolumeClaimLister
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *workload.Claims

@@ -243,12 +243,14 @@ func (pl *Quartermaster) run(ctx context.Context) {
 		go s.Order.Run(ctx)
 		idle := &commit.Idle{Runner: pl.commits, Profiles: s, Controllers: pl.legacy}
 		go idle.Run(ctx)
-		go s.runHolds(ctx)
 		go s.podGroups.Run(ctx)
 		if s.podGroupStatus != nil {
 			go s.podGroupStatus.Run(ctx)
 		}
 	})
+	if pl.args.Holds() {
+		s.beginHolds(ctx)
+	}
 	s.looking.Do(func() { go s.guard.Run(ctx) })
 	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
 }
