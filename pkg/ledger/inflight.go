@@ -10,7 +10,7 @@ import (
 
 // AddInFlight records that a claim is about to get an allocation, for the attempt to schedule the
 // pod with the UID user. It fails and changes nothing if another claim holds a device of the allocation
-// by now, if too little is left of a counter or capacity or nobody knows how much, and if compatibility
+// by now, if too little is left of a counter or capacity or it is unknown how much, and if compatibility
 // groups of the devices in use rule a device out.
 // If the server is known to have allocated the claim in the same way, the usage does not change.
 //

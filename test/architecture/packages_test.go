@@ -16,7 +16,6 @@ const smallPackage = 150
 
 // reasonsForSmall lists small packages with one importer, each with the reason why it is a package.
 var reasonsForSmall = map[string]string{
-	"internal/kube/preemption": "kubectl devices links internal/kube without it",
 	"internal/wiring":          "test/simulation starts the scheduler with it too",
 }
 

@@ -22,15 +22,6 @@ const (
 	partForHolds = 20
 )
 
-// beginHolds turns holds on.
-func (s *shared) beginHolds(ctx context.Context) {
-	s.holdsBegin.Do(func() {
-		s.volumes = s.served()[0].handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
-		s.holdsOn.Store(true)
-		go s.runHolds(ctx)
-	})
-}
-
 // runHolds plans holds again and again until the context ends.
 func (s *shared) runHolds(ctx context.Context) {
 	pause, measured := holdPause, time.Now()

@@ -254,3 +254,12 @@ func (pl *Quartermaster) run(ctx context.Context) {
 	s.looking.Do(func() { go s.guard.Run(ctx) })
 	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
 }
+
+// beginHolds turns holds on.
+func (s *shared) beginHolds(ctx context.Context) {
+	s.holdsBegin.Do(func() {
+		s.volumes = s.served()[0].handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+		s.holdsOn.Store(true)
+		go s.runHolds(ctx)
+	})
+}
