@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -87,6 +88,7 @@ const defaultTakeoverPause = time.Minute
 type QuartermasterArgs struct {
 	metav1.TypeMeta `json:",inline"`
 	GangArgs        `json:",inline"`
+	HoldArgs        `json:",inline"`
 
 	// SettleTime is the time that pods wait before they are bound if a scheduler other than Quartermaster may be
 	// about to allocate the same devices: one that has pods waiting for devices of those pools, or has announced
@@ -194,6 +196,7 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 	setDefault(&a.AttemptStepBudget, attempt)
 	setDefault(&a.CacheSize, *resource.NewQuantity(memo.DefaultBound, resource.BinarySI))
 	a.GangArgs.setDefaults()
+	a.HoldArgs.setDefaults()
 	a.setStrategies()
 	setDefault(&a.Closeness, slices.Clone(allocator.DefaultCloseness))
 	setDefault(&a.PlacePodsWithoutDevices, a.Strategy == Consolidate)
@@ -260,7 +263,7 @@ func (a *QuartermasterArgs) validate() error {
 	if errs := tracingapi.ValidateTracingConfiguration(a.Tracing, nil, field.NewPath("tracing")); len(errs) > 0 {
 		return fmt.Errorf("arguments of plugin %s: %w", Name, errs.ToAggregate())
 	}
-	if err := a.GangArgs.validate(); err != nil {
+	if err := errors.Join(a.GangArgs.validate(), a.HoldArgs.validate()); err != nil {
 		return err
 	}
 	return a.validatePlacement()
@@ -322,7 +325,7 @@ func (a *QuartermasterArgs) validateTimeouts(features kube.Features) error {
 // DeepCopyObject implements runtime.Object.
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a
-	c.GangArgs = a.GangArgs.deepCopy()
+	c.GangArgs, c.HoldArgs = a.GangArgs.deepCopy(), a.HoldArgs.deepCopy()
 	c.SettleTime, c.TakeoverPause = clone(a.SettleTime), clone(a.TakeoverPause)
 	c.FilterTimeout, c.BindingTimeout = clone(a.FilterTimeout), clone(a.BindingTimeout)
 	c.StepBudget, c.AttemptStepBudget = clone(a.StepBudget), clone(a.AttemptStepBudget)

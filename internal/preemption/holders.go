@@ -47,6 +47,12 @@ func (h *Holders) Priority(pod *v1.Pod) int32 {
 	return preemption.PodPriority(pod, h.Snapshot.SnapshotSharedLister().PodGroups())
 }
 
+// HeldBy returns the pods that keep a claim allocated, and whether something else does that as well, which no pod's end ends.
+func (h *Holders) HeldBy(use ledger.Use) (pods []*v1.Pod, others bool) {
+	holding := h.holding(use)
+	return holding.pods, holding.others
+}
+
 // holding lists the consumers that keep a claim allocated.
 type holding struct {
 	// pods are bound to a node, or about to be.

@@ -115,26 +115,10 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 }
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
-// pods of lower priority, and the given allocations unless their claims have got devices. kept reports whether devices of a pool
-// are kept; it is nil if none are.
-func (p *NominatedDevices) UsageFor(pod *v1.Pod, planned ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
-	var against []ledger.Use
-	add := func(use ledger.Use) {
-		if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil {
-			against = append(against, use)
-		}
-	}
-	for _, use := range planned {
-		add(use)
-	}
-	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
-		if p.isInFlight(nomination.Pod) {
-			continue
-		}
-		for _, use := range nomination.Plan {
-			add(use)
-		}
-	}
+// pods of lower priority, and those held for pods that wait. kept reports whether devices of a pool are kept; it is nil if
+// none are.
+func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
+	against := append(p.PlannedAgainst(pod, p.Holders.Priority(pod)), held...)
 	if len(against) == 0 {
 		if p.areNone() {
 			p.kept.forget()
@@ -143,6 +127,28 @@ func (p *NominatedDevices) UsageFor(pod *v1.Pod, planned ...ledger.Use) (usage l
 	}
 	view := p.kept.keeping(p.Holders.Ledger, against)
 	return view, view.keepsIn
+}
+
+// PlannedAgainst returns the allocations that are planned for other nominated pods, unless the claims have got their devices. A pod of
+// some priority must leave them alone.
+func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32) (against []ledger.Use) {
+	for _, nomination := range p.Against(pod, priority, time.Now()) {
+		against = append(against, p.Open(nomination.Pod, nomination.Plan)...)
+	}
+	return against
+}
+
+// Open returns those allocations in the plan for a pod that are not in the ledger yet.
+func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger.Use) {
+	if p.isInFlight(pod) {
+		return nil
+	}
+	for _, use := range plan {
+		if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil {
+			open = append(open, use)
+		}
+	}
+	return open
 }
 
 // isInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.

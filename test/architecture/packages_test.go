@@ -16,8 +16,7 @@ const smallPackage = 150
 
 // reasonsForSmall lists small packages with one importer, each with the reason why it is a package.
 var reasonsForSmall = map[string]string{
-	"internal/kube/preemption": "kubectl devices links internal/kube without it",
-	"internal/wiring":          "test/simulation starts the scheduler with it too",
+	"internal/wiring": "test/simulation starts the scheduler with it too",
 }
 
 // TestPackagesSayTheirDomain: the first comment of each package is one sentence about its domain.

@@ -232,7 +232,7 @@ func TestSchemaHasAllArguments(t *testing.T) {
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			declared, ok := node.(*ast.TypeSpec)
-			if !ok || declared.Name.Name != "QuartermasterArgs" && declared.Name.Name != "GangArgs" {
+			if !ok || declared.Name.Name != "QuartermasterArgs" && declared.Name.Name != "GangArgs" && declared.Name.Name != "HoldArgs" {
 				return true
 			}
 			for _, field := range declared.Type.(*ast.StructType).Fields.List {

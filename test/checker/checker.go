@@ -89,6 +89,8 @@ const (
 	PodCouldRun Rule = "PodCouldRun"
 	// GroupCouldRun: a gang waits although there are nodes and devices for as many of its pods as it lacks.
 	GroupCouldRun Rule = "GroupCouldRun"
+	// HeldForNobody: a pod says that devices are held for a pod or group that does not wait.
+	HeldForNobody Rule = "HeldForNobody"
 	// NotLookedAt: whether a pod or a gang could run was not found out within a bound. It is always a warning.
 	NotLookedAt Rule = "NotLookedAt"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
@@ -35,6 +37,11 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	if len(open) == 0 {
 		return nil
 	}
+	for _, pod := range open {
+		if what := s.heldForNobody(pod); what != "" {
+			r.violation(HeldForNobody, "pod "+pod.Namespace+"/"+pod.Name, "%s does not wait with at least its priority; it says: %s", what, reasonOf(pod))
+		}
+	}
 	o, err := newOracle(ctx, client, s, open)
 	if err != nil {
 		return err
@@ -45,7 +52,7 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	}
 	for _, u := range units {
 		waits := func(pod *corev1.Pod) bool { return o.candidate(pod) == nil }
-		if slices.ContainsFunc(u.pods, s.isKeptFrom) || slices.ContainsFunc(u.beside, waits) {
+		if slices.ContainsFunc(u.pods, s.isKeptFrom) || slices.ContainsFunc(u.pods, isHeldFrom) || slices.ContainsFunc(u.beside, waits) {
 			continue
 		}
 		if err := checkUnit(ctx, r, o, u); err != nil {
@@ -165,6 +172,39 @@ func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
 			corev1helpers.PodPriority(other) >= corev1helpers.PodPriority(pod) && suits(other.Status.NominatedNodeName)
 	}
 	return nominated && ending
+}
+
+// heldFor finds the holders in the message of a pod. They are named in the pod's own namespace.
+var heldFor = regexp.MustCompile(`held for (?:(pod|group) ([^ ;,.]+/[^ ;,]+[^ ;,.])|a (?:pod|group) of another namespace)`)
+
+// isHeldFrom reports whether the pod says that devices are held for others; see heldForNobody.
+func isHeldFrom(pod *corev1.Pod) bool { return heldFor.MatchString(reasonOf(pod)) }
+
+// heldForNobody returns a pod or group for which devices are held according to the pod's message, although no pod of it waits that
+// has at least its priority; "" if there is none. Nobody else may be kept from devices by it.
+func (s *snapshot) heldForNobody(pod *corev1.Pod) string {
+	for _, found := range heldFor.FindAllStringSubmatch(reasonOf(pod), -1) {
+		kind, name := found[1], found[2]
+		if !slices.ContainsFunc(s.pods, func(other *corev1.Pod) bool {
+			// All pods of a gang say the same, whatever their priorities.
+			alone := pod.Spec.SchedulingGroup == nil && pod.Labels[v1alpha1.PodGroupLabel] == ""
+			if other.Spec.NodeName != "" || other.DeletionTimestamp != nil || alone && corev1helpers.PodPriority(other) < corev1helpers.PodPriority(pod) {
+				return false
+			}
+			switch kind {
+			case "pod":
+				return other.Namespace+"/"+other.Name == name
+			case "group":
+				native := other.Spec.SchedulingGroup
+				return other.Namespace+"/"+other.Labels[v1alpha1.PodGroupLabel] == name ||
+					native != nil && native.PodGroupName != nil && other.Namespace+"/"+*native.PodGroupName == name
+			}
+			return other.Namespace != pod.Namespace
+		}) {
+			return found[0]
+		}
+	}
+	return ""
 }
 
 // suits reports whether the filters of the default scheduler that look at the node alone pass.

@@ -91,6 +91,14 @@ func TestWaiting(t *testing.T) {
 			c.others = append(c.others, taint)
 		}
 	}
+	says := func(message string) func(*cluster) {
+		return waits(func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: message}}
+		})
+	}
+	besides := func(name string) func(*cluster) {
+		return more(newPod(name, func(pod *corev1.Pod) { pod.Spec.SchedulerName = "other" }))
+	}
 	could := []string{"PodCouldRun pod train/waits"}
 	cases := map[string]struct {
 		change []func(*cluster)
@@ -102,19 +110,26 @@ func TestWaiting(t *testing.T) {
 		"it is allocated elsewhere":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-b"))}},
 		"it is held twice": {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-0")), wanted(onNode("node-a"))},
 			want: []string{"DeviceHeldTwice device gpu.example.com/node-a/gpu-0"}},
-		"its device is not ready":    {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional)}},
-		"its device is ready":        {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready"))}, want: could},
-		"its device has failed":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready", "failed"))}},
-		"another node is full":       {change: []func(*cluster){func(c *cluster) { c.nodes = append(c.nodes, newNode("node-0")) }}, want: could},
-		"its claim wants more":       {change: []func(*cluster){wanted(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 })}},
-		"the class is missing":       {change: []func(*cluster){func(c *cluster) { c.others = nil }}},
-		"the device is tainted":      {change: []func(*cluster){rule("gpu-1")}},
-		"another device is tainted":  {change: []func(*cluster){rule("gpu-0")}, want: could},
-		"the pool is not complete":   {change: []func(*cluster){func(c *cluster) { c.slices[0].Spec.Pool.ResourceSliceCount = 2 }}},
-		"its claim is missing":       {change: []func(*cluster){func(c *cluster) { c.claims = c.claims[:1] }}},
-		"its claim was not made yet": {change: []func(*cluster){waits(usesTemplate("later", ""))}},
-		"it is gated":                {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} })}},
-		"it is in a gang":            {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Labels = map[string]string{oldGroupLabel: "gang"} })}},
+		"its device is not ready":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional)}},
+		"its device is ready":          {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready"))}, want: could},
+		"its device has failed":        {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready", "failed"))}},
+		"another node is full":         {change: []func(*cluster){func(c *cluster) { c.nodes = append(c.nodes, newNode("node-0")) }}, want: could},
+		"its claim wants more":         {change: []func(*cluster){wanted(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 })}},
+		"the class is missing":         {change: []func(*cluster){func(c *cluster) { c.others = nil }}},
+		"the device is tainted":        {change: []func(*cluster){rule("gpu-1")}},
+		"another device is tainted":    {change: []func(*cluster){rule("gpu-0")}, want: could},
+		"the pool is not complete":     {change: []func(*cluster){func(c *cluster) { c.slices[0].Spec.Pool.ResourceSliceCount = 2 }}},
+		"its claim is missing":         {change: []func(*cluster){func(c *cluster) { c.claims = c.claims[:1] }}},
+		"its claim was not made yet":   {change: []func(*cluster){waits(usesTemplate("later", ""))}},
+		"it is gated":                  {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} })}},
+		"devices are held for another": {change: []func(*cluster){says("1 held for pod train/large until about 12:00 UTC. More."), besides("large")}},
+		"held for nobody": {change: []func(*cluster){says("1 held for pod train/large."), besides("small")},
+			want: []string{"HeldForNobody pod train/waits"}},
+		"held for lower priority": {change: []func(*cluster){says("held for pod train/large, 1 more"), besides("large"), waits(func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](1) })},
+			want: []string{"HeldForNobody pod train/waits"}},
+		"held for no other namespace": {change: []func(*cluster){says("held for a group of another namespace"), besides("large")},
+			want: []string{"HeldForNobody pod train/waits"}},
+		"it is in a gang": {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Labels = map[string]string{oldGroupLabel: "gang"} })}},
 		"it is being deleted": {change: []func(*cluster){waits(func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"example.com/keep"}
 		})}},

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// holds is the theme of histories in which devices are held for pods that have waited for longer than holdAfter.
+	holds, holdAfter = "holds", 15 * time.Second
 	// conditions is the theme of histories with devices that get ready after they were allocated.
 	conditions = "binding conditions"
 	// attached is the condition for which pods with such a device wait, attachFailed the one that ends the wait.
@@ -35,7 +37,11 @@ type attaching struct {
 
 // setArguments sets the plugin's arguments of a history: with binding conditions, a timeout that is shorter than it.
 func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
-	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t`, h.themes[withoutDevices])
+	after := time.Duration(0)
+	if h.themes[holds] {
+		after = holdAfter
+	}
+	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t, "holdAfter": %q, "maxHeldPercent": 100`, h.themes[withoutDevices], after)
 	if h.themes[conditions] {
 		raw = fmt.Appendf(raw, `, "bindingTimeout": %q`, bindingTimeout)
 	}

@@ -50,6 +50,7 @@ func init() {
 		{conditions, 0.3, 4, setupConditions, changeAttaching},
 		{clocks, 0.3, 3, setupClocks, changeClock},
 		{withoutDevices, 0.3, 6, nil, (*generator).plainPod},
+		{holds, 0.3, 0, nil, nil},
 	}
 }
 

@@ -255,6 +255,14 @@ func (r *Registry) ParticipantHeard(within time.Duration) bool {
 	return false
 }
 
+// TakesPart reports whether another scheduler was seen to take part in the protocol.
+func (r *Registry) TakesPart(name string) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	s := r.schedulers[name]
+	return s != nil && s.ours && !r.own.Has(name)
+}
+
 // Add handles a new pod. initial is set for pods that existed at the start: if such a pod is bound, it
 // only shows that its scheduler has run.
 func (r *Registry) Add(pod *v1.Pod, initial bool) { r.apply(pod, initial) }

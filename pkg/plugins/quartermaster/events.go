@@ -55,6 +55,9 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	s.competitors.PodChanged(e)
 	s.PodChanged(e) // From here on, pods are woken.
 	s.Freed(s.nominations.Changed(e.Before, e.After))
+	if s.holdsOn.Load() {
+		s.Freed(s.holds.PodChanged(e.Before, e.After))
+	}
 	s.gangs.PodChanged(e)
 	ends := e.Before != nil && (e.After == nil || e.After.DeletionTimestamp != nil)
 	if ends {

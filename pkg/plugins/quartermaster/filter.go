@@ -176,6 +176,9 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.S
 			logger.Info("No devices for a pod on a node", "node", klog.KObj(node), "explanation", outcome.Explain().String())
 		}
 		outcome.Release()
+		if held := pl.heldFor(ctx, c, task, site); held != "" {
+			reason = held
+		}
 		return nil, pl.rejection(ctx, c, task, site, reason, full)
 	}
 	return outcome.Results, nil

@@ -50,6 +50,9 @@ func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.PlanFunc {
 				return planning.DevicesOf(pl.needs.Of(pod).All(), classes)
 			})
 		})
+		if reason != "" && len(members.Waiting) > 0 {
+			reason += pl.heldFromGroup(members.Waiting[0])
+		}
 		return &coordinator.Plan{Assignments: out.Assignments(group.Name), Reason: reason, Again: out.GaveUp || out.Pending != nil}, nil
 	}
 }

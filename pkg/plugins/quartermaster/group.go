@@ -116,19 +116,21 @@ func (c *cycleGang) groupAssignment() *planning.Assignment {
 
 // keptForMembers returns the allocations planned for members of the pod's group that kube-scheduler tries later, if the plan for the
 // group leaves the pod out. Claims of the pod itself are not among them.
-func (c *cycle) keptForMembers() (uses []ledger.Use) {
+func (pl *Quartermaster) keptForMembers(c *cycle, claims []*resourceapi.ResourceClaim) (uses []ledger.Use) {
 	if c.group == nil || c.dryRun != nil || c.place != (workload.Place{}) {
 		return nil
 	}
 	own := func(uid types.UID) bool {
-		return slices.ContainsFunc(c.claims, func(claim *podClaim) bool { return claim.Object.UID == uid })
+		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == uid })
 	}
 	for _, assignment := range c.group.PlannedForOthers(c.uid) {
+		var planned []ledger.Use
 		for _, claim := range assignment.Claims {
 			if allocation := assignment.Allocations[claim.UID]; allocation != nil && !own(claim.UID) {
-				uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: allocation})
+				planned = append(planned, ledger.Use{Claim: ledger.RefTo(claim), Allocation: allocation})
 			}
 		}
+		uses = append(uses, pl.nominated.Open(assignment.Pod.UID, planned)...)
 	}
 	return uses
 }

@@ -170,8 +170,9 @@ func (f *fixture) start() {
 // settle waits until all events have been handled and all goroutines wait.
 func (f *fixture) settle() { synctest.Wait() }
 
-// restart returns a new plugin on the same server, as after a crash: only the server's state is left.
-func (f *fixture) restart() *fixture {
+// restart returns a new plugin on the same server, as after a crash: only the server's state is left. before runs before the
+// informers do.
+func (f *fixture) restart(before ...func(*fixture)) *fixture {
 	for uid := range f.inFlight() {
 		for _, user := range f.pl.state.Ledger.UseOf(uid).InFlight {
 			f.pl.state.Ledger.RemoveInFlight(uid, user)
@@ -180,6 +181,9 @@ func (f *fixture) restart() *fixture {
 	f.stop()
 	f.factory.Shutdown()
 	again := newFixture(f.t, f.server, "default")
+	for _, do := range before {
+		do(again)
+	}
 	again.start()
 	return again
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/conflicts"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/telemetry"
 )
@@ -16,6 +17,7 @@ var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(conflicts.Conflicts, conflicts.Evictions)
 	commit.RegisterMetrics(legacyregistry.MustRegister)
 	preemption.RegisterMetrics(legacyregistry.MustRegister)
+	hold.RegisterMetrics(legacyregistry.MustRegister)
 	telemetry.Register(schedulers)
 })
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -25,6 +26,8 @@ type cyclePreemption struct {
 	// whether any are kept in a pool; it is nil if none are.
 	usage ledger.View
 	kept  func(inventory.PoolID) bool
+	// holds are the holds that the pod must leave alone.
+	holds []*hold.Hold
 	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
 	standing     *preemption.Reclaimable
 	standingOnce sync.Once

@@ -81,9 +81,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	}
 	pl.learner.Seed(ctx)
 
-	// 4. Keep devices for nominated pods. The pod must respect what is kept for others, also by the plan for its group.
+	// 4. Keep devices for nominated pods, and for those that have waited for long. The pod must respect what is kept for others.
 	pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
-	c.usage, c.kept = pl.nominated.UsageFor(pod, c.keptForMembers()...)
+	pl.respectHolds(ctx, c, pod, claims)
 
 	// 5. Wait until an earlier attempt is undone.
 	if pl.commits.IsReleasing(pod.UID) {

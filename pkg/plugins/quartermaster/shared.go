@@ -2,11 +2,13 @@ package quartermaster
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
@@ -21,6 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -54,6 +57,14 @@ type shared struct {
 	nominations *preemption.Nominations
 	// priorities tracks the priorities of pods that may hold devices.
 	priorities *preemption.Priorities
+
+	// holds has the devices that are kept for pods that have waited for long; firstHolds plans them before the first attempt.
+	// holdsOn is set, before the informers run, if any profile has holds; volumes is only there then.
+	holds      *hold.Registry
+	firstHolds sync.Once
+	holdsBegin sync.Once
+	holdsOn    atomic.Bool
+	volumes    corelisters.PersistentVolumeClaimLister
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *workload.Claims

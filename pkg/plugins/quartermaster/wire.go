@@ -30,6 +30,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
@@ -61,7 +62,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	factory, client, manager := handle.SharedInformerFactory(), handle.ClientSet(), handle.SharedDRAManager()
 	s = &shared{
 		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
-		nominations: preemption.NewNominations(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
+		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
 	}
 	if features.EnableDRAWorkloadResourceClaims {
 		s.groups = workload.NewClaims()
@@ -253,6 +254,18 @@ func (pl *Quartermaster) run(ctx context.Context) {
 			go s.podGroupStatus.Run(ctx)
 		}
 	})
+	if pl.args.Holds() {
+		s.beginHolds(ctx)
+	}
 	s.looking.Do(func() { go s.guard.Run(ctx) })
 	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
+}
+
+// beginHolds turns holds on.
+func (s *shared) beginHolds(ctx context.Context) {
+	s.holdsBegin.Do(func() {
+		s.volumes = s.served()[0].handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+		s.holdsOn.Store(true)
+		go s.runHolds(ctx)
+	})
 }

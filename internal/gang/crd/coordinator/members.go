@@ -39,6 +39,16 @@ func (c *Coordinator) MembersOf(pod *v1.Pod) *Members {
 	return m
 }
 
+// Lacking returns the group of a pod, those of its pods that can be scheduled now, and how many pods it lacks to run. It fails if
+// the group is not known.
+func (c *Coordinator) Lacking(pod *v1.Pod) (group *Group, waiting []*v1.Pod, lacks int, err error) {
+	if group, err = c.lookup(pod, crd.NameOf(pod)); err != nil {
+		return nil, nil, 0, err
+	}
+	members := c.MembersOf(pod)
+	return group, members.Waiting, group.MinMember - group.Succeeded - len(members.Assigned), nil
+}
+
 // count divides the pods of a pod's gang into those with a node and those without.
 func (c *Coordinator) count(pod *v1.Pod) *Members {
 	m := &Members{}

@@ -1,0 +1,310 @@
+package hold
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// placed is a pod on the node where it is to be.
+type placed struct {
+	pod  *Pod
+	node string
+	uses []ledger.Use
+}
+
+// cost describes the wait for devices; see compare.
+type cost struct {
+	serving, unknown int
+	// far and near are the latest ends of these kinds, and youngest the latest begin of a pod whose end is not known.
+	far, near, youngest time.Time
+}
+
+// compare orders places: first those that depend on the fewest pods that serve, then by the latest distant end, then those
+// where the fewest pods of unknown end have to go, so that a place is not given up for another as devices become free there.
+func (c cost) compare(other cost) int {
+	return cmp.Or(
+		cmp.Compare(c.serving, other.serving), c.far.Compare(other.far), cmp.Compare(c.unknown, other.unknown),
+		c.near.Compare(other.near), c.youngest.Compare(other.youngest),
+	)
+}
+
+// add adds an end that has to be waited for.
+func (c *cost) add(end End) {
+	later := func(to *time.Time) {
+		if end.At.After(*to) {
+			*to = end.At
+		}
+	}
+	switch end.Kind {
+	case Known:
+		later(&c.near)
+	case Unknown:
+		c.unknown++
+		later(&c.youngest)
+	case Distant:
+		later(&c.far)
+	case Serving, Never:
+		c.serving++
+		later(&c.youngest)
+	}
+}
+
+// solution are the places of all pods of a holder.
+type solution struct {
+	placed []placed
+	cost   cost
+	// gone is the number of claims that have to go before.
+	gone int
+}
+
+// hold returns the hold for a solution.
+func (s *solution) hold(one *Waiting, now time.Time) *Hold {
+	h := &Hold{Waiting: one, Ready: s.gone == 0, Uses: make(map[types.UID][]ledger.Use), Nodes: make(map[types.UID]string)}
+	for _, place := range s.placed {
+		h.Uses[place.pod.UID], h.Nodes[place.pod.UID] = place.uses, place.node
+	}
+	h.pools = make(map[inventory.PoolID]bool)
+	for id := range devicesOf(nil, h.All()) {
+		h.pools[id] = true
+	}
+	if s.cost.unknown == 0 && s.cost.serving == 0 {
+		h.Begin = now
+		for _, at := range []time.Time{s.cost.near, s.cost.far} {
+			if at.After(h.Begin) {
+				h.Begin = at
+			}
+		}
+	}
+	return h
+}
+
+// best returns the best places for the pods of a holder, nil if there are none in any domain. taken is held for others.
+func (w *World) best(one *Waiting, taken []placed) (best *solution) {
+	if one.Domain == nil {
+		return w.within(one, w.Nodes, taken)
+	}
+	domains := make(map[string][]Node)
+	for _, node := range w.Nodes {
+		if domain, has := one.Domain(node.Node); has {
+			domains[domain] = append(domains[domain], node)
+		}
+	}
+	names := make([]string, 0, len(domains))
+	for name := range domains {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if found := w.within(one, domains[name], taken); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
+			best = found
+		}
+	}
+	return best
+}
+
+// within places the pods of a holder on some nodes, one after the other, each where it costs the least.
+func (w *World) within(one *Waiting, nodes []Node, taken []placed) *solution {
+	t := &trial{
+		world: w, waiting: one, base: w.Usage(one), taken: slices.Clone(taken), gone: make(map[types.UID]*Holding),
+		known: make(map[offerKey]*offer),
+	}
+	for _, pod := range one.Pods {
+		var best *offer
+		for i := range nodes {
+			if found := t.offer(pod, &nodes[i]); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
+				best = found // Of equal ones the first by name.
+			}
+		}
+		if best == nil || !t.accept(pod, best) {
+			return nil
+		}
+	}
+	s := &solution{placed: t.taken[len(taken):], gone: len(t.gone)}
+	for _, holding := range t.gone {
+		s.cost.add(t.endOf(holding))
+	}
+	return s
+}
+
+// A trial places the pods of one holder.
+type trial struct {
+	world   *World
+	waiting *Waiting
+	base    ledger.View
+	// taken are the places of earlier holders and pods, and gone the claims that have to go for these pods.
+	taken []placed
+	gone  map[types.UID]*Holding
+	known map[offerKey]*offer
+}
+
+type offerKey struct{ kind, node string }
+
+// An offer is a node that can take a pod once some claims are gone.
+type offer struct {
+	node *Node
+	cost cost
+	gone []*Holding
+}
+
+// offer returns what a node costs for a pod, nil if the pod never fits there.
+func (t *trial) offer(pod *Pod, node *Node) *offer {
+	key := offerKey{pod.Kind, node.Name}
+	if known, found := t.known[key]; found {
+		return known
+	}
+	var found *offer
+	if pod.Admits(node.Node) {
+		found = t.examine(pod, node)
+	}
+	t.known[key] = found
+	return found
+}
+
+// examine implements offer for a node that suits the pod: the first claims to end go until the pod fits.
+func (t *trial) examine(pod *Pod, node *Node) *offer {
+	var order []*Holding
+	for _, claim := range node.Claims {
+		if holding := t.world.Holding(claim); holding != nil && t.gone[claim] == nil && t.endOf(holding).Kind != Never {
+			order = append(order, holding)
+		}
+	}
+	slices.SortFunc(order, func(a, b *Holding) int {
+		return cmp.Or(t.endOf(a).Compare(t.endOf(b)), cmp.Compare(a.Use.Claim.UID, b.Use.Claim.UID))
+	})
+	if !t.fits(pod, node, order) {
+		return nil
+	}
+	order = order[:sort.Search(len(order), func(n int) bool { return t.fits(pod, node, order[:n]) })]
+	if needed := t.overlapping(pod, node, order); len(needed) < len(order) && t.fits(pod, node, needed) {
+		order = needed // The others end before, but are not in the way.
+	}
+	found := &offer{node: node, gone: order}
+	for _, holding := range order {
+		found.cost.add(t.endOf(holding))
+	}
+	return found
+}
+
+// endOf returns the end of a claim for the holder.
+func (t *trial) endOf(holding *Holding) End {
+	if t.waiting.Evicts && holding.End.Kind != Never && len(holding.Pods) > 0 && holding.Highest < t.waiting.Priority {
+		return End{Known, t.world.Now}
+	}
+	return holding.End
+}
+
+// fits reports whether a pod fits on a node once more claims are gone.
+func (t *trial) fits(pod *Pod, node *Node, more []*Holding) bool {
+	return t.room(node, more).Holds(pod.Takes) && t.solve(pod, node, more) != nil
+}
+
+// solve returns the devices of a pod on a node once more claims are gone.
+func (t *trial) solve(pod *Pod, node *Node, more []*Holding) []ledger.Use {
+	var gone, held []ledger.Use
+	near := func(use ledger.Use) bool { return touches(use, node.Pools) }
+	for _, holding := range t.gone {
+		if near(holding.Use) {
+			gone = append(gone, holding.Use)
+		}
+	}
+	for _, holding := range more {
+		gone = append(gone, holding.Use)
+	}
+	for _, place := range t.taken {
+		for _, use := range place.uses {
+			if near(use) {
+				held = append(held, use)
+			}
+		}
+	}
+	return pod.Solve(node.Node, ledger.WhatIf(t.base, gone, held))
+}
+
+// touches reports whether a use has devices in any of the pools.
+func touches(use ledger.Use, pools []inventory.PoolID) bool {
+	for result := range ledger.Used(use.Allocation) {
+		if slices.Contains(pools, ledger.PoolOf(result)) {
+			return true
+		}
+	}
+	return false
+}
+
+// room returns what is free of a node besides devices once more claims are gone.
+func (t *trial) room(node *Node, more []*Holding) noderesources.Room {
+	room, seen := node.Room, make(map[types.UID]bool)
+	leave := func(holding *Holding) {
+		for _, runner := range holding.Pods {
+			if runner.Node == node.Name && !seen[runner.Pod] {
+				seen[runner.Pod] = true
+				room.MilliCPU += runner.Takes.MilliCPU
+				room.Memory += runner.Takes.Memory
+				room.Pods += runner.Takes.Pods
+			}
+		}
+	}
+	for _, holding := range t.gone {
+		leave(holding)
+	}
+	for _, holding := range more {
+		leave(holding)
+	}
+	for _, place := range t.taken {
+		if place.node == node.Name {
+			room.MilliCPU -= place.pod.Takes.MilliCPU
+			room.Memory -= place.pod.Takes.Memory
+			room.Pods -= place.pod.Takes.Pods
+		}
+	}
+	return room
+}
+
+// overlapping returns those of the claims that have a device which the pod gets.
+func (t *trial) overlapping(pod *Pod, node *Node, claims []*Holding) (needed []*Holding) {
+	type device struct {
+		pool inventory.PoolID
+		name string
+	}
+	gets := make(map[device]bool)
+	for _, use := range t.solve(pod, node, claims) {
+		for result := range ledger.Used(use.Allocation) {
+			gets[device{ledger.PoolOf(result), result.Device}] = true
+		}
+	}
+	for _, holding := range claims {
+		for result := range ledger.Used(holding.Use.Allocation) {
+			if gets[device{ledger.PoolOf(result), result.Device}] {
+				needed = append(needed, holding)
+				break
+			}
+		}
+	}
+	return needed
+}
+
+// accept places a pod. It returns false if the pod does not fit after all: another pod of its kind did.
+func (t *trial) accept(pod *Pod, on *offer) bool {
+	uses := t.solve(pod, on.node, on.gone)
+	if uses == nil {
+		return false
+	}
+	for _, holding := range on.gone {
+		t.gone[holding.Use.Claim.UID] = holding
+	}
+	t.taken = append(t.taken, placed{pod, on.node.Name, uses})
+	changed := slices.Clone(on.node.Pools)
+	for key, known := range t.known {
+		if known != nil && (key.node == on.node.Name || slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return slices.Contains(changed, id) })) {
+			delete(t.known, key)
+		}
+	}
+	return true
+}

@@ -1,0 +1,173 @@
+package hold
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// Registry has the present holds, and the pods that wait. It is safe for concurrent use.
+type Registry struct {
+	mutex sync.Mutex
+	// waiting are the pods without a node that are known not to fit.
+	waiting map[types.UID]*v1.Pod
+	// holds are in the order of the plan.
+	holds []*Hold
+	// ready holds since when all devices of a holder's pod have been free, and idle until when a pod that did not take them
+	// holds nothing.
+	ready, idle map[types.UID]time.Time
+}
+
+// NewRegistry returns a Registry without holds.
+func NewRegistry() *Registry {
+	return &Registry{waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time)}
+}
+
+// readyFor is the time for which a hold lasts once all its devices are free: if the pod does not take them, something else than
+// devices keeps it from running. Nothing is held for it for idleFor after that.
+const (
+	readyFor = 3 * time.Minute
+	idleFor  = 10 * time.Minute
+)
+
+// PodChanged handles an event about a pod: before and after are the API server's versions, nil if there was none. A hold for
+// the pod ends if the pod gets a node, ends or is gone. It returns the devices that were kept.
+func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	var freed ledger.Freed
+	if before != nil && (after == nil || after.UID != before.UID) {
+		freed = r.end(before)
+	}
+	if after == nil {
+		return freed
+	}
+	if after.Spec.NodeName != "" || after.DeletionTimestamp != nil || podutil.IsPodTerminal(after) {
+		return freed.And(r.end(after))
+	}
+	if _, waits := WaitsSince(after); waits {
+		r.waiting[after.UID] = after
+	}
+	return freed
+}
+
+// end forgets a pod that does not wait any more. The caller must hold the mutex.
+func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
+	delete(r.waiting, pod.UID)
+	delete(r.ready, pod.UID)
+	delete(r.idle, pod.UID)
+	for i, h := range r.holds {
+		uses, has := h.Uses[pod.UID]
+		if !has {
+			continue
+		}
+		if pod.Spec.NodeName != "" && pod.Spec.NodeName == h.Nodes[pod.UID] {
+			waitsEnded.Inc()
+		}
+		left := *h // Others may read the hold.
+		left.Uses = maps.Clone(h.Uses)
+		delete(left.Uses, pod.UID)
+		r.holds = slices.Clone(r.holds)
+		r.holds[i] = &left
+		if len(left.Uses) == 0 {
+			r.holds = slices.Delete(r.holds, i, i+1)
+		}
+		return devicesOf(freed, uses)
+	}
+	return nil
+}
+
+// Waiting returns the pods that wait, in no order, without those that did not take what was held for them.
+func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for uid, pod := range r.waiting {
+		if !now.Before(r.idle[uid]) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// Replace sets the holds of a new plan. It returns the devices that are not held any more, and the holds that are new or have
+// moved. A hold whose devices have been free for readyFor ends.
+func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	before := r.holds
+	r.holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !r.isOpen(h) || !r.mayStay(h, now) })
+	kept := make(map[inventory.PoolID]map[string]bool)
+	for _, h := range r.holds {
+		for id, names := range devicesOf(nil, h.All()) {
+			if kept[id] == nil {
+				kept[id] = make(map[string]bool)
+			}
+			for _, name := range names {
+				kept[id][name] = true
+			}
+		}
+	}
+	for _, h := range before {
+		for id, names := range devicesOf(nil, h.All()) {
+			if names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] }); len(names) > 0 {
+				freed = freed.And(ledger.Freed{id: names})
+			}
+		}
+	}
+	for _, h := range r.holds {
+		if !slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) }) {
+			news = append(news, h)
+		}
+	}
+	return freed, news
+}
+
+// isOpen reports whether all pods of a hold still wait: a pod may have got its node while the plan was made. The caller must hold
+// the mutex.
+func (r *Registry) isOpen(h *Hold) bool {
+	return !slices.ContainsFunc(h.Pods, func(pod *Pod) bool { return r.waiting[pod.UID] == nil })
+}
+
+// mayStay keeps track of how long the devices of a hold have been free. The caller must hold the mutex.
+func (r *Registry) mayStay(h *Hold, now time.Time) bool {
+	first := h.Pods[0].UID
+	since, was := r.ready[first]
+	switch {
+	case !h.Ready:
+		delete(r.ready, first)
+	case !was:
+		r.ready[first] = now
+	case now.Sub(since) >= readyFor:
+		delete(r.ready, first)
+		for _, pod := range h.Pods {
+			r.idle[pod.UID] = now.Add(idleFor)
+		}
+		return false
+	}
+	return true
+}
+
+// Holds returns the present holds, which must not be modified.
+func (r *Registry) Holds() []*Hold {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.holds
+}
+
+// Against returns the holds that a pod must leave alone; see Hold.Binds.
+func (r *Registry) Against(pod *v1.Pod, group string, priority int32, now time.Time) (against []*Hold) {
+	for _, h := range r.Holds() {
+		if h.Binds(pod, group, priority, now) {
+			against = append(against, h)
+		}
+	}
+	return against
+}

@@ -1,0 +1,108 @@
+package hold
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// waitingPod returns a pod that is known not to fit since some time.
+func waitingPod(name string, since time.Time) *v1.Pod {
+	pod := newJob(name, 1, 0, 0).Pod
+	pod.Status.Conditions = []v1.PodCondition{{
+		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, LastTransitionTime: metav1.Time{Time: since},
+	}}
+	return pod
+}
+
+func bound(pod *v1.Pod, node string) *v1.Pod {
+	pod = pod.DeepCopy()
+	pod.Spec.NodeName = node
+	return pod
+}
+
+func poolOn(node string) inventory.PoolID { return inventory.PoolID{Driver: testDriver, Name: node} }
+
+// holdOn returns a hold for pods with a device each on a node, from number first on.
+func holdOn(one *Waiting, node string, devices ...string) *Hold {
+	h := &Hold{Waiting: one, Uses: make(map[types.UID][]ledger.Use), Nodes: make(map[types.UID]string)}
+	for i, pod := range one.Pods {
+		h.Uses[pod.UID], h.Nodes[pod.UID] = []ledger.Use{useOf(pod.UID, node, devices[i:i+1])}, node
+	}
+	return h
+}
+
+// TestHoldsEnd: what is held for a pod is free for others when the pod is bound, ends or is gone, and when the hold moves.
+func TestHoldsEnd(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(4, 4)
+	one := c.waiting("w", 0, epoch, 2, 1)
+	first, second := waitingPod("w-0", epoch), waitingPod("w-1", epoch)
+	r := NewRegistry()
+	replace := func(h ...*Hold) ledger.Freed {
+		freed, _ := r.Replace(h, epoch)
+		return freed
+	}
+	require.Empty(t, replace(holdOn(one, "node-0", "a", "b")))
+	require.Empty(t, r.Holds(), "the pods are not known to wait")
+	require.Empty(t, r.PodChanged(nil, first))
+	require.Empty(t, r.PodChanged(nil, second))
+	require.Len(t, r.Waiting(epoch), 2)
+
+	require.Empty(t, replace(holdOn(one, "node-0", "a", "b")))
+	require.Equal(t, ledger.Freed{poolOn("node-0"): {"a"}}, replace(holdOn(one, "node-0", "b", "c")))
+	require.Equal(t, ledger.Freed{poolOn("node-0"): {"b", "c"}}, replace(holdOn(one, "node-1", "b", "c")))
+
+	read := r.Holds()[0]
+	require.Equal(t, ledger.Freed{poolOn("node-1"): {"b"}}, r.PodChanged(first, bound(first, "node-1")))
+	require.Len(t, read.All(), 2, "who reads a hold sees no change")
+	require.Len(t, r.Holds()[0].All(), 1)
+	require.Equal(t, ledger.Freed{poolOn("node-1"): {"c"}}, r.PodChanged(second, nil))
+	require.Empty(t, r.Holds())
+	require.Empty(t, r.Waiting(epoch))
+}
+
+// TestNew: Replace tells which holds are new or have moved.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	c, r := newTestCluster(4, 4), NewRegistry()
+	one := c.waiting("w", 0, epoch, 1, 1)
+	r.PodChanged(nil, waitingPod("w-0", epoch))
+	for _, step := range []struct {
+		node string
+		news int
+	}{{"node-0", 1}, {"node-0", 0}, {"node-1", 1}} {
+		_, news := r.Replace([]*Hold{holdOn(one, step.node, "a")}, epoch)
+		require.Len(t, news, step.news)
+	}
+}
+
+// TestNotTaken: a pod that does not take free devices for a while holds nothing for some time.
+func TestNotTaken(t *testing.T) {
+	t.Parallel()
+	c, r := newTestCluster(4), NewRegistry()
+	one := c.waiting("w", 0, epoch, 1, 1)
+	r.PodChanged(nil, waitingPod("w-0", epoch))
+	plan := func(ready bool, after time.Duration) int {
+		h := holdOn(one, "node-0", "a")
+		h.Ready = ready
+		r.Replace([]*Hold{h}, epoch.Add(after))
+		return len(r.Holds())
+	}
+	require.Equal(t, 1, plan(true, 0))
+	require.Equal(t, 1, plan(false, readyFor-2), "taken by a pod of higher priority")
+	require.Equal(t, 1, plan(true, readyFor-1))
+	require.Equal(t, 1, plan(true, 2*readyFor-2))
+	require.Len(t, r.Waiting(epoch.Add(2*readyFor-2)), 1)
+	require.Equal(t, 0, plan(true, 2*readyFor-1))
+	require.Empty(t, r.Waiting(epoch.Add(2*readyFor-1)))
+	require.Empty(t, r.Waiting(epoch.Add(2*readyFor+idleFor-2)))
+	require.Len(t, r.Waiting(epoch.Add(2*readyFor+idleFor-1)), 1)
+}

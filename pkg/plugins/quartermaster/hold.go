@@ -1,0 +1,130 @@
+package quartermaster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+)
+
+// holdPause is the pause between two plans of holds, and partForHolds limits the time for planning to one part in partForHolds
+// of one processor's time.
+const (
+	holdPause    = time.Second
+	partForHolds = 20
+)
+
+// runHolds plans holds again and again until the context ends.
+func (s *shared) runHolds(ctx context.Context) {
+	pause, measured := holdPause, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		began := time.Now()
+		if s.Leads() == nil && s.Rooms.Len() > 0 { // Otherwise no pod was tried yet.
+			first := false
+			if s.firstHolds.Do(func() { s.planHolds(ctx); first = true }); !first {
+				s.planHolds(ctx)
+			}
+		}
+		s.holds.Measure(s.Ledger, time.Since(measured))
+		measured = time.Now()
+		pause = max(holdPause, (partForHolds-1)*time.Since(began))
+	}
+}
+
+// planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more.
+func (s *shared) planHolds(ctx context.Context) {
+	now := time.Now()
+	var plan []*hold.Hold
+	if world := s.holdWorldOf(ctx, now); world != nil {
+		world.Limits = s.holdLimits()
+		plan = world.Plan(world.waiting)
+	}
+	freed, news := s.holds.Replace(plan, now)
+	for _, h := range news {
+		klog.FromContext(ctx).V(2).Info("Holding devices for what has waited for long", "holder", h.Name, "isGroup", h.Group,
+			"waitsSince", h.Since, "nodes", h.NodeNames(), "expectedBegin", h.Begin)
+	}
+	s.Freed(freed)
+}
+
+// holdLimits returns the largest limits of all profiles.
+func (s *shared) holdLimits() (limits hold.Limits) {
+	for _, pl := range s.served() {
+		limits.MaxHolds = max(limits.MaxHolds, int(*pl.args.MaxHolds))
+		limits.Percent = max(limits.Percent, int(*pl.args.MaxHeldPercent))
+		limits.PercentOfNamespace = max(limits.PercentOfNamespace, int(*pl.args.MaxHeldPercentPerNamespace))
+	}
+	return limits
+}
+
+// respectHolds is PreFilter's step that determines the usage which the pod must respect: of nominated pods, of holds, and of the plan
+// for its group.
+func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) {
+	members := pl.keptForMembers(c, claims)
+	if !pl.state.holdsOn.Load() {
+		c.usage, c.kept = pl.nominated.UsageFor(pod, members...)
+		return
+	}
+	pl.state.firstHolds.Do(func() { pl.state.planHolds(ctx) }) // After a restart, no pod gets what is held for another.
+	c.holds = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
+	var held []ledger.Use
+	for _, h := range c.holds {
+		for _, own := range h.Pods {
+			held = append(held, pl.nominated.Open(own.UID, h.Uses[own.UID])...)
+		}
+	}
+	c.usage, c.kept = pl.nominated.UsageFor(pod, append(members, held...)...)
+	if len(held) == 0 {
+		c.holds = nil
+	}
+}
+
+// heldFromGroup returns the end of the reason for a group that does not fit: whether devices are held from its pods.
+func (pl *Quartermaster) heldFromGroup(pod *v1.Pod) string {
+	if !pl.state.holdsOn.Load() {
+		return ""
+	}
+	holds := pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
+	if len(holds) == 0 {
+		return ""
+	}
+	return "; devices are held for " + holds[0].For(pod.Namespace) + holds[0].Until()
+}
+
+// heldFor returns the reason for a node whose devices would suffice if they were not held, "" if they would not.
+func (pl *Quartermaster) heldFor(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site) string {
+	var by *hold.Hold
+	for _, h := range c.holds {
+		if slices.ContainsFunc(site.Pools, func(pool *inventory.NodePool) bool { return h.IsIn(pool.ID) }) {
+			by = h
+			break
+		}
+	}
+	if by == nil {
+		return ""
+	}
+	site.Usage, _ = pl.nominated.UsageFor(c.pod.Latest())
+	outcome, err := task.Check(pl.filterContext(ctx, c), site)
+	if err != nil {
+		return ""
+	}
+	defer outcome.Release()
+	if !outcome.Fits() {
+		return ""
+	}
+	return "held for " + by.For(c.pod.Latest().Namespace) + by.Until()
+}

@@ -1,0 +1,151 @@
+package quartermaster
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/nodes"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// pod returns what a pod needs, nil if it needs no devices. It returns false if that cannot be planned apart from a scheduling
+// cycle: other pods or volumes decide where it can be, or it shares a claim with others that is not allocated.
+func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]bool) (*hold.Pod, bool) {
+	if nodes.DependsOnPods(pod) || w.lacksVolume(pod) {
+		return nil, false
+	}
+	checked, ok := w.claimsOf(pl, pod)
+	if !ok {
+		return nil, false
+	}
+	open := eligibility.Objects(eligibility.Open(checked))
+	task := pl.solver.Prepare(open)
+	if len(open) == 0 || task.Err() == nil && !task.NeedsDevices() {
+		return nil, true
+	}
+	if task.Err() != nil {
+		return nil, false
+	}
+	for _, claim := range open {
+		if shared[claim.UID] {
+			return nil, false
+		}
+		shared[claim.UID] = true
+		w.claims[claim.UID] = claim
+	}
+	admits := nodes.Admission(klog.FromContext(w.ctx), pod)
+	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
+	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Rooms.Nodes())))
+	takes := noderesources.Of(pod)
+	return &hold.Pod{
+		UID: pod.UID, Takes: takes, Kind: kindOf(pod, task, takes, checked),
+		Admits: func(node *v1.Node) bool {
+			_, reason := eligibility.NotOn(node, checked)
+			return reason == nil && admits(node) && eligibility.Admit(node, checked)
+		},
+		Solve: func(node *v1.Node, usage ledger.View) []ledger.Use {
+			pools := w.state.Inventory.OnNode(node)
+			plan := preemption.Plan(ctx, task, open, allocator.Site{Node: node, Pools: pools, Usage: usage})
+			if drawsFromCounters(plan, pools) {
+				return nil
+			}
+			return plan
+		},
+	}, true
+}
+
+// drawsFromCounters reports whether a device of a plan draws from shared counters. Such a device is not held: while others still
+// use the counters, the pool would count as overdrawn, and nobody would get any of its devices.
+func drawsFromCounters(plan []ledger.Use, pools []*inventory.NodePool) bool {
+	for _, use := range plan {
+		for result := range ledger.Used(use.Allocation) {
+			for _, pool := range pools {
+				if pool.ID == ledger.PoolOf(result) && len(pool.Consumptions(result.Device)) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// lacksVolume reports whether a PersistentVolumeClaim of a pod is not bound, or does not exist.
+func (w *holdWorld) lacksVolume(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+		name := ""
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		default:
+			return false
+		}
+		claim, err := w.state.volumes.PersistentVolumeClaims(pod.Namespace).Get(name)
+		return err != nil || claim.Status.Phase != v1.ClaimBound
+	})
+}
+
+// claimsOf returns the claims of a pod, including the one for extended resources. It returns false if the pod cannot use one of them
+// for now, or if the controller of a driver allocates it.
+func (w *holdWorld) claimsOf(pl *Quartermaster, pod *v1.Pod) (checked []*eligibility.Claim, ok bool) {
+	needs := pl.needs.Of(pod)
+	claims, err := needs.Claims()
+	if err != nil {
+		return nil, false
+	}
+	claims, controlled, err := needs.Divide(claims)
+	if err != nil || controlled != nil {
+		return nil, false
+	}
+	if needs.Backed() {
+		made, err := needs.Made()
+		if err != nil {
+			return nil, false
+		}
+		if len(made) == 0 {
+			made = append(made, needs.ToMake())
+		}
+		claims = append(slices.Clip(claims), made[0])
+	}
+	rules := pl.rules(nil, nil)
+	for _, claim := range claims {
+		result, err := rules.Check(pod, claim)
+		if err != nil {
+			return nil, false
+		}
+		checked = append(checked, result)
+	}
+	return checked, true
+}
+
+// kindOf returns a text that is equal for pods that the same nodes suit.
+func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Room, claims []*eligibility.Claim) string {
+	kind := task.AppendKey(fmt.Appendf(nil, "%v ", takes))
+	for _, claim := range claims {
+		if claim.Decided() != nil || claim.Nodes != nil {
+			kind = append(kind, claim.Object.UID...)
+		}
+	}
+	spec := v1.PodSpec{NodeSelector: pod.Spec.NodeSelector, Tolerations: pod.Spec.Tolerations}
+	if affinity := pod.Spec.Affinity; affinity != nil {
+		spec.Affinity = &v1.Affinity{NodeAffinity: affinity.NodeAffinity}
+	}
+	limits, err := json.Marshal(&spec)
+	if err != nil {
+		return string(pod.UID)
+	}
+	return string(append(kind, limits...))
+}

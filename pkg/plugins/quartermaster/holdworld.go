@@ -1,0 +1,313 @@
+package quartermaster
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	kubepreemption "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
+)
+
+// A holdWorld collects what a plan of holds depends on. It is not part of a scheduling cycle.
+type holdWorld struct {
+	hold.World
+	waiting []*hold.Waiting
+
+	ctx   context.Context
+	state *shared
+	now   time.Time
+	// claims are the claims of the waiting pods, and holdings those with devices.
+	claims   map[types.UID]*resourceapi.ResourceClaim
+	holdings map[types.UID]*hold.Holding
+	// groups are those that were looked at.
+	groups map[string]bool
+	// devices counts the devices of classes.
+	devices map[string]int
+	// pools are the pools that nodes reach.
+	pools map[inventory.PoolID]bool
+	// first is a pod of each holder.
+	first map[*hold.Waiting]*v1.Pod
+	// open are the pods for which devices may be held.
+	open map[types.UID]bool
+}
+
+// holdWorldOf returns what a plan depends on, nil if nobody has waited for long.
+func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
+	w := &holdWorld{
+		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
+		groups: make(map[string]bool), devices: make(map[string]int), pools: make(map[inventory.PoolID]bool),
+		first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool),
+	}
+	pods := s.holds.Waiting(now)
+	for _, pod := range pods {
+		w.open[pod.UID] = true
+	}
+	for _, pod := range pods {
+		if pl := s.profileFor(pod); pl != nil {
+			w.add(pl, pod)
+		}
+	}
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	w.World = hold.World{Now: now, Usage: w.usage, Holding: w.holding, ClassOf: w.classOf, Devices: w.devicesOf}
+	w.addNodes()
+	return w
+}
+
+// profileFor returns the profile whose arguments count for a pod: its own, or the first one for pods of other schedulers that
+// take part in the protocol; nil for other pods.
+func (s *shared) profileFor(pod *v1.Pod) *Quartermaster {
+	all := s.served()
+	for _, pl := range all {
+		if pl.handle.ProfileName() == pod.Spec.SchedulerName {
+			return pl
+		}
+	}
+	if s.competitors.TakesPart(pod.Spec.SchedulerName) {
+		return all[0]
+	}
+	return nil
+}
+
+// add adds a pod or its group to those that have waited for long enough.
+func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
+	after := pl.args.After(pod)
+	since, waits := hold.WaitsSince(pod)
+	if after == 0 || !waits || len(pod.Spec.SchedulingGates) > 0 {
+		return
+	}
+	one := &hold.Waiting{
+		Namespace: pod.Namespace, Name: pod.Namespace + "/" + pod.Name, Priority: w.priority(pod), Since: since,
+		Evicts: pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever,
+	}
+	members := []*v1.Pod{pod}
+	if key := preemption.GroupOf(pod); key != "" {
+		if w.groups[key] {
+			return
+		}
+		w.groups[key] = true
+		if members = w.group(pl, one, pod); members == nil {
+			return
+		}
+		one.Name, one.Group = key, true
+	}
+	one.Due = one.Since.Add(after)
+	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.isInFlight(pod.UID) }
+	if w.now.Before(one.Due) || slices.ContainsFunc(members, busy) {
+		return
+	}
+	shared := make(map[types.UID]bool)
+	for _, member := range members {
+		found, ok := w.pod(pl, member, shared)
+		if !ok {
+			return
+		}
+		if found != nil {
+			one.Pods = append(one.Pods, found)
+		}
+	}
+	if len(one.Pods) > 0 {
+		w.waiting, w.first[one] = append(w.waiting, one), pod
+	}
+}
+
+// group returns the pods that a group lacks, nil if nothing can be held for it: too few of them wait, or its nodes are limited by
+// more than a label.
+func (w *holdWorld) group(pl *Quartermaster, one *hold.Waiting, pod *v1.Pod) []*v1.Pod {
+	members, lacks, wish, err := w.lacking(pl, pod)
+	if err != nil || lacks <= 0 || len(members) < lacks || wish.Required && wish.Key.Label == "" {
+		return nil
+	}
+	if label := wish.Key.Label; wish.Required {
+		one.Domain = func(node *v1.Node) (string, bool) {
+			value, has := node.Labels[label]
+			return value, has
+		}
+	}
+	members = members[:lacks]
+	for _, member := range members {
+		since, waits := hold.WaitsSince(member)
+		if !waits {
+			return nil
+		}
+		if since.After(one.Since) {
+			one.Since = since
+		}
+		one.Priority = min(one.Priority, w.priority(member))
+	}
+	return members
+}
+
+// lacking returns the pods of a pod's group that can be scheduled, oldest first, how many the group lacks, and its domain.
+func (w *holdWorld) lacking(pl *Quartermaster, pod *v1.Pod) (members []*v1.Pod, lacks int, wish domain.Wish, err error) {
+	name := dra.PodGroupName(pod)
+	if name == "" {
+		group, members, lacks, err := w.state.gangs.Lacking(pod)
+		if err != nil {
+			return nil, 0, wish, err
+		}
+		return members, lacks, group.Wish, nil
+	}
+	group, err := pl.handle.PodGroupManager().PodGroups().Get(pod.Namespace, name)
+	if err != nil {
+		return nil, 0, wish, err
+	}
+	state, err := pl.handle.PodGroupManager().PodGroupStates().Get(pod.Namespace, name)
+	if err != nil || group.Spec.SchedulingConstraints != nil || group.Spec.SchedulingPolicy.Gang == nil {
+		return nil, 0, wish, err
+	}
+	members = slices.SortedFunc(maps.Values(state.UnscheduledPods()), planning.Older)
+	lacks = int(group.Spec.SchedulingPolicy.Gang.MinCount) - state.ScheduledPodsCount()
+	wish, err = domain.Of(group.Annotations)
+	return members, lacks, wish, err
+}
+
+// priority returns the priority of a pod, which is that of its PodGroup if the API has one for it.
+func (w *holdWorld) priority(pod *v1.Pod) int32 {
+	if dra.PodGroupName(pod) == "" {
+		return corev1helpers.PodPriority(pod)
+	}
+	return kubepreemption.PodPriority(pod, w.state.served()[0].handle.PodGroupManager().PodGroups())
+}
+
+// isInFlight reports whether an attempt to bind a pod is under way.
+func (w *holdWorld) isInFlight(pod types.UID) bool {
+	return slices.ContainsFunc(w.state.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
+}
+
+// addNodes adds the nodes with devices, in the order of their names.
+func (w *holdWorld) addNodes() {
+	all, err := w.state.served()[0].nodes.List(labels.Everything())
+	if err != nil {
+		return
+	}
+	claims := make(map[*ledger.PoolUsage][]types.UID)
+	for _, node := range all {
+		room, known := w.state.Rooms.At(node.Name)
+		pools := w.state.Inventory.OnNode(node)
+		if !known || len(pools) == 0 {
+			continue
+		}
+		found := hold.Node{Node: node, Room: room}
+		for _, pool := range pools {
+			w.pools[pool.ID] = true
+			found.Pools = append(found.Pools, pool.ID)
+			usage := ledger.Of(w.state.Ledger, pool)
+			if _, seen := claims[usage]; !seen {
+				claims[usage] = claimsIn(usage)
+			}
+			found.Claims = append(found.Claims, claims[usage]...)
+		}
+		slices.Sort(found.Claims)
+		found.Claims = slices.Compact(found.Claims)
+		w.Nodes = append(w.Nodes, found)
+	}
+	slices.SortFunc(w.Nodes, func(a, b hold.Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// claimsIn returns the claims that hold devices or shares of devices.
+func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
+	for _, use := range usage.All() {
+		for _, holder := range use.Holders {
+			claims = append(claims, holder.UID)
+		}
+		for _, share := range use.Shares {
+			claims = append(claims, share.Holder.UID)
+		}
+	}
+	return claims
+}
+
+// usage returns the usage that a holder must respect: with devices that are kept for nominated pods.
+func (w *holdWorld) usage(one *hold.Waiting) ledger.View {
+	nominated := w.state.served()[0].nominated
+	return ledger.WhatIf(w.state.Ledger, nil, nominated.PlannedAgainst(w.first[one], one.Priority))
+}
+
+// holding returns a claim with devices and when it is expected to end, nil if it has none any more.
+func (w *holdWorld) holding(claim types.UID) *hold.Holding {
+	if known, found := w.holdings[claim]; found {
+		return known
+	}
+	var found *hold.Holding
+	if use := w.state.Ledger.UseOf(claim); use.Allocation != nil {
+		found = w.holdingOf(use)
+	}
+	w.holdings[claim] = found
+	return found
+}
+
+func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
+	pods, others := w.state.served()[0].holders.HeldBy(use)
+	found := &hold.Holding{Use: use}
+	if others || len(pods) == 0 && len(use.ReservedFor) == 0 {
+		found.End = hold.End{Kind: hold.Never}
+		return found
+	}
+	found.End = hold.End{Kind: hold.Known, At: w.now} // Without pods, it is about to be deallocated.
+	for i, pod := range pods {
+		if end := hold.EndOf(pod, w.now); i == 0 || found.End.Compare(end) < 0 {
+			found.End = end
+		}
+		if priority := w.priority(pod); i == 0 || priority > found.Highest {
+			found.Highest = priority
+		}
+		found.Pods = append(found.Pods, hold.Runner{Pod: pod.UID, Node: pod.Spec.NodeName, Takes: noderesources.Of(pod)})
+	}
+	return found
+}
+
+// classOf returns the class of a planned device.
+func (w *holdWorld) classOf(claim ledger.ClaimRef, request string) string {
+	if known := w.claims[claim.UID]; known != nil {
+		return dra.ClassOf(known, request)
+	}
+	return ""
+}
+
+// devicesOf counts the devices of a class.
+func (w *holdWorld) devicesOf(class string) int {
+	if known, found := w.devices[class]; found {
+		return known
+	}
+	one := &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+		Name: "one", Exactly: &resourceapi.ExactDeviceRequest{
+			DeviceClassName: class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1, AdminAccess: ptr.To(false),
+		},
+	}}}}}
+	pl, n := w.state.served()[0], 0
+	task := pl.solver.Prepare([]*resourceapi.ResourceClaim{one})
+	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
+	for id := range w.pools {
+		whole := w.state.Pool(id)
+		if whole == nil {
+			continue
+		}
+		for i := range whole.Devices {
+			if task.Interested(ctx, whole, whole.Devices[i].Name) {
+				n++
+			}
+		}
+	}
+	w.devices[class] = n
+	return n
+}
