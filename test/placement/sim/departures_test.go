@@ -8,9 +8,18 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/placement/trace"
 )
 
+// long skips a test in make test, which leaves what takes more than 20 s to make test-all.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays months of a cluster with several policies; make test-all runs it")
+	}
+}
+
 // Whatever the policy, what is free is what the running pods leave, nobody waits who fits, and jobs that leave make room.
 func TestDeparturesKeepAccounts(t *testing.T) {
 	t.Parallel()
+	long(t)
 	for _, gangs := range []bool{false, true} {
 		nodes := newNodes(trace.Nodes(64))
 		jobs := stream(nodes, 0.9, gangs, 42)
@@ -61,6 +70,7 @@ func (p *promises) hold(c *cluster, a *arrived) *hold {
 // With known times no job begins later than when room was first held for it, and the largest wait less than with nothing held.
 func TestHoldsAreKept(t *testing.T) {
 	t.Parallel()
+	long(t)
 	p := &promises{reservations: reservations{most: 1, ends: knownEnd, lasts: knownTime}, of: map[*arrived]int64{}}
 	f := simulate(64, 0.9, true, 42, bestFits, p)
 	require.NotEmpty(t, p.of)
@@ -106,6 +116,7 @@ func TestStream(t *testing.T) {
 // More nodes are empty with strategy consolidate than with the others, and hardly fewer GPUs are on them than with any.
 func TestConsolidate(t *testing.T) {
 	t.Parallel()
+	long(t)
 	got := map[string]figures{}
 	for _, p := range placers[:6] {
 		got[p.name] = simulate(16, 0.3, false, 42, p.make, nil)
