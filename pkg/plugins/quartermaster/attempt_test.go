@@ -201,12 +201,6 @@ func (f *fixture) nodeInfos() []fwk.NodeInfo {
 	return infos
 }
 
-func nodeInfo(node *v1.Node) fwk.NodeInfo {
-	info := framework.NewNodeInfo()
-	info.SetNode(node)
-	return info
-}
-
 // inFlight returns the known claims that have an allocation in flight.
 func (f *fixture) inFlight() map[types.UID]bool {
 	found := make(map[types.UID]bool)
