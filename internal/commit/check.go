@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
@@ -165,6 +166,20 @@ func (r *run) losing(toForeign bool) []lostClaim {
 		}
 	}
 	return lost
+}
+
+// LostInUse returns the conflict that a claim has lost although pods on nodes use it, nil if there is none. Such a claim does not
+// yield, since nothing would come free, and no further pod can use it while the conflict lasts.
+func (r *Runner) LostInUse(claim *resourceapi.ResourceClaim) *allocationlog.Conflict {
+	if claim.Status.Allocation == nil || !r.Known.InUse(claim) {
+		return nil
+	}
+	for _, conflict := range r.State.Order.Conflicts(claim.UID) {
+		if conflict.Lost {
+			return &conflict
+		}
+	}
+	return nil
 }
 
 // addLost adds claims that are not in the list.

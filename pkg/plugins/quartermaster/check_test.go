@@ -70,6 +70,27 @@ func TestJoinedClaimIsChecked(t *testing.T) {
 	})
 }
 
+// TestLostClaimInUse: a pod on a node uses a claim that has lost a conflict, so the claim does not yield. No other pod is tried with
+// it until the conflict ends: each attempt would fail, and wake pods that wait.
+func TestLostClaimInUse(t *testing.T) {
+	t.Parallel()
+	objects := plus(conflictWorld(), boundTo(newPod("runs", uses("c")), "n1"), newPod("joins", uses("c")))
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.otherInstanceAllocates("conflicting", "n1", "gpu-0")
+		f.otherInstanceAllocates("c", "n1", "gpu-0")
+		f.changeClaim("c", reservedFor("runs"))
+		f.settle()
+		result := f.schedule(f.pod("joins"))
+		require.Equal(t, "PreFilter", result.phase)
+		require.True(t, result.status.IsRejected())
+		require.Contains(t, result.text(), "already allocated to another claim")
+		require.NotContains(t, result.text(), ",")
+		f.changeClaim("conflicting", func(claim *resourceapi.ResourceClaim) { claim.Status.Allocation = nil })
+		f.settle()
+		require.Empty(t, f.schedule(f.pod("joins")).phase)
+	})
+}
+
 // TestLaterClaimOfOursYields: its scheduler checks too, so this one need not yield or wait.
 func TestLaterClaimOfOursYields(t *testing.T) {
 	t.Parallel()
