@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -86,6 +87,10 @@ func findClaims(cs fwk.CycleState, c *cycle) ([]*resourceapi.ResourceClaim, *fwk
 	return claims, nil
 }
 
+// conflictInterval is the interval between attempts of a pod whose claim has lost a conflict and is in use. No event of that claim says
+// that the conflict has ended.
+const conflictInterval = 30 * time.Second
+
 // checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
 // leaves the others to the controllers of their drivers.
 func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) (status *fwk.Status) {
@@ -95,6 +100,7 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 	for _, claim := range claims {
 		if conflict := pl.commits.LostInUse(claim); conflict != nil && c.dryRun == nil {
 			c.pod.Causes.Note(reasons.ClaimInUse)
+			pl.waker.WakeIn(c.pod, conflictInterval)
 			return unschedulable("%v: %v; a pod on a node uses the claim; waiting until one of the two is released", commit.ErrConflict, conflict)
 		}
 		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
