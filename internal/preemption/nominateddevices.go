@@ -89,7 +89,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 // be tried next: pods of other schedulers, and all after a restart.
 func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
-		if p.isInFlight(pod.UID) {
+		if p.IsInFlight(pod.UID) {
 			continue
 		}
 		node, err := p.Nodes.Get(pod.Status.NominatedNodeName)
@@ -140,7 +140,7 @@ func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32) (against 
 
 // Open returns those allocations in the plan for a pod that are not in the ledger yet.
 func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger.Use) {
-	if p.isInFlight(pod) {
+	if p.IsInFlight(pod) {
 		return nil
 	}
 	for _, use := range plan {
@@ -151,8 +151,8 @@ func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger
 	return open
 }
 
-// isInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.
-func (p *NominatedDevices) isInFlight(pod types.UID) bool {
+// IsInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.
+func (p *NominatedDevices) IsInFlight(pod types.UID) bool {
 	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 

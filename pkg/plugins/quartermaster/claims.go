@@ -98,10 +98,12 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 		return status
 	}
 	for _, claim := range claims {
-		if conflict := pl.commits.LostInUse(claim); conflict != nil && c.dryRun == nil {
-			c.pod.Causes.Note(reasons.ClaimInUse)
-			pl.waker.WakeIn(c.pod, conflictInterval)
-			return unschedulable("%v: %v; a pod on a node uses the claim; waiting until one of the two is released", commit.ErrConflict, conflict)
+		if c.dryRun == nil { // Dry runs do not look for conflicts.
+			if conflict := pl.commits.LostInUse(claim); conflict != nil {
+				c.pod.Causes.Note(reasons.ClaimInUse)
+				pl.waker.WakeIn(c.pod, conflictInterval)
+				return unschedulable("%v: %v; a pod on a node uses the claim; waiting until one of the two is released", commit.ErrConflict, conflict)
+			}
 		}
 		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
 		if status != nil {

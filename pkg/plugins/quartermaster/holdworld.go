@@ -111,7 +111,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		one.Name, one.Group = key, true
 	}
 	one.Due = one.Since.Add(after)
-	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.isInFlight(pod.UID) }
+	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || pl.nominated.IsInFlight(pod.UID) }
 	if w.now.Before(one.Due) || slices.ContainsFunc(members, busy) {
 		return
 	}
@@ -187,11 +187,6 @@ func (w *holdWorld) priority(pod *v1.Pod) int32 {
 		return corev1helpers.PodPriority(pod)
 	}
 	return kubepreemption.PodPriority(pod, w.state.served()[0].handle.PodGroupManager().PodGroups())
-}
-
-// isInFlight reports whether an attempt to bind a pod is under way.
-func (w *holdWorld) isInFlight(pod types.UID) bool {
-	return slices.ContainsFunc(w.state.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 
 // addNodes adds the nodes with devices, in the order of their names.
