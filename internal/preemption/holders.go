@@ -47,19 +47,23 @@ func (h *Holders) Priority(pod *v1.Pod) int32 {
 	return preemption.PodPriority(pod, h.Snapshot.SnapshotSharedLister().PodGroups())
 }
 
-// HeldBy returns the pods that keep a claim allocated, and whether something else does that as well, which no pod's end ends.
+// HeldBy returns the pods that keep a claim allocated, also those that have no node yet, and whether another consumer does that as
+// well, which no pod's end ends.
 func (h *Holders) HeldBy(use ledger.Use) (pods []*v1.Pod, others bool) {
 	holding := h.holding(use)
-	return holding.pods, holding.others
+	return append(holding.pods, holding.unbound...), holding.foreign
 }
 
 // holding lists the consumers that keep a claim allocated.
 type holding struct {
 	// pods are bound to a node, or about to be.
 	pods []*v1.Pod
+	// unbound are pods without a node that no attempt of this scheduler is under way for: another scheduler's, or one whose
+	// binding is not known yet.
+	unbound []*v1.Pod
 	// others is set if there are further consumers: a pod without a node, or a consumer that is not known. No
-	// eviction ends these.
-	others bool
+	// eviction ends these. foreign is set if one of them is no pod.
+	others, foreign bool
 }
 
 // holding returns the consumers that keep a claim allocated. It is empty if the claim is about to be
@@ -70,18 +74,20 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 		if dra.IsPodGroup(*consumer) {
 			members := h.members(use.Claim, consumer.Name)
 			result.pods = append(result.pods, members...)
-			result.others = result.others || len(members) == 0
+			if len(members) == 0 {
+				result.others, result.foreign = true, true
+			}
 			continue
 		}
 		pod := h.Claims.Pod(use.Claim.Namespace, consumer.Name)
 		switch {
 		case !dra.IsPod(*consumer):
-			result.others = true
+			result.others, result.foreign = true, true
 		case pod == nil || pod.UID != consumer.UID || dra.HasEnded(pod):
 		case pod.Spec.NodeName != "":
 			result.pods = append(result.pods, pod)
 		case !slices.Contains(use.InFlight, pod.UID):
-			result.others = true
+			result.others, result.unbound = true, append(result.unbound, pod)
 		}
 	}
 	for _, user := range use.InFlight {

@@ -3,6 +3,7 @@ package finalizers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,12 @@ func run(t *testing.T, s *harness.Space, pod string) writes {
 // claim as well, up to ten a second (claimEventsPerSecond). Without the policy, there is the finalizer before that.
 func TestWrites(t *testing.T) {
 	s := newSpace(t, "writes", 2)
+	// What the class asks for is evaluated with the first pod. On a slow machine, that takes longer than one attempt, and an event says so.
+	s.Create(s.Pod("first", builder.FromTemplate("one")))
+	s.Running("first")
+	s.Eventually("see the last events about it", func(ctx context.Context) error { return lastEvents(ctx, s) })
+	s.DeletePod("first")
+	s.Eventually("see its claim go", func(context.Context) error { return noClaims(s) })
 	without := run(t, s, "without")
 	require.Equal(t, writes{finalizers: 1, allocations: 1, bindings: 1, events: 2}, without)
 	install(t, s)
@@ -77,6 +84,22 @@ func TestWrites(t *testing.T) {
 	s.DeletePod("without")
 	s.DeletePod("with")
 	s.Eventually("see the claims go", func(context.Context) error { return noClaims(s) })
+}
+
+// lastEvents fails unless there are the events about an allocation and about a binding.
+func lastEvents(ctx context.Context, s *harness.Space) error {
+	events, err := cluster.Client.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var reasons []string
+	for i := range events.Items {
+		reasons = append(reasons, events.Items[i].Reason)
+	}
+	if !slices.Contains(reasons, "Scheduled") || !slices.Contains(reasons, "Allocated") {
+		return fmt.Errorf("there are events with the reasons %v", reasons)
+	}
+	return nil
 }
 
 // TestNeverAllocated: claims that were never allocated go as well when their pods do, or when they are deleted.

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // bubbleBegins is when the clock of tests begins.
@@ -95,6 +97,29 @@ func TestHold(t *testing.T) {
 		require.Empty(t, result.phase, "%v", result.status)
 		require.Equal(t, "n1", result.node)
 	})
+}
+
+// TestHoldWhileOthersAreBound: a plan does not give up a node because some claim there is reserved for a pod whose binding is not
+// known yet. Such a pod ends as others do.
+func TestHoldWhileOthersAreBound(t *testing.T) {
+	t.Parallel()
+	for _, unbound := range []string{"a", "b"} {
+		objects, _ := besideLarge(5 * time.Minute)
+		for _, object := range objects {
+			switch object := object.(type) {
+			case *v1.Pod:
+				if object.Name == "a" || object.Name == unbound {
+					object.Spec.NodeName = ""
+				}
+			case *v1.Node:
+				object.Status.Allocatable = builder.Resources("pods", "110")
+			}
+		}
+		inHolding(t, objects, func(t *testing.T, f *fixture) {
+			result := f.schedule(newPod("small", uses("s")))
+			require.Equal(t, "held for pod default/large", result.reasons["n1"], "%s: %v", unbound, result)
+		})
+	}
 }
 
 // TestHoldNotYet: nothing is held for a pod that has not waited for long enough, or if holds are off.

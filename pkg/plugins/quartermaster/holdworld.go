@@ -254,8 +254,12 @@ func (w *holdWorld) holding(claim types.UID) *hold.Holding {
 func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
 	pods, others := w.state.served()[0].holders.HeldBy(use)
 	found := &hold.Holding{Use: use}
-	if others || len(pods) == 0 && len(use.ReservedFor) == 0 {
+	switch {
+	case others, len(pods) == 0 && len(use.ReservedFor) == 0 && len(use.InFlight) == 0:
 		found.End = hold.End{Kind: hold.Never}
+		return found
+	case len(pods) == 0 && len(use.InFlight) > 0: // The attempt for it has just ended.
+		found.End = hold.End{Kind: hold.Unknown, At: w.now}
 		return found
 	}
 	found.End = hold.End{Kind: hold.Known, At: w.now} // Without pods, it is about to be deallocated.
