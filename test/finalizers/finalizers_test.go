@@ -96,7 +96,7 @@ func lastEvents(ctx context.Context, s *harness.Space) error {
 	for i := range events.Items {
 		reasons = append(reasons, events.Items[i].Reason)
 	}
-	if !slices.Contains(reasons, "Scheduled") || !slices.Contains(reasons, "Allocated") {
+	if !slices.Contains(reasons, "Scheduled") || !slices.Contains(reasons, "DevicesAllocated") {
 		return fmt.Errorf("there are events with the reasons %v", reasons)
 	}
 	return nil
