@@ -6,6 +6,7 @@
 //	claims.go     claims that pods on several nodes share
 //	ties.go       devices that several nodes reach: planned ones may be in the way of others
 //	together.go   whether several nodes taken together have too few devices
+//	account.go    what devices take of their node, such as CPUs (KEP-5517)
 //	plan.go       the best devices, once the nodes of all pods are known
 //
 // Others decides about everything that pods need besides devices.

@@ -50,6 +50,9 @@ func (t *Trial) Plan() (*Plan, error) {
 			return nil, err
 		}
 		t.units[number] = u.with(results)
+		if t.Books != nil && u.results != nil && !t.hasEnough(u) {
+			results, t.units[number] = u.results, u
+		}
 		// Nodes share tasks, so results belong to claims by position only.
 		for i, claim := range u.claims {
 			plan.Allocations[claim.UID] = &results[i]

@@ -29,6 +29,8 @@ type Pod struct {
 	Allocated Allocated
 	// Made is the claim for the pod's extended resources (KEP-5004); nil if devices back none of them.
 	Made *Made
+	// Account counts what its devices take of a node's own resources; nil if devices take none.
+	Account Account
 }
 
 // Allocated are allocated claims.
@@ -101,8 +103,9 @@ type World struct {
 	Classes [][]Pod
 	// Tied is set if the pods may get devices that several nodes reach.
 	Tied bool
-	// Others may be nil: then only devices count.
+	// Others may be nil: then only devices count. Books is nil unless pods have an Account.
 	Others Others
+	Books  Books
 }
 
 // A Trial places pods of a gang on nodes. It implements gang.Judge.
@@ -120,6 +123,9 @@ type Trial struct {
 	numbers map[types.UID]int
 	tasks   map[taskKey]*allocator.Task
 	steps   []step
+	// taking remembers the nodes where devices may take resources of the node. takingAll is set if allocated claims have such devices.
+	taking    map[int]bool
+	takingAll bool
 	// effort is the rest of mostEffort.
 	effort int
 	// last caches the view that besides made last.
@@ -135,6 +141,8 @@ type step struct {
 	// units and on hold the previous entries of the Trial.
 	units map[int]*unit
 	on    map[types.UID][]int
+	// undo restores the Books, the last one first.
+	undo []func()
 }
 
 // New returns a trial without any pods.
@@ -142,10 +150,12 @@ func New(ctx context.Context, world World) *Trial {
 	t := &Trial{
 		World: world, ctx: ctx, used: make([]int, len(world.Classes)), effort: mostEffort,
 		units: make(map[int]*unit), on: make(map[types.UID][]int), numbers: make(map[types.UID]int), tasks: make(map[taskKey]*allocator.Task),
+		taking: make(map[int]bool),
 	}
 	users := make(map[types.UID]int)
 	for _, class := range world.Classes {
 		for i := range class {
+			t.takingAll = t.takingAll || world.Books != nil && class[i].Account != nil && class[i].Account.TakesAlready()
 			for _, claim := range class[i].Open {
 				if users[claim.UID]++; users[claim.UID] == 2 {
 					t.numbers[claim.UID] = len(world.Nodes) + len(t.numbers)
@@ -177,8 +187,13 @@ func (t *Trial) Add(class, node int) search.Answer {
 		t.undo(&s)
 		return answer
 	}
+	counted := t.count(&s)
+	if counted == nil {
+		t.undo(&s)
+		return search.No
+	}
 	if t.Others != nil {
-		if answer := t.Others.Add(class, node, pod.Pod); answer != search.Yes {
+		if answer := t.Others.Add(class, node, counted); answer != search.Yes {
 			t.undo(&s)
 			return answer
 		}
@@ -217,6 +232,9 @@ func (t *Trial) use(s *step, claim types.UID, nodes []int) {
 
 // undo restores all that a step has changed.
 func (t *Trial) undo(s *step) {
+	for _, undo := range slices.Backward(s.undo) {
+		undo()
+	}
 	for number, before := range s.units {
 		if before == nil {
 			delete(t.units, number)

@@ -48,7 +48,8 @@ func (u *unit) with(results []resourceapi.AllocationResult) *unit {
 func (t *Trial) addDevices(s *step) search.Answer {
 	changed := t.addClaims(s)
 	for _, number := range changed {
-		results, answer := t.find(t.units[number], t.Site, t.plannedBut(number), !t.Apart())
+		wanted := !t.Apart() || slices.ContainsFunc(t.units[number].nodes, t.takes)
+		results, answer := t.find(t.units[number], t.Site, t.plannedBut(number), wanted)
 		if answer == search.No && !t.Apart() {
 			return t.rearrange(s, changed)
 		}

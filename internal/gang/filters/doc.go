@@ -3,6 +3,7 @@
 //
 //	Others     holds pods of the gang on nodes of the snapshot, where they count for later ones; it implements trial.Others
 //	ask.go     filters one node, with the pods that are nominated for it, and counts how many pods of a class it takes
+//	recount.go counts pods again whose devices take resources of their node
 //	spread.go  counts topology spread constraints once more
 //	Without    hides the nominations of the gang's own pods
 //

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -41,6 +42,12 @@ func (w *witness) Add(class, node int, pod *v1.Pod) search.Answer {
 	return w.Others.Add(class, node, pod)
 }
 
+// Refuse implements devices.Books.
+func (w *witness) Refuse(class, node int, why string) {
+	w.asked = true
+	w.Note(class, node, why)
+}
+
 func newJudge(ctx context.Context, rest *filters.Others, world devices.World, classes []*class) *judge {
 	j := &judge{rest: &witness{Others: rest}, lacking: make(map[lack]bool)}
 	first := make(map[string]int)
@@ -52,8 +59,16 @@ func newJudge(ctx context.Context, rest *filters.Others, world devices.World, cl
 		j.claims = append(j.claims, first[claims])
 	}
 	world.Others = j.rest
+	if accounts(classes) {
+		world.Books = j.rest
+	}
 	j.Trial = devices.New(ctx, world)
 	return j
+}
+
+// accounts reports whether devices may take resources of nodes.
+func accounts(classes []*class) bool {
+	return slices.ContainsFunc(classes, func(c *class) bool { return c.members[0].Account != nil })
 }
 
 // Add implements gang.Judge.
