@@ -4,6 +4,6 @@
 // # Node allocatable resources
 //
 // Check refuses devices that stand for, or need, resources of the node (KEP-5517, gate DRANodeAllocatableResources) where package
-// nodeallocatable does not account for them: on older servers, and in plans for gangs. With the gate off the fields mean nothing, as
+// nodeallocatable does not account for them: on older servers. With the gate off the fields mean nothing, as
 // for the in-tree plugin.
 package claims

@@ -24,6 +24,7 @@ var importers = map[string]string{
 	"internal/kube/metrics.go":                    "metrics of kube-scheduler",
 	"internal/kube/plugins.go":                    "names and profiles of plugins",
 	"internal/kube/nodeallocatable/accountant.go": "the in-tree plugin, which accounts for resources of nodes",
+	"internal/kube/nodeallocatable/lack.go":       "amounts as it counts them",
 	"internal/kube/podgroup.go":                   "the priority of a PodGroup",
 	"internal/kube/podutil/podutil.go":            "conditions of pods",
 	"internal/kube/preemption/preemption.go":      "preemption",

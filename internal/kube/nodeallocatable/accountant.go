@@ -3,6 +3,7 @@ package nodeallocatable
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -68,6 +69,20 @@ func (a *Accountant) TakesOfNode(allocations ...*resourceapi.AllocationResult) b
 	return false
 }
 
+// IsForOnePod reports whether any device of the allocation stands for resources of the node, so that no two pods can use it.
+func (a *Accountant) IsForOnePod(allocation *resourceapi.AllocationResult) bool {
+	for i := range allocation.Devices.Results {
+		if device := a.devices(&allocation.Devices.Results[i]); device != nil {
+			for _, takes := range device.NodeAllocatableResources {
+				if takes.Mapping != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // A Claim is a claim of a pod.
 type Claim struct {
 	Object *resourceapi.ResourceClaim
@@ -84,6 +99,8 @@ type Account struct {
 	// claims holds copies of the pod's claims, by name, and open those among them whose plan depends on the node.
 	claims map[string]*resourceapi.ResourceClaim
 	open   []*resourceapi.ResourceClaim
+	// decided holds the allocations that do not depend on the node.
+	decided []*resourceapi.AllocationResult
 	// state has the plugin's entry. Charge puts it into the pod's own CycleState.
 	state fwk.CycleState
 }
@@ -100,6 +117,8 @@ func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Ac
 		if claim.Decided == nil {
 			object.Status.Allocation = decidedLater
 			account.open = append(account.open, &object)
+		} else {
+			account.decided = append(account.decided, claim.Decided)
 		}
 		if claim.Shared {
 			// The plugin finds other users of a planned claim by other means, in an entry of the PodGroup.
@@ -110,8 +129,10 @@ func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Ac
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.enter(account)
-	_, status := a.plugin.PreFilter(ctx, account.state, pod, nil)
-	return account, status
+	if _, status := a.plugin.PreFilter(ctx, account.state, pod, nil); !status.IsSkip() { // It skips pods without claims.
+		return account, status
+	}
+	return account, nil
 }
 
 // Charge judges whether the node has enough resources for the pod with the given plan, one allocation for each claim without a
@@ -120,19 +141,10 @@ func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Ac
 //
 // Of several plans for one node, the last one counts that takes something.
 func (c *Account) Charge(ctx context.Context, cs fwk.CycleState, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (Status, *fwk.Status) {
-	a := c.accountant
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	takes := a.TakesOfNode(c.decided()...)
-	for i, claim := range c.open {
-		claim.Status.Allocation = &plan[i]
-		takes = takes || a.TakesOfNode(&plan[i])
-	}
-	if !takes {
-		return nil, nil
-	}
-	a.enter(c)
-	if status := a.plugin.Filter(ctx, c.state, c.pod, node); !status.IsSuccess() {
+	c.accountant.mutex.Lock()
+	defer c.accountant.mutex.Unlock()
+	takes, status := c.judge(ctx, c.state, node, plan)
+	if status != nil || takes == nil {
 		return nil, status
 	}
 	entry, err := c.state.Read(dynamicresources.Name)
@@ -140,15 +152,56 @@ func (c *Account) Charge(ctx context.Context, cs fwk.CycleState, node fwk.NodeIn
 		return nil, fwk.AsStatus(err)
 	}
 	cs.Write(dynamicresources.Name, entry)
-	return dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), cs, node.Node().Name), nil
+	return takes, nil
 }
 
-// decided returns the allocations that do not depend on the node.
-func (c *Account) decided() (decided []*resourceapi.AllocationResult) {
-	for _, claim := range c.claims {
-		if claim.Status.Allocation != decidedLater {
-			decided = append(decided, claim.Status.Allocation)
-		}
+// Count judges like Charge, and returns the pod with that status. kube-scheduler does not learn of it.
+func (c *Account) Count(ctx context.Context, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (*v1.Pod, *fwk.Status) {
+	c.accountant.mutex.Lock()
+	defer c.accountant.mutex.Unlock()
+	if !c.takes(plan) {
+		return c.pod, nil
 	}
-	return decided
+	c.enter(plan)
+	state := framework.NewCycleState() // In the account's own, an earlier plan counts if this one takes nothing.
+	if _, status := c.accountant.plugin.PreFilter(ctx, state, c.pod, nil); !status.IsSuccess() {
+		return nil, status
+	}
+	takes, status := c.judge(ctx, state, node, plan)
+	if status != nil {
+		return nil, status
+	}
+	counted := *c.pod
+	counted.Status.NodeAllocatableResourceClaimStatuses = takes
+	return &counted, nil
+}
+
+// judge implements Charge with a state of the plugin. The mutex must be held.
+func (c *Account) judge(ctx context.Context, state fwk.CycleState, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (Status, *fwk.Status) {
+	if !c.takes(plan) {
+		return nil, nil
+	}
+	c.enter(plan)
+	if status := c.accountant.plugin.Filter(ctx, state, c.pod, node); !status.IsSuccess() {
+		return nil, c.lack(ctx, status, node)
+	}
+	return dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), state, node.Node().Name), nil
+}
+
+// enter makes the world that of the account, with a plan. The mutex must be held.
+func (c *Account) enter(plan []resourceapi.AllocationResult) {
+	for i, claim := range c.open {
+		claim.Status.Allocation = &plan[i]
+	}
+	c.accountant.enter(c)
+}
+
+// TakesAlready reports whether devices that do not depend on the node take resources of it.
+func (c *Account) TakesAlready() bool { return c.accountant.TakesOfNode(c.decided...) }
+
+// takes reports whether any device does, with a plan.
+func (c *Account) takes(plan []resourceapi.AllocationResult) bool {
+	return c.TakesAlready() || slices.ContainsFunc(plan, func(allocation resourceapi.AllocationResult) bool {
+		return c.accountant.TakesOfNode(&allocation)
+	})
 }

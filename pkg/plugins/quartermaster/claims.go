@@ -135,7 +135,7 @@ func (pl *Quartermaster) checkClaim(pod *v1.Pod, claim *resourceapi.ResourceClai
 func (pl *Quartermaster) rules(group *groupCycle, dryRun *preemption.DryRun) *eligibility.Rules {
 	return &eligibility.Rules{
 		OfGroups:     pl.features.EnableDRAWorkloadResourceClaims,
-		RefuseOfNode: pl.refusesOfNode(dryRun.PlansGang()), Pools: pl.state.Pool,
+		RefuseOfNode: pl.refusesOfNode(), Pools: pl.state.Pool,
 		Server: pl.claims.Server, Legacy: pl.legacy, Attempt: checkedAttempt{pl, group, dryRun},
 	}
 }

@@ -70,8 +70,12 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	if !ok {
 		return nil, errors.New("the scheduler's framework does not let plugins ask each other; use the one that kube-scheduler has")
 	}
+	describer := pl.describer(nodes)
+	if pl.accountant != nil {
+		describer.Account = pl.accountsOf(ctx)
+	}
 	planner := &planning.Planner{
-		Solver: pl.gangSolver, Framework: run, Nodes: nodes, Pods: &gangPods{pl.describer(nodes), pl, gang.Pods, nodes, released},
+		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, nodes, released},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.
@@ -80,9 +84,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 
 // describer returns the Describer for planning a gang's pods.
 func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer {
-	rules := pl.rules(nil, nil)
-	rules.RefuseOfNode = pl.refusesOfNode(true)
-	return &eligibility.Describer{Needs: &pl.needs, Rules: rules, Nodes: nodes}
+	return &eligibility.Describer{Needs: &pl.needs, Rules: pl.rules(nil, nil), Nodes: nodes}
 }
 
 // gangPods implements planning.Pods for the pods of a gang; see planPods about released.

@@ -173,11 +173,7 @@ func (f *fixture) settle() { synctest.Wait() }
 // restart returns a new plugin on the same server, as after a crash: only the server's state is left. before runs before the
 // informers do.
 func (f *fixture) restart(before ...func(*fixture)) *fixture {
-	for uid := range f.inFlight() {
-		for _, user := range f.pl.state.Ledger.UseOf(uid).InFlight {
-			f.pl.state.Ledger.RemoveInFlight(uid, user)
-		}
-	}
+	f.dropInFlight()
 	f.stop()
 	f.factory.Shutdown()
 	again := newFixture(f.t, f.server, "default")
@@ -186,6 +182,15 @@ func (f *fixture) restart(before ...func(*fixture)) *fixture {
 	}
 	again.start()
 	return again
+}
+
+// dropInFlight forgets what is in flight, as the end of the process does.
+func (f *fixture) dropInFlight() {
+	for uid := range f.inFlight() {
+		for _, user := range f.pl.state.Ledger.UseOf(uid).InFlight {
+			f.pl.state.Ledger.RemoveInFlight(uid, user)
+		}
+	}
 }
 
 // indexerOf returns the informer's store for objects of that type.
@@ -265,5 +270,6 @@ func (f *fixture) olderServers() classicdra.Scheduler {
 func (f *fixture) support(mode *classicdra.Mode) {
 	f.pl.legacy, f.pl.needs.Controllers = mode, mode
 	supported := arguments.AllocatorFeatures(f.pl.features)
-	f.pl.solver, f.pl.gangSolver = f.pl.newSolver(supported, false), f.pl.newSolver(supported, true)
+	f.pl.solver = f.pl.newSolver(supported, f.pl.refusesOfNode())
+	f.pl.plainSolver = f.pl.solver
 }

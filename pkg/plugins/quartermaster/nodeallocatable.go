@@ -45,16 +45,16 @@ type charge struct {
 	status nodeallocatable.Status
 }
 
-// refusesOfNode reports whether such devices are refused everywhere, or in plans for gangs: these do not count what one pod's devices
-// leave of a node for the next pod.
-func (pl *Quartermaster) refusesOfNode(gangs bool) bool {
-	return pl.features.EnableDRANodeAllocatableResources && (gangs || pl.accountant == nil)
+// refusesOfNode reports whether such devices are refused: on older servers nothing accounts for them.
+func (pl *Quartermaster) refusesOfNode() bool {
+	return pl.features.EnableDRANodeAllocatableResources && pl.accountant == nil
 }
 
-// solverFor returns the solver for an attempt.
+// solverFor returns the solver for an attempt. For a pod that needs devices only for extended resources it knows no devices that take
+// resources of their node, so that it finds others; see refuseExtended.
 func (pl *Quartermaster) solverFor(c *cycle) *allocator.Solver {
-	if c.dryRun.PlansGang() {
-		return pl.gangSolver
+	if c.extended != nil && !slices.ContainsFunc(c.unallocated(), func(claim *podClaim) bool { return claim.Origin == commit.Given }) {
+		return pl.plainSolver
 	}
 	return pl.solver
 }
@@ -113,15 +113,16 @@ func (pl *Quartermaster) filterOfNode(ctx context.Context, l *look) *fwk.Status 
 // charge judges whether the node has enough resources for a plan, and keeps the plan for Reserve if it has.
 func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi.AllocationResult) *fwk.Status {
 	given, status := pl.openAccount(ctx, l.cycle)
+	if status == nil {
+		status = pl.checkBacking(plan, given)
+	}
 	if status != nil {
 		return status
 	}
-	for i := given; i < len(plan); i++ {
-		if pl.accountant.TakesOfNode(&plan[i]) {
-			return pl.refuseExtended()
-		}
-	}
 	takes, status := l.account.Charge(ctx, l.cs, l.info, plan[:min(given, len(plan))])
+	if status.Code() == fwk.UnschedulableAndUnresolvable && l.task != nil && (l.task.HasAlternatives() || !pl.takesTheSame(l.node())) {
+		status = kube.Recoded(fwk.Unschedulable, status) // Without some pods the plan may have devices that take less.
+	}
 	if status != nil {
 		if l.dryRun == nil {
 			l.pod.Causes.Note(reasons.NodeFull)
@@ -141,23 +142,65 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 	return nil
 }
 
-// openAccount opens the account of the pod, once. It returns how many claims a plan has before those for extended resources.
-func (pl *Quartermaster) openAccount(ctx context.Context, c *cycle) (given int, status *fwk.Status) {
-	var claims []nodeallocatable.Claim
-	for _, podClaim := range c.claims {
-		if podClaim.Origin != commit.Given {
-			if decided := podClaim.Decided(); decided != nil && pl.accountant.TakesOfNode(decided) {
-				return 0, pl.refuseExtended()
-			}
+// takesTheSame reports whether all devices of a node that take resources of it take the same.
+func (pl *Quartermaster) takesTheSame(node *v1.Node) bool {
+	var first *resourceapi.Device
+	for _, pool := range pl.state.Inventory.OnNode(node) {
+		if pool.State != inventory.Complete {
 			continue
 		}
-		if podClaim.Decided() == nil {
-			given++
+		for i := range pool.OfNode.All() {
+			switch device := pool.Devices[i].Device; {
+			case first == nil:
+				first = device
+			case !quantity.DeepEqual(first.NodeAllocatableResources, device.NodeAllocatableResources):
+				return false
+			}
 		}
-		claims = append(claims, nodeallocatable.Claim{Object: podClaim.Object, Decided: podClaim.Decided(), Shared: podClaim.Shared != nil})
+	}
+	return true
+}
+
+// openAccount opens the account of the pod, once. It returns how many claims a plan has before those for extended resources.
+func (pl *Quartermaster) openAccount(ctx context.Context, c *cycle) (given int, status *fwk.Status) {
+	claims, given, status := pl.accountable(c.pod.Latest(), c.claims)
+	if status != nil {
+		return 0, status
 	}
 	c.accountOnce.Do(func() { c.account, c.unusable = pl.accountant.Open(ctx, c.pod.Latest(), claims) })
 	return given, c.unusable
+}
+
+// accountable returns the claims that an account of the pod has, and how many of them are open.
+func (pl *Quartermaster) accountable(pod *v1.Pod, all []*podClaim) (claims []nodeallocatable.Claim, open int, status *fwk.Status) {
+	assignment := pl.state.gangs.Assignment(pod.UID)
+	for _, podClaim := range all {
+		decided := podClaim.Decided()
+		if podClaim.Origin != commit.Given {
+			if decided != nil && pl.accountant.TakesOfNode(decided) {
+				return nil, 0, pl.refuseExtended()
+			}
+			continue
+		}
+		if decided == nil {
+			open++
+		}
+		// A plan for the pod's gang gives no two pods a claim that only one can use.
+		shared := podClaim.Shared != nil && (assignment == nil || assignment.Allocations[podClaim.Object.UID] == nil)
+		claims = append(claims, nodeallocatable.Claim{Object: podClaim.Object, Decided: decided, Shared: shared})
+	}
+	return claims, open, nil
+}
+
+// checkBacking refuses a plan, which has the given number of allocations before those for extended resources, if the latter take
+// resources of the node.
+func (pl *Quartermaster) checkBacking(plan []resourceapi.AllocationResult, given int) *fwk.Status {
+	for i := given; i < len(plan); i++ {
+		if pl.accountant.TakesOfNode(&plan[i]) {
+			return pl.refuseExtended()
+		}
+	}
+	return nil
 }
 
 // refuseExtended returns the status of a node where such devices would back extended resources: the API server accepts in the pod's

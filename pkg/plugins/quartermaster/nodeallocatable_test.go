@@ -8,13 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/classicdra"
-	"github.com/quartermaster-dra/quartermaster/internal/commit"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -87,6 +85,22 @@ func (w *ofNodeWorld) step(r *rand.Rand, name string, shared *[]string, mixed bo
 	node := pick(r, fitting...)
 	before := w.infos()
 	planned := assumed(cs, pod, node)
+	switch at := r.IntN(6); at { // The scheduler ends, and another one goes on.
+	case 0, 1:
+		if at == 0 {
+			require.NoError(w.t, w.pl.Reserve(w.ctx, cs, planned, node).AsError())
+		} else {
+			w.commit(cs, planned)
+			w.settle()
+		}
+		w = newOfNodeWorld(w.crash())
+		again, next := w.judge(w.pl, w.stored(name))
+		require.Equal(w.t, fwk.Success, again[node].Code, "%d: %+v", at, again[node])
+		if at == 1 || !mixed {
+			require.True(w.t, quantity.DeepEqual(again[node].Takes, planned.Status.NodeAllocatableResourceClaimStatuses), "%d: %+v\n%+v", at, again[node].Takes, planned.Status)
+		}
+		cs, planned = next, assumed(next, w.stored(name), node)
+	}
 	w.commit(cs, planned)
 	require.True(w.t, quantity.DeepEqual(planned.Status.NodeAllocatableResourceClaimStatuses, w.stored(name).Status.NodeAllocatableResourceClaimStatuses))
 	if r.IntN(4) == 0 {
@@ -111,8 +125,9 @@ func (w *ofNodeWorld) step(r *rand.Rand, name string, shared *[]string, mixed bo
 	return w
 }
 
-// crash ends the scheduler, with nothing in flight, and returns the next one, not started.
+// crash ends the scheduler, and returns the next one, not started.
 func (w *ofNodeWorld) crash() *fixture {
+	w.dropInFlight()
 	w.stop()
 	w.factory.Shutdown()
 	return newFixture(w.t, w.server, "default")
@@ -135,7 +150,7 @@ func TestNodeAllocatable(t *testing.T) {
 		// The devices are left, but not the CPUs.
 		late := w.stored("q")
 		got, _ = w.judge(w.pl, late)
-		require.Equal(t, verdict{Code: fwk.Unschedulable, Reason: "Insufficient cpu"}, got["n1"])
+		require.Equal(t, verdict{Code: fwk.Unschedulable, Reason: "Insufficient cpu: 3 asked with the pod's devices; 0 of 4 left on the node"}, got["n1"])
 		cause, _ := w.pl.waiting.Get(late.UID).Causes.First()
 		require.Equal(t, reasons.NodeFull, cause)
 		require.True(t, w.pl.waiting.Get(late.UID).LacksRoom(), "it is woken when a pod leaves the node")
@@ -259,49 +274,115 @@ func TestNodeAllocatableInReserve(t *testing.T) {
 	})
 }
 
-// TestNodeAllocatableRefused: nothing accounts for such devices in plans for gangs, and on older servers.
+// TestNodeAllocatableRefused: nothing accounts for such devices on older servers.
 func TestNodeAllocatableRefused(t *testing.T) {
 	objects := plus(cpuNode("n1", 1, 1), gpus("one", 1).Obj(), gpus("two", 2).Obj(), with(gpus("allocated", 1).Allocated("n1", "cpu-0"), onNode("n1")))
-	const reason = "resources of the node that this scheduler cannot account for (cpu)"
-	for name, older := range map[string]bool{"older server": true, "gang": false} {
+	accounting(t, objects, func(t *testing.T, w *ofNodeWorld) {
+		w.pl.accountant = nil
+		w.support(new(classicdra.Mode))
+		for name, why := range map[string]string{
+			"allocated": "claim default/allocated: device gpu.example.com/n1/cpu-0 stands for or needs resources of the node (cpu)",
+			"two":       "1 stands for or needs resources of the node that this scheduler cannot account for (cpu)",
+		} {
+			pod := newPod(name, uses(name))
+			w.create(pod)
+			w.settle()
+			got, _ := w.judge(w.pl, pod)
+			require.Contains(t, got["n1"].Reason, why)
+			require.NotContains(t, got["n1"].Reason, ",")
+		}
+		w.changeClaim("allocated", deallocate)
+		w.settle()
+		require.Empty(t, w.schedule(newPod("one", uses("one"))).phase)
+		require.Equal(t, []string{"n1/gpu-0"}, deviceNames(w.claim("one")))
+	})
+}
+
+// TestNodeAllocatableForExtendedResources: the pod's status has no place for what their devices take, so they get others.
+func TestNodeAllocatableForExtendedResources(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod *v1.Pod
+		why string
+	}{
+		"others are there": {pod: gpuPod("p", "1")},
+		"too few others":   {pod: gpuPod("p", "2"), why: "2 asked; 1 free; 3 stand for or need resources of the node that this scheduler cannot account for (cpu)"},
+		"beside a claim":   {pod: gpuPod("p", "1", uses("two")), why: "these can be accounted for only if the pod asks for the devices in a ResourceClaim"},
+	} {
 		t.Run(name, func(t *testing.T) {
+			objects := append(cpuNode("n1", 3, 1)[:2:2], backingClass("gpu", gpuResource), gpus("two", 2).Obj())
 			accounting(t, objects, func(t *testing.T, w *ofNodeWorld) {
-				solver := w.pl.gangSolver
-				if older {
-					w.pl.accountant = nil
-					w.support(new(classicdra.Mode))
-					solver = w.pl.solver
-				}
-				rules := w.pl.rules(nil, nil)
-				if !older {
-					rules = w.pl.describer(nil).Rules
-				}
-				_, err := rules.Check(newPod("p"), w.claim("allocated"))
-				require.ErrorContains(t, err, "claim default/allocated: device gpu.example.com/n1/cpu-0 stands for or needs resources of the node (cpu)")
-				w.changeClaim("allocated", deallocate)
+				w.create(test.pod)
 				w.settle()
-				node, err := w.pl.nodes.Get("n1")
-				require.NoError(t, err)
-				site := w.pl.nodeView(&cycle{cyclePreemption: cyclePreemption{usage: w.pl.state.Ledger}}, node)
-				outcome, err := solver.Prepare([]*resourceapi.ResourceClaim{w.claim("two")}).Check(t.Context(), site)
-				require.NoError(t, err)
-				require.Contains(t, outcome.Reason(), reason)
-				outcome, err = solver.Prepare([]*resourceapi.ResourceClaim{w.claim("one")}).Solve(t.Context(), site)
-				require.NoError(t, err)
-				require.Equal(t, "gpu-0", outcome.Results[0].Devices.Results[0].Device)
+				got := w.schedule(test.pod)
+				if test.why == "" {
+					require.Empty(t, got.phase, "%v", got)
+					require.Empty(t, w.stored("p").Status.NodeAllocatableResourceClaimStatuses)
+					return
+				}
+				require.Contains(t, got.reasons["n1"], test.why)
+				require.NotContains(t, got.reasons["n1"], ",")
 			})
 		})
 	}
 }
 
-// TestNodeAllocatableForExtendedResources: the pod's status has no place for what their devices take.
-func TestNodeAllocatableForExtendedResources(t *testing.T) {
-	accounting(t, cpuNode("n1", 1, 1), func(t *testing.T, w *ofNodeWorld) {
-		allocation := gpus("allocated", 1).Allocated("n1", "cpu-0")
-		c := &cycle{cycleClaims: cycleClaims{claims: []*podClaim{{Claim: commit.Claim{Object: allocation, Origin: commit.Made}}}}}
-		_, status := w.pl.openAccount(w.ctx, c)
-		require.Contains(t, status.Message(), "asks for the devices in a ResourceClaim")
-	})
+// TestNodeAllocatablePreempts: pods of lower priority have the devices, or the CPUs that these need.
+func TestNodeAllocatablePreempts(t *testing.T) {
+	cpus := func(cpu string) func(*v1.Pod) { return builder.Container("c", "cpu", cpu) }
+	takes := func(name, cpus string) *builder.DeviceBuilder {
+		return builder.Device(name).Modify(stands(v1.ResourceCPU, mapped(cpus)))
+	}
+	for name, test := range map[string]struct {
+		more    []runtime.Object
+		devices []*builder.DeviceBuilder // instead of eight that stand for a CPU each
+		pod     *v1.Pod
+		code    fwk.Code
+		reason  string
+		victims []string
+	}{
+		"CPUs": {
+			more: []runtime.Object{low("idle", "n1", cpus("0")), low("busy", "n1", cpus("2"), priority(5)), low("same", "n1", cpus("1"), priority(10))},
+			pod:  high("p", uses("two")), code: fwk.Unschedulable, reason: "Insufficient cpu: 2 asked with the pod's devices; 1 of 4 left on the node", victims: []string{"busy"},
+		},
+		"CPUs of another's devices": {
+			more: []runtime.Object{held(gpus("taken", 3).Obj(), "n1", []string{"cpu-5", "cpu-6", "cpu-7"}, "busy"),
+				low("busy", "n1", uses("taken"), func(pod *v1.Pod) {
+					pod.Status.NodeAllocatableResourceClaimStatuses = []v1.NodeAllocatableResourceClaimStatus{
+						{ResourceClaimName: "taken", Mapping: []v1.NodeAllocatableMappedResources{{Name: "cpu", Quantity: amount("3")}}}}
+				})},
+			pod: high("p", uses("two")), code: fwk.Unschedulable, reason: "Insufficient cpu: 2 asked with the pod's devices; 1 of 4 left on the node", victims: []string{"busy"},
+		},
+		"never": {
+			more: []runtime.Object{low("busy", "n1", cpus("2"))}, pod: high("p", uses("two"), cpus("3")),
+			code: fwk.UnschedulableAndUnresolvable, reason: "Insufficient cpu: 5 asked with the pod's devices; 2 of 4 left on the node",
+		},
+		"of higher priority": {
+			more: []runtime.Object{low("busy", "n1", cpus("3"), priority(20))}, pod: high("p", uses("two")),
+			code: fwk.Unschedulable, reason: "1 of 4 left on the node",
+		},
+		"devices that take less": {
+			devices: []*builder.DeviceBuilder{takes("small-0", "1"), takes("small-1", "1"), takes("big-0", "3"), takes("big-1", "3")},
+			more:    []runtime.Object{held(gpus("taken", 2).Obj(), "n1", []string{"small-0", "small-1"}, "busy"), low("busy", "n1", uses("taken"))},
+			pod:     high("p", uses("two")), code: fwk.Unschedulable, reason: "Insufficient cpu: 6 asked with the pod's devices; 4 of 4 left on the node", victims: []string{"busy"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := cpuNode("n1", 8, 0)
+			if test.devices != nil {
+				objects[1] = builder.NodeSlice("n1", test.devices...).Obj()
+			}
+			accounting(t, plus(objects, append(test.more, gpus("two", 2).Obj(), test.pod)...), func(t *testing.T, w *ofNodeWorld) {
+				profile := withDefaultPreemption(w.fixture)
+				served := w.pl.state.served()
+				served[len(served)-1].waiting.Begin(test.pod).LookEverywhere() // Otherwise PostFilter first has the other nodes tried.
+				p := preemptIn(t, w.fixture, profile, test.pod)
+				require.Equal(t, test.code, p.codes["n1"], p.reasons["n1"])
+				require.Contains(t, p.reasons["n1"], test.reason)
+				require.NotContains(t, p.reasons["n1"], ",")
+				require.Equal(t, test.victims, p.victims, "%v", p.status)
+			})
+		})
+	}
 }
 
 // TestNodeAllocatableWithoutGate: as by the in-tree plugin, such devices are treated like any other.

@@ -63,13 +63,16 @@ func newOfNodeWorld(f *fixture) *ofNodeWorld {
 }
 
 // infos returns the nodes with their pods as the server has them.
-func (w *ofNodeWorld) infos() []fwk.NodeInfo {
+func (w *ofNodeWorld) infos() []fwk.NodeInfo { return w.infosWithout("") }
+
+// infosWithout returns them without one of the pods.
+func (w *ofNodeWorld) infosWithout(name string) []fwk.NodeInfo {
 	pods, err := w.client.CoreV1().Pods("").List(w.ctx, metav1.ListOptions{})
 	require.NoError(w.t, err)
 	infos := w.nodeInfos()
 	for _, info := range infos {
 		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.Spec.NodeName == info.Node().Name {
+			if pod := &pods.Items[i]; pod.Spec.NodeName == info.Node().Name && pod.Name != name {
 				addPod(w.t, info, pod)
 			}
 		}
@@ -97,8 +100,11 @@ type filtering interface {
 
 // judge returns what a plugin says of each node, and the state of its attempt.
 func (w *ofNodeWorld) judge(plugin filtering, pod *v1.Pod) (map[string]verdict, fwk.CycleState) {
+	return w.judgeWith(plugin, pod, w.infos())
+}
+
+func (w *ofNodeWorld) judgeWith(plugin filtering, pod *v1.Pod, infos []fwk.NodeInfo) (map[string]verdict, fwk.CycleState) {
 	cs, verdicts := framework.NewCycleState(), make(map[string]verdict)
-	infos := w.infos()
 	_, status := plugin.PreFilter(w.ctx, cs, pod, infos)
 	for _, info := range infos {
 		status := status
@@ -191,12 +197,22 @@ func randomNodes(r *rand.Rand, mixed bool) (objects []runtime.Object) {
 		}
 		objects = append(objects, builder.Slice(name+"-cpu").OfDriver("cpu.example.com").OnNode(name).Devices(devices...).Obj())
 		key := resourceapi.QualifiedName("cores")
-		objects = append(objects, builder.Slice(name+"-cores").OfDriver("cores.example.com").OnNode(name).Devices(
-			builder.Device("cores").Shared().Capacity("cores", pick(r, "2", "6")).Modify(stands(v1.ResourceCPU, resourceapi.NodeAllocatableResource{
-				Mapping: &resourceapi.NodeAllocatableMapping{CapacityKey: &key, CapacityMultiplier: amount(pick(r, "1", "500m", "2"))}})),
-		).Obj())
+		cores := builder.Device("cores").Shared().Capacity("cores", pick(r, "2", "6")).Modify(stands(v1.ResourceCPU, resourceapi.NodeAllocatableResource{
+			Mapping: &resourceapi.NodeAllocatableMapping{CapacityKey: &key, CapacityMultiplier: amount(pick(r, "1", "500m", "2"))}}))
+		if r.IntN(3) == 0 { // What is asked for is rounded up.
+			cores.Policy("cores", resourceapi.CapacityRequestPolicy{Default: amount("2"), ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: amount("2"), Step: amount("2")}})
+		}
+		if r.IntN(3) == 0 {
+			cores.Modify(stands(v1.ResourceMemory, resourceapi.NodeAllocatableResource{Overhead: &resourceapi.NodeAllocatableOverhead{PerContainer: amount("200Mi")}}))
+		}
+		objects = append(objects, builder.Slice(name+"-cores").OfDriver("cores.example.com").OnNode(name).Devices(cores).Obj())
 	}
-	return objects
+	net := builder.Device("net").Modify(stands(v1.ResourceMemory, resourceapi.NodeAllocatableResource{Overhead: &resourceapi.NodeAllocatableOverhead{PerPod: amount("300Mi")}}))
+	if r.IntN(2) == 0 {
+		net.Modify(stands(v1.ResourceCPU, resourceapi.NodeAllocatableResource{Overhead: &resourceapi.NodeAllocatableOverhead{PerContainer: amount("250m")}}))
+	}
+	return append(objects, builder.Class("net", builder.OfDriver("net.example.com")),
+		builder.Slice("net").OfDriver("net.example.com").OnAllNodes().Devices(net).Obj())
 }
 
 // randomEdit returns what a device takes of its node.
@@ -225,7 +241,13 @@ func randomEdit(r *rand.Rand) func(*resourceapi.Device) {
 
 // randomClaim returns a claim for such devices.
 func randomClaim(r *rand.Rand, name string) *resourceapi.ResourceClaim {
-	switch r.IntN(5) {
+	switch r.IntN(8) {
+	case 5:
+		return builder.Claim(name, builder.Request("r", "net")).Obj()
+	case 6: // All that the device has.
+		return builder.Claim(name, builder.Request("r", "cores"), builder.Request("s", "cpu")).Obj()
+	case 7:
+		return builder.Claim(name, builder.FirstAvailable("r", builder.Request("all", "cpu").All(), builder.Request("some", "cores").Capacity("cores", "2"))).Obj()
 	case 0:
 		return builder.Claim(name, builder.Request("r", "cores").Capacity("cores", pick(r, "1", "2", "3"))).Obj()
 	case 1:
@@ -242,9 +264,24 @@ func randomClaim(r *rand.Rand, name string) *resourceapi.ResourceClaim {
 func randomPod(r *rand.Rand, name string, claims []string) *v1.Pod {
 	pod := newPod(name)
 	for _, claim := range claims {
-		uses(claim)(pod)
+		if r.IntN(3) == 0 {
+			template("t-" + claim)(pod)
+			made("t-"+claim, claim)(pod)
+		} else {
+			uses(claim)(pod)
+		}
 	}
 	builder.InitContainer("init", "cpu", pick(r, "0", "1"))(pod)
+	if r.IntN(3) == 0 {
+		builder.Sidecar("sidecar", "cpu", pick(r, "0", "250m"))(pod)
+	}
+	for i := range pod.Spec.InitContainers {
+		for _, claim := range pod.Spec.ResourceClaims {
+			if r.IntN(3) == 0 {
+				pod.Spec.InitContainers[i].Resources.Claims = append(pod.Spec.InitContainers[i].Resources.Claims, v1.ResourceClaim{Name: claim.Name})
+			}
+		}
+	}
 	for i := range 1 + r.IntN(2) {
 		builder.Container(fmt.Sprint("c", i), "cpu", pick(r, "0", "250m", "1"))(pod)
 		container := &pod.Spec.Containers[i]
@@ -256,6 +293,10 @@ func randomPod(r *rand.Rand, name string, claims []string) *v1.Pod {
 	}
 	if r.IntN(4) == 0 {
 		pod.Spec.Resources = &v1.ResourceRequirements{Requests: builder.Resources("cpu", pick(r, "2", "4"))}
+		if r.IntN(2) == 0 {
+			pod.Spec.Containers[0].Resources.Limits = builder.Resources("cpu", "1", "hugepages-2Mi", "256Mi")
+			pod.Spec.Resources.Limits = builder.Resources("cpu", pick(r, "2", "4"), "hugepages-2Mi", pick(r, "256Mi", "1Gi"))
+		}
 	}
 	return pod
 }

@@ -36,8 +36,8 @@ type Quartermaster struct {
 	handle   fwk.Handle
 	args     *QuartermasterArgs
 	features kube.Features
-	// gangSolver finds devices for plans of gangs; all else uses solver.
-	solver, gangSolver *allocator.Solver
+	// plainSolver leaves out devices that take resources of their node, for extended resources; all else uses solver.
+	solver, plainSolver *allocator.Solver
 	// accountant is nil if devices that take resources of their node mean nothing, or are refused.
 	accountant *nodeallocatable.Accountant
 	writer     *write.Writer

@@ -160,8 +160,8 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 			return nil, err
 		}
 	}
-	podclaims.Warn(klog.FromContext(ctx), pl.refusesOfNode(false), Name)
-	pl.solver, pl.gangSolver = pl.newSolver(supported, false), pl.newSolver(supported, true)
+	podclaims.Warn(klog.FromContext(ctx), pl.refusesOfNode(), Name)
+	pl.solver, pl.plainSolver = pl.newSolver(supported, pl.refusesOfNode()), pl.newSolver(supported, pl.features.EnableDRANodeAllocatableResources)
 	pl.learner = &demand.Observer{
 		Demand: state.demand, Inventory: state.Inventory, Nodes: pl.nodes, Pods: core.Pods().Lister(), Claims: pl.claims, Solver: pl.solver,
 	}
@@ -204,11 +204,11 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	return pl, err
 }
 
-// newSolver returns a Solver of a profile, for plans of gangs or for all else.
-func (pl *Quartermaster) newSolver(supported structured.Features, gangs bool) *allocator.Solver {
+// newSolver returns a Solver of a profile, with or without devices that take resources of their node.
+func (pl *Quartermaster) newSolver(supported structured.Features, refuseOfNode bool) *allocator.Solver {
 	solver := &allocator.Solver{
 		Features: supported, Classes: pl.handle.SharedDRAManager().DeviceClasses(), StepBudget: int(*pl.args.StepBudget), KeepShared: true,
-		RefuseOfNode: pl.refusesOfNode(gangs),
+		RefuseOfNode: refuseOfNode,
 	}
 	if pl.legacy.Resolves() {
 		solver.Resolve = pl.legacy.Resolve
