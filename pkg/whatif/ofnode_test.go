@@ -85,6 +85,10 @@ func TestExplainOfNode(t *testing.T) {
 		"whole pod": {user("a", "two", asks("1"), func(p *v1.Pod) {
 			p.Spec.Resources = &v1.ResourceRequirements{Requests: builder.Resources("cpu", "4")}
 		}), "the pod's request for cpu (spec.resources) does not cover its containers and devices, which take 5"},
+		"limit of the whole pod": {user("a", "two", asks("0"), func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = builder.Resources("cpu", "1")
+			p.Spec.Resources = &v1.ResourceRequirements{Limits: builder.Resources("cpu", "4")}
+		}), "the pod's limit for cpu (spec.resources) does not cover container main and its devices, which may take 5"},
 		"whole pod that is too large": {user("a", "two", asks("1"), func(p *v1.Pod) {
 			p.Spec.Resources = &v1.ResourceRequirements{Requests: builder.Resources("cpu", "9")}
 		}), "too little cpu is left: 9 asked, 8 of 8 free on node-0000, which has most"},
@@ -148,18 +152,25 @@ func TestVictimsOfNode(t *testing.T) {
 
 // A claim is for one pod if a device stands for resources of the node, and for several if it only needs some.
 func TestSharedOfNode(t *testing.T) {
-	for want, how := range map[whatif.Verdict]resourceapi.NodeAllocatableResource{whatif.DoesNotFit: each("1"), whatif.Fits: needs("1", "")} {
+	for _, test := range []struct {
+		how     resourceapi.NodeAllocatableResource
+		want    whatif.Verdict
+		problem string
+	}{
+		{each("1"), whatif.DoesNotFit, "claim h has a device that stands for resources of its node, so it is for one pod only"},
+		{needs("1", ""), whatif.Fits, ""},
+		{needs("9", ""), whatif.DoesNotFit, ""},
+	} {
 		o := cluster(1, 0)
-		o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(takes(v1.ResourceCPU, how))).Obj()
+		o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(takes(v1.ResourceCPU, test.how))).Obj()
 		holding(&o, "h", "node-0000", "cpu")
 		s := whatif.New(o, whatif.Options{})
 		pod := builder.Pod("a", builder.Using(builder.Uses("h")...))
-		assert.Equal(t, want, fit(t, s, pod).Verdict)
-		if want == whatif.DoesNotFit {
-			e, err := s.Explain(t.Context(), pod)
-			require.NoError(t, err)
-			assert.Contains(t, e.Problem, "claim h has a device that stands for resources of its node, so it is for one pod only")
-		}
+		assert.Equal(t, test.want, fit(t, s, pod).Verdict)
+		e, err := s.Explain(t.Context(), pod)
+		require.NoError(t, err)
+		assert.Contains(t, e.Problem, test.problem)
+		assert.Equal(t, test.problem == "", e.Problem == "")
 	}
 }
 

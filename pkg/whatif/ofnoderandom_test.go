@@ -205,12 +205,15 @@ func randomUser(r *rand.Rand, number int) (*v1.Pod, []*resourceapi.ResourceClaim
 				container.Resources.Claims = append(container.Resources.Claims, v1.ResourceClaim{Name: reference.Name})
 			}
 		}
-		if r.IntN(4) == 0 {
+		if r.IntN(2) == 0 {
 			container.Resources.Limits = builder.Resources("cpu", pick("1", "2"))
 		}
 	}
 	if r.IntN(3) == 0 {
 		pod.Spec.Resources = &v1.ResourceRequirements{Requests: builder.Resources("cpu", pick("2", "4")), Limits: builder.Resources("cpu", pick("2", "4"))}
+		if r.IntN(2) == 0 {
+			pod.Spec.Resources.Limits["hugepages-2Mi"] = builder.Resources("x", pick("256Mi", "512Mi"))["x"]
+		}
 	}
 	return pod, []*resourceapi.ResourceClaim{builder.Claim(name, request).Obj()}
 }
