@@ -47,8 +47,8 @@ shared.
 
 States: Allocated (one claim holds the device), Shared (claims hold shares of it), Tainted (only requests with a
 toleration get it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or other partitions have
-used up its counters), Free. LEFT is the capacity or counter with the least left. OF NODE is what a device takes of
-the CPU, memory or other resources of its node, if any does.`,
+used up its counters), Free. LEFT is the capacity or counter with the least left. OF NODE lists the
+CPU, memory and other resources of its node that a device takes.`,
 		Example: `  # Free devices of a class on a node
   kubectl devices list --class gpu.example.com --node node-1 --free
 
@@ -301,7 +301,7 @@ func (o *options) roomOf(d *devicefacts.Device) string {
 	return strings.Join(texts, ", ")
 }
 
-// takings says what a device takes of its node.
+// takings returns the amounts of resources of its node that a device takes.
 func takings(d *devicefacts.Device) (texts []string) {
 	for _, taking := range devicefacts.OfNode(d.Published().Device) {
 		texts = append(texts, string(taking.Resource)+" "+taking.Amount)

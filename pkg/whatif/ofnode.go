@@ -22,8 +22,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Some devices stand for, or need, resources of their node such as CPU (KEP-5517). The status of a pod on a node says what its devices
-// take. For other pods it follows from the devices that they would get, by the rules of the in-tree plugin.
+// Some devices stand for, or need, resources of their node such as CPU (KEP-5517). A pod on a node has the amounts in its
+// status. For other pods they follow from the devices that they would get, by the rules of the in-tree plugin.
 
 // charge holds what a pod takes of a node, its devices included.
 type charge struct {

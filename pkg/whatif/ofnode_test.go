@@ -185,3 +185,42 @@ func TestExtendedOfNode(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, e.Groups[0].Reason, "the devices for the pod's extended resources stand for or need resources of the node")
 }
+
+// Drivers publish what they like, and withdraw it. The answer is no then, with a reason and at once.
+func TestOddOfNode(t *testing.T) {
+	withdrawn := func(o *whatif.Objects) {
+		holding(o, "h", "node-0000", "cpu", "gone")
+		o.Pods = nil
+		o.Claims[0].Status.ReservedFor = nil
+	}
+	for name, test := range map[string]struct {
+		how  resourceapi.NodeAllocatableResource
+		edit func(*whatif.Objects)
+		want string
+	}{
+		"without end":      {each("1e999999999"), nil, "too little cpu is left"},
+		"nothing consumed": {per("cores", "1"), nil, "claim a-claim: device gpu.example.com/node-0000/cpu: it stands for cpu by its capacity cores, but the allocation does not say how much of that it consumes"},
+		"withdrawn":        {each("1"), withdrawn, "claim h: device gpu.example.com/node-0000/gone is not published any more, so it is not known what it takes of the node"},
+		"everywhere": {each("9"), func(o *whatif.Objects) {
+			o.Slices[0] = builder.Slice("node-0000").OnAllNodes().Modify(func(s *resourceapi.ResourceSlice) { s.Spec.Devices = o.Slices[0].Spec.Devices }).Obj()
+		}, "too little cpu is left: 9 asked (9 by device gpu.example.com/node-0000/cpu), 8 of 8 free"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cluster(1, 0)
+			o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(takes(v1.ResourceCPU, test.how))).Obj()
+			pod := user("a", "one", func(p *v1.Pod) { p.Spec.ResourceClaims[0].Name = "claim" })
+			if test.edit != nil {
+				test.edit(&o)
+			}
+			if len(o.Claims) > 0 {
+				pod = builder.Pod("a", builder.Using(builder.Uses("h")...))
+			}
+			s := whatif.New(o, whatif.Options{})
+			assert.Equal(t, whatif.DoesNotFit, fit(t, s, pod).Verdict)
+			e, err := s.Explain(t.Context(), pod)
+			require.NoError(t, err)
+			require.Len(t, e.Groups, 1)
+			assert.Contains(t, e.Groups[0].Reason, test.want)
+		})
+	}
+}
