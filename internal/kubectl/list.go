@@ -47,7 +47,8 @@ shared.
 
 States: Allocated (one claim holds the device), Shared (claims hold shares of it), Tainted (only requests with a
 toleration get it), Unavailable (its node is cordoned, its pool is incomplete or invalid, or other partitions have
-used up its counters), Free. LEFT is the capacity or counter with the least left.`,
+used up its counters), Free. LEFT is the capacity or counter with the least left. OF NODE lists the
+CPU, memory and other resources of its node that a device takes.`,
 		Example: `  # Free devices of a class on a node
   kubectl devices list --class gpu.example.com --node node-1 --free
 
@@ -216,11 +217,12 @@ func (o *options) printDevices(devices []devicefacts.Device, attributes []string
 			}
 			o.heading("%s:", devices[start].Driver)
 		}
-		table := o.deviceTable(attributes)
+		ofNode := slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return len(d.OfNode) > 0 })
+		table := o.deviceTable(attributes, ofNode)
 		table.Indent = indent
 		nodes := o.wide() || slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return d.Place.String() != d.Pool })
 		for i := start; i < end; i++ {
-			table.Row(o.deviceRow(&devices[i], attributes, nodes)...)
+			table.Row(o.deviceRow(&devices[i], attributes, nodes, ofNode)...)
 		}
 		if err := table.Write(o.Out, o.screen); err != nil {
 			return err
@@ -230,12 +232,15 @@ func (o *options) printDevices(devices []devicefacts.Device, attributes []string
 	return nil
 }
 
-func (o *options) deviceTable(attributes []string) *screen.Table {
+func (o *options) deviceTable(attributes []string, ofNode bool) *screen.Table {
 	shrinks := !o.wide()
 	table := &screen.Table{Columns: []screen.Column{
 		{Name: "DEVICE", Shrinks: shrinks, Last: true}, {Name: "NODE", Shrinks: shrinks}, {Name: "STATE"}, {Name: "CLAIM", Shrinks: shrinks},
 		{Name: "POD", Shrinks: shrinks}, {Name: "AGE"}, {Name: "LEFT", Shrinks: shrinks},
 	}}
+	if ofNode {
+		table.Columns = append(table.Columns, screen.Column{Name: "OF NODE", Shrinks: shrinks})
+	}
 	for _, name := range attributes {
 		table.Columns = append(table.Columns, screen.Column{Name: strings.ToUpper(unqualified(name)), Shrinks: shrinks})
 	}
@@ -245,7 +250,7 @@ func (o *options) deviceTable(attributes []string) *screen.Table {
 	return table
 }
 
-func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node bool) []screen.Cell {
+func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node, ofNode bool) []screen.Cell {
 	row := screen.Text(d.Pool+"/"+d.DeviceID.Device, "", "", o.first(o.claims(d.Holders)), o.first(pods(d.Holders)), "", "")
 	if node {
 		row[1].Text = d.Place.String()
@@ -254,6 +259,9 @@ func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node boo
 	row[6].Text = o.roomOf(d)
 	if len(d.Holders) > 0 {
 		row[5].Text = o.age(d.Holders[0].Since)
+	}
+	if ofNode {
+		row = append(row, screen.Cell{Text: o.first(takings(d))})
 	}
 	for _, name := range attributes {
 		row = append(row, screen.Cell{Text: attribute(d, name)})
@@ -291,6 +299,14 @@ func (o *options) roomOf(d *devicefacts.Device) string {
 		texts = append(texts, roomInWords(&d.Rooms[i]))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// takings returns the amounts of resources of its node that a device takes.
+func takings(d *devicefacts.Device) (texts []string) {
+	for _, taking := range devicefacts.OfNode(d.Published().Device) {
+		texts = append(texts, string(taking.Resource)+" "+taking.Amount)
+	}
+	return texts
 }
 
 // first returns the first name and the number of others; with -o wide, all names.

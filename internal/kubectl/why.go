@@ -23,6 +23,8 @@ type whyOutput struct {
 	Devices []string `json:"devices"`
 	// Taken lists the capacity that the claim consumes of devices that it shares.
 	Taken []string `json:"taken,omitempty"`
+	// OfNode lists what the devices take of their node (KEP-5517).
+	OfNode []string `json:"ofNode,omitempty"`
 	// Tolerated lists taints of the devices that the request tolerates.
 	Tolerated []string `json:"tolerated,omitempty"`
 	// AdminAccess is set if the devices stay available to other claims (KEP-5018).
@@ -74,13 +76,16 @@ func whyRequest(facts *devicefacts.Facts, claim *resourceapi.ResourceClaim, name
 	return w
 }
 
-// taken adds the capacity that the claim consumes of a device, and the taints of the device.
+// taken adds the capacity that the claim consumes of a device, what the device takes of its node, and its taints.
 func (w *whyOutput) taken(facts *devicefacts.Facts, id string, consumed map[resourceapi.QualifiedName]resource.Quantity) {
 	for _, name := range slices.Sorted(maps.Keys(consumed)) {
 		amount := consumed[name]
 		w.Taken = append(w.Taken, fmt.Sprintf("%s %s of %s", name, amount.String(), id))
 	}
 	for _, device := range facts.Find(id) {
+		if texts := takings(&device); len(texts) > 0 {
+			w.OfNode = append(w.OfNode, strings.Join(texts, ", ")+" for "+id)
+		}
 		for _, taint := range device.Taints {
 			if taint.Effect == resourceapi.DeviceTaintEffectNone {
 				continue
@@ -163,6 +168,9 @@ func (o *options) printWhy(all []whyOutput) {
 		}
 		for _, taken := range w.Taken {
 			o.wrapped("    ", "a share: "+taken)
+		}
+		for _, taken := range w.OfNode {
+			o.wrapped("    ", "of the node: "+taken)
 		}
 		if w.AdminAccess {
 			o.wrapped("    ", "with admin access, which leaves the devices to others")

@@ -72,6 +72,13 @@ func Difference(a, b resource.Quantity) resource.Quantity {
 	return difference
 }
 
+// Product returns a * b in the format of a. It bounds quantities that are not countable, see Bounded.
+func Product(a, b resource.Quantity) resource.Quantity {
+	product, factor := Bounded(a).DeepCopy(), Bounded(b).DeepCopy()
+	dec := product.AsDec()
+	return *resource.NewDecimalQuantity(*dec.Mul(dec, factor.AsDec()), a.Format)
+}
+
 // Float returns the approximate number of units. It bounds a quantity that is not countable, see Bounded.
 func Float(q resource.Quantity) float64 {
 	bounded := Bounded(q)

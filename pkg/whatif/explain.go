@@ -160,7 +160,16 @@ func (s *Snapshot) explainNode(ctx context.Context, q *question, i int, node *v1
 	if found != nil || err != nil {
 		return found, err
 	}
-	if short := s.freeOn(i, node).lackingOf(q.askedOf(node)); short != nil {
+	charge, err := s.chargeOn(ctx, q, node)
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, allocator.ErrInterrupted)):
+		return nil, fmt.Errorf("looking for devices of node %s: %w", node.Name, err)
+	case errors.Is(err, errNoPlan):
+		return &obstacle{kind: Undecided, reason: err.Error()}, nil
+	case err != nil:
+		return &obstacle{kind: Resources, reason: onDevice(err)}, nil
+	}
+	if short := charge.lackingOf(s.freeOn(i, node)); short != nil {
 		short.there = roomOf(node.Status.Allocatable).of(short.resource)
 		return &obstacle{kind: Resources, reason: fmt.Sprintf("too little %s is left", short.resource), short: short}, nil
 	}

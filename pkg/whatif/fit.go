@@ -214,6 +214,11 @@ func (s *Snapshot) carryOut(ctx context.Context, q *question, node *v1.Node) (*P
 		}
 		results = outcome.Results
 	}
+	charge, err := s.charge(q, node, claims, results)
+	if err != nil {
+		return nil, nil, fmt.Errorf("allocating devices of node %s for pod %s: %w", node.Name, Key(pod), err)
+	}
+	pod.Status.NodeAllocatableResourceClaimStatuses = charge.status
 	after := *s
 	change := make(map[string]*resourceapi.ResourceClaim)
 	for i, claim := range claims {

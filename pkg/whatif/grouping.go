@@ -63,11 +63,21 @@ func (g *grouping) sorted() []Group {
 type shortfall struct {
 	resource           v1.ResourceName
 	asked, free, there int64
+	// byDevices is the part of asked that devices take of the node.
+	byDevices int64
+	devices   []string
 }
 
 // on describes the shortage with its amounts. node, if set, is the node of several with most free.
 func (s *shortfall) on(node string) string {
-	text := fmt.Sprintf("too little %s is left: %s asked, %s of %s free", s.resource, s.amount(s.asked), s.amount(max(0, s.free)), s.amount(s.there))
+	by := ""
+	if s.byDevices > 0 && len(s.devices) > 0 {
+		if by = fmt.Sprintf(" (%s by device %s", s.amount(s.byDevices), s.devices[0]); len(s.devices) > 1 {
+			by += fmt.Sprintf(" and %d more", len(s.devices)-1)
+		}
+		by += ")"
+	}
+	text := fmt.Sprintf("too little %s is left: %s asked%s, %s of %s free", s.resource, s.amount(s.asked), by, s.amount(max(0, s.free)), s.amount(s.there))
 	if node != "" {
 		text += " on " + node + ", which has most"
 	}

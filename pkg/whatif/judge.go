@@ -184,8 +184,16 @@ func (s *Snapshot) site(node *v1.Node) (site allocator.Site, asBefore bool) {
 	return allocator.Site{Node: node, Pools: pools, Usage: &s.usage}, asBefore
 }
 
-// devices judges the devices of a node, with cached verdicts. The error is that of the context.
+// devices judges the devices of a node, and what they take of it. The error is that of the context.
 func (s *Snapshot) devices(ctx context.Context, q *question, i int, node *v1.Node) (verdict, error) {
+	if v, err := s.available(ctx, q, i, node); err != nil || v != suffices {
+		return v, err
+	}
+	return s.affords(ctx, q, i, node)
+}
+
+// available judges the devices of a node by themselves, with cached verdicts.
+func (s *Snapshot) available(ctx context.Context, q *question, i int, node *v1.Node) (verdict, error) {
 	task, claims, err := q.taskOn(node)
 	if err != nil {
 		return lacks, nil

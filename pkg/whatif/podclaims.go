@@ -25,6 +25,10 @@ type question struct {
 	// allocated holds the claims with an allocation, and open those without.
 	allocated []allocatedClaim
 	open      []*resourceapi.ResourceClaim
+	// names maps the pod's names for its claims to theirs.
+	names map[string]string
+	// takesAlready is set if allocated claims have devices that take resources of the node.
+	takesAlready bool
 	// made lists the claims that were or would be made from the pod's templates.
 	made []v1.PodResourceClaimStatus
 	task *allocator.Task
@@ -55,7 +59,15 @@ func skipsNodeOperations(allocation *resourceapi.AllocationResult) bool {
 
 // ask determines what a pod needs.
 func (s *Snapshot) ask(pod *v1.Pod) *question {
-	q := &question{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), keys: make(map[*allocator.Task]findings)}
+	if len(pod.Status.NodeAllocatableResourceClaimStatuses) > 0 { // An earlier attempt has left it, and the scheduler removes it.
+		clean := *pod
+		clean.Status.NodeAllocatableResourceClaimStatuses = nil
+		pod = &clean
+	}
+	q := &question{
+		pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
+		names: make(map[string]string), keys: make(map[*allocator.Task]findings),
+	}
 	resources := extended.Of(pod, (*classes)(s))
 	if q.problem = s.unreadClasses(resources); q.problem != nil {
 		return q
@@ -97,6 +109,7 @@ func (s *Snapshot) addClaim(q *question, reference *v1.PodResourceClaim, seen ma
 	if reference.ResourceClaimTemplateName != nil {
 		q.made = append(q.made, v1.PodResourceClaimStatus{Name: reference.Name, ResourceClaimName: &claim.Name})
 	}
+	q.names[reference.Name] = claim.Name
 	if seen[claim.Name] {
 		return nil
 	}
@@ -116,9 +129,10 @@ func (s *Snapshot) addExisting(q *question, claim *resourceapi.ResourceClaim) (e
 	if !resourceclaim.IsReservedForPod(q.pod, claim, true) && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return fmt.Errorf("claim %s is reserved for %d consumers, and there cannot be more", claim.Name, len(claim.Status.ReservedFor))
 	}
-	if err := claims.Check(claim, s.Pool); err != nil {
+	if err := s.checkShared(q.pod, claim); err != nil {
 		return err
 	}
+	q.takesAlready = q.takesAlready || s.takesOfNode(claim.Status.Allocation, anyResource)
 	a := allocatedClaim{claim: claim, skips: skipsNodeOperations(claim.Status.Allocation)}
 	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
 		if a.nodes, err = nodeaffinity.NewNodeSelector(selector); err != nil {

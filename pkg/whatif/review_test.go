@@ -300,18 +300,6 @@ func TestNearLacksMore(t *testing.T) {
 	assert.Contains(t, e.Nearest[1].Lacking, "more cpu: 2 asked, 1 free")
 }
 
-// A claim is refused, as in the scheduler, if it is allocated with devices that stand for resources
-// of the node.
-func TestAllocatedOfNode(t *testing.T) {
-	o := cluster(1, 0)
-	o.Slices[0] = builder.NodeSlice("node-0000", builder.Device("cpu").Modify(func(device *resourceapi.Device) {
-		device.NodeAllocatableResources = map[v1.ResourceName]resourceapi.NodeAllocatableResource{
-			v1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse("1"))}}}
-	})).Obj()
-	holding(&o, "h", "node-0000", "cpu")
-	assert.Equal(t, whatif.DoesNotFit, fit(t, whatif.New(o, whatif.Options{}), builder.Pod("a", builder.Using(builder.Uses("h")...))).Verdict)
-}
-
 // A resized pod takes the amount that the kubelet reports, as long as that is more.
 func TestResized(t *testing.T) {
 	o := cluster(1, 1)

@@ -31,9 +31,10 @@ func roomOf(list v1.ResourceList) room {
 	return r
 }
 
-// takenBy returns the resources that a pod takes, without those that devices back.
+// takenBy returns the resources that a pod takes, also by its devices if its status says so, without extended resources that devices
+// back.
 func takenBy(pod *v1.Pod, backed map[v1.ResourceName]bool) room {
-	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true, UseDRANodeAllocatableResourceClaimStatus: true})
 	r := roomOf(requests)
 	for name := range backed {
 		delete(r.others, name)

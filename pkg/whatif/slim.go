@@ -83,7 +83,8 @@ func slimPod(p *v1.Pod) {
 	p.Status = v1.PodStatus{
 		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName,
 		ResourceClaimStatuses: p.Status.ResourceClaimStatuses, ExtendedResourceClaimStatus: p.Status.ExtendedResourceClaimStatus,
-		StartTime: p.Status.StartTime, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources,
+		NodeAllocatableResourceClaimStatuses: p.Status.NodeAllocatableResourceClaimStatuses,
+		StartTime:                            p.Status.StartTime, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources,
 		ContainerStatuses: slimStatuses(p.Status.ContainerStatuses), InitContainerStatuses: slimStatuses(p.Status.InitContainerStatuses),
 	}
 }

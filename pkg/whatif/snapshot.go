@@ -58,7 +58,7 @@ func New(objects Objects, options Options) *Snapshot {
 	s.world = newWorld(objects, options, s)
 	s.usage = usage{ledger: s.world.ledger}
 	s.solver = &allocator.Solver{
-		Features: allocator.Supported, Evaluator: newEvaluator(), StepBudget: options.StepBudget, KeepShared: true, RefuseOfNode: true,
+		Features: allocator.Supported, Evaluator: newEvaluator(), StepBudget: options.StepBudget, KeepShared: true,
 		Resolve: options.Resolve, NewShareID: shareIDs(options.Seed),
 	}
 	s.solver.Classes = (*classes)(s)

@@ -58,6 +58,8 @@ type Device struct {
 	Holders []Holder `json:"holders,omitempty"`
 	// Rooms are the capacities of shareable devices, and the counters that a partition draws from.
 	Rooms []Room `json:"rooms,omitempty"`
+	// OfNode are the resources of its node that the device stands for, or that its users need (KEP-5517).
+	OfNode map[v1.ResourceName]resourceapi.NodeAllocatableResource `json:"nodeAllocatableResources,omitempty"`
 	// PartitionOf are the counter sets that the device draws from (KEP-4815).
 	PartitionOf []string `json:"partitionOf,omitempty"`
 
@@ -197,7 +199,7 @@ func (f *Facts) device(pool *inventory.NodePool, position int) Device {
 	d := Device{
 		DeviceID: DeviceID{pool.ID.Driver, pool.ID.Name, published.Name}, Slice: published.Slice.Name, Place: placeOf(published),
 		Attributes: published.Attributes, Shareable: ptr.Deref(published.AllowMultipleAllocations, false), Taints: published.Taints,
-		device: published,
+		OfNode: published.NodeAllocatableResources, device: published,
 	}
 	if len(published.Capacity) > 0 {
 		d.Capacities = make(map[resourceapi.QualifiedName]resource.Quantity, len(published.Capacity))

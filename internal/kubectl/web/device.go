@@ -28,9 +28,11 @@ type Details struct {
 	Attributes []Named `json:"attributes"`
 	Capacity   []Named `json:"capacity"`
 	// Counters are the counters that the device consumes, as counter set/counter.
-	Counters []Named  `json:"counters"`
-	Taints   []string `json:"taints"`
-	Holders  []Holder `json:"holders"`
+	Counters []Named `json:"counters"`
+	// OfNode are resources of its node that the device stands for, or that its users need (KEP-5517).
+	OfNode  []Named  `json:"ofNode"`
+	Taints  []string `json:"taints"`
+	Holders []Holder `json:"holders"`
 }
 
 // Named is a name with a value.
@@ -66,7 +68,7 @@ func (s *server) device(_ context.Context, r *http.Request) (any, error) {
 	usage := ledger.Of(world.Usage(), pool)
 	use := usage.Device(device.Name)
 	d := &Details{
-		Device: id, Slice: device.Slice.Name, Node: nodeOf(device), Taints: []string{}, Holders: []Holder{},
+		Device: id, Slice: device.Slice.Name, Node: nodeOf(device), Taints: []string{}, OfNode: []Named{}, Holders: []Holder{},
 		Attributes: []Named{}, Counters: consumed(pool, usage, device.Name), Capacity: capacities(device, use.Shares),
 	}
 	if pool.State != inventory.Complete {
@@ -74,6 +76,9 @@ func (s *server) device(_ context.Context, r *http.Request) (any, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
 		d.Attributes = append(d.Attributes, Named{Name: string(name), Value: facts.AttributeText(device.Attributes[name], ", ")})
+	}
+	for _, taking := range facts.OfNode(device.Device) {
+		d.OfNode = append(d.OfNode, Named{Name: string(taking.Resource), Value: taking.Amount})
 	}
 	for i := range device.Taints {
 		taint := &device.Taints[i]

@@ -11,6 +11,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
@@ -196,7 +200,7 @@ func TestDevice(t *testing.T) {
 	t.Parallel()
 	handler := Handler(shown(t, objects()), token, "8080")
 	require.Equal(t, Details{
-		Device: "gpu.example.com/a/gpu-0", Slice: "a", Node: "a", Taints: []string{}, Counters: []Named{},
+		Device: "gpu.example.com/a/gpu-0", Slice: "a", Node: "a", Taints: []string{}, OfNode: []Named{}, Counters: []Named{},
 		Attributes: []Named{{Name: "numa", Value: "0"}}, Capacity: []Named{{Name: "memory", Value: "80Gi"}},
 		Holders: []Holder{{Claim: "default/held", Pods: []string{}}},
 	}, get[Details](t, handler, "device?id=gpu.example.com/a/gpu-0"))
@@ -205,6 +209,11 @@ func TestDevice(t *testing.T) {
 	shared := get[Details](t, parts, "device?id=gpu.example.com/p/shared")
 	require.Equal(t, []Named{{Name: "memory", Value: "80Gi", Left: "50Gi"}}, shared.Capacity)
 	require.Equal(t, []Named{{Name: "memory", Value: "30Gi"}}, shared.Holders[0].Share)
+	o := objects()
+	o.Slices[0].Spec.Devices[0].NodeAllocatableResources = map[v1.ResourceName]resourceapi.NodeAllocatableResource{
+		"cpu": {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse("4"))}}}
+	ofNode := Handler(shown(t, o), token, "8080")
+	require.Equal(t, []Named{{Name: "cpu", Value: "4"}}, get[Details](t, ofNode, "device?id=gpu.example.com/a/gpu-0").OfNode)
 	for _, id := range []string{"", "gpu.example.com", "gpu.example.com/a/gpu-9", "gpu.example.com/c/gpu-0"} {
 		require.Equal(t, http.StatusNotFound, call(t, handler, http.MethodGet, "/"+token+"/api/device?id="+id, "").Code, id)
 	}

@@ -48,7 +48,7 @@ export class Details {
     parts.push(named([{ name: "node", value: d.node || "several" }, { name: "device", value: id }, { name: "slice", value: d.slice }]));
     if (d.holders.length) parts.push(make("h3", {}, "Holders"), make("ul", {}, ...d.holders.map((h) => this.holder(h))));
     if (d.taints.length) parts.push(make("h3", {}, "Taints"), make("ul", {}, ...d.taints.map((t) => make("li", {}, t))));
-    for (const [title, all] of [["Attributes", d.attributes], ["Capacity", d.capacity], ["Draws from counters", d.counters]]) {
+    for (const [title, all] of [["Attributes", d.attributes], ["Capacity", d.capacity], ["Draws from counters", d.counters], ["Takes of its node", d.ofNode]]) {
       if (all.length) parts.push(make("h3", {}, title), named(all));
     }
     const history = this.store.history.get(id) || [];
