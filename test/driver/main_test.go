@@ -19,13 +19,6 @@ var (
 	shared  harness.SharedScheduler
 )
 
-// gates are those of the examples that are off by default in 1.37.
-func gates() map[string]bool {
-	on := catalogue.FeatureGates()
-	on["DRANodeAllocatableResources"] = true
-	return on
-}
-
 // apis are the versions that the examples are written in, and that are off by default.
 func apis() map[string]bool {
 	on := map[string]bool{"resource.k8s.io/v1beta2": true}
@@ -37,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{
 		Name:         "driver",
 		Binaries:     []string{pluginBinary, controllerBinary},
-		ControlPlane: controlplane.Options{FeatureGates: gates(), RuntimeConfig: apis()},
+		ControlPlane: controlplane.Options{FeatureGates: catalogue.AllFeatureGates(), RuntimeConfig: apis()},
 	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
 }
 
@@ -45,5 +38,5 @@ func TestMain(m *testing.M) {
 func scheduler(t *testing.T) *harness.Scheduler {
 	t.Helper()
 	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.ReplaceDefault, manifests.ApplyOptions{RBACOnly: true}))
-	return shared.Get(t, cluster, harness.SchedulerOptions{Overlay: manifests.ReplaceDefault, FeatureGates: gates()})
+	return shared.Get(t, cluster, harness.SchedulerOptions{Overlay: manifests.ReplaceDefault, FeatureGates: catalogue.AllFeatureGates()})
 }

@@ -43,7 +43,7 @@ func RunDemo(ctx context.Context, options DemoOptions, out io.Writer) error {
 		options.Scenarios = catalogue.Scenarios()
 	}
 	if options.Cluster.FeatureGates == nil {
-		options.Cluster.FeatureGates, options.Cluster.APIs = catalogue.FeatureGates(), catalogue.APIs()
+		options.Cluster.FeatureGates, options.Cluster.APIs = catalogue.AllFeatureGates(), catalogue.APIs()
 	}
 	tally, err := runOnNewCluster(ctx, options, out)
 	if err != nil {

@@ -2,17 +2,13 @@ package alpha
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	resourcehelper "k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -29,11 +25,7 @@ func (s *space) devicesOfNode(devices ...*builder.DeviceBuilder) {
 
 // cpus is a device that stands for CPUs of its node.
 func cpus(name string, count string) *builder.DeviceBuilder {
-	return builder.Device(name).Attr("cpus", count).Modify(func(d *resourceapi.Device) {
-		d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: ptr.To(resource.MustParse(count))}},
-		}
-	})
+	return builder.Device(name).Attr("cpus", count).Modify(stands(corev1.ResourceCPU, count))
 }
 
 // taken returns the CPUs that the status of a pod says its devices take.
@@ -44,16 +36,16 @@ func (s *space) taken(pod string) string {
 	return claims[0].Mapping[0].Quantity.String()
 }
 
-// fourCPUs leaves node 0 four CPUs.
-func (s *space) fourCPUs() {
+// leave leaves node 0 amounts of resources: name, quantity and so on.
+func (s *space) leave(pairs ...string) {
 	s.T.Helper()
-	s.Eventually("leave the node four CPUs", func(ctx context.Context) error {
+	s.Eventually("set the resources of the node", func(ctx context.Context) error {
 		nodes := s.Cluster.Client.CoreV1().Nodes()
 		node, err := nodes.Get(ctx, s.Node(0), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
+		maps.Copy(node.Status.Allocatable, builder.Resources(pairs...))
 		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 		return err
 	})
@@ -62,7 +54,7 @@ func (s *space) fourCPUs() {
 // Pods of both kinds, with devices that stand for CPUs and with CPUs in their spec, get no more CPUs than the node has.
 func testNodeAllocatable(t *testing.T) {
 	s := newSpace(t, "ofnode", 1)
-	s.fourCPUs()
+	s.leave("cpu", "4")
 	s.devicesOfNode(cpus("cpu-0", "1"), cpus("cpu-1", "2"), cpus("cpu-2", "1"))
 	s.ClaimAndPod("most", s.Want(1, s.Attribute("cpus")+` == "2"`))
 	s.Running("most")
@@ -80,54 +72,11 @@ func testNodeAllocatable(t *testing.T) {
 	require.Equal(t, "1", s.taken("late"))
 }
 
-// Pods of both kinds come at once, and no more of them get to the node than its kubelet would admit.
-func testNodeAllocatableBurst(t *testing.T) {
-	s := newSpace(t, "ofnodeburst", 1)
-	s.fourCPUs()
-	const each = 10
-	var devices []*builder.DeviceBuilder
-	for i := range each {
-		devices = append(devices, cpus(fmt.Sprint("cpu-", i), "1"))
-	}
-	s.devicesOfNode(devices...)
-	var pods []runtime.Object
-	for i := range each {
-		with, without := s.Pod(fmt.Sprint("with-", i), builder.Uses(fmt.Sprint("with-", i))), s.Pod(fmt.Sprint("without-", i), nil)
-		without.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1100m")
-		s.Create(builder.Claim(with.Name, s.Want(1)).Obj())
-		pods = append(pods, with, without)
-		s.MayWait("the CPUs of the node are taken", with.Name, without.Name)
-	}
-	s.Create(pods...)
-	for range 4 {
-		s.Eventually("fill the node", func(context.Context) error {
-			if bound := s.Bound(); bound < 3 {
-				return fmt.Errorf("%d of 3 pods are on the node", bound)
-			}
-			return nil
-		})
-		sum, left := resource.Quantity{}, ""
-		for _, pod := range s.Pods() {
-			if pod.Spec.NodeName == "" {
-				continue
-			}
-			live := s.LivePod(pod.Name)
-			require.Len(t, live.Status.NodeAllocatableResourceClaimStatuses, len(live.Spec.ResourceClaims), "it is written before the pod is bound")
-			requests := resourcehelper.PodRequests(live, resourcehelper.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true})
-			sum.Add(requests[corev1.ResourceCPU])
-			left = pod.Name
-		}
-		require.LessOrEqual(t, sum.MilliValue(), int64(4000))
-		s.DeletePod(left)
-		s.Gone(left)
-	}
-}
-
 // A pod whose device stands for CPUs evicts a pod of lower priority that has CPUs in its spec only.
 func testNodeAllocatablePreemption(t *testing.T) {
 	s := newSpace(t, "ofnodeevicts", 1)
 	cluster.PriorityClass(t, "ofnode-high", 1000)
-	s.fourCPUs()
+	s.leave("cpu", "4")
 	s.devicesOfNode(cpus("cpu-0", "2"))
 	low := s.Pod("low", nil)
 	low.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "3")

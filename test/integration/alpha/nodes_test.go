@@ -25,7 +25,6 @@ func TestNodes(t *testing.T) {
 		"operations left out, claim is shared":   testSkippedOperationsShared,
 		"operations left out, the gate is off":   testSkippedOperationsWithoutGate,
 		"resources of the node":                  testNodeAllocatable,
-		"resources of the node, burst":           testNodeAllocatableBurst,
 		"resources of the node, preemption":      testNodeAllocatablePreemption,
 		"resources of the node, others' claim":   testNodeAllocatableOfOthers,
 		"resources of the node, the gate is off": testNodeAllocatableWithoutGate,

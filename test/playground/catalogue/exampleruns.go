@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -35,6 +36,8 @@ func exampleRuns() []example {
 			scenario.ByRequest(map[string]int{"gpu": 1, "nic": 1}), scenario.OneValueEach(pcieRoot)),
 		runs("gpu-with-cpus", nodes(with("a100-node", "dra-cpu-groups-node")),
 			scenario.ByRequest(map[string]int{"gpu": 1, "cpus": 1}), scenario.OneValueEach(numaNode)),
+		runs("cpus-one-by-one", nodes(with("dra-cpu-counted-node")),
+			scenario.DevicesEach(4), scenario.OneValueEach(numaNode), scenario.TakesOfNode(corev1.ResourceCPU, "4")),
 		runs("two-gpus-one-numa", nodes(a100), scenario.DevicesEach(2), scenario.OneValueEach(numaNode)),
 		runs("gpus-on-different-roots", nodes(a100), scenario.DevicesEach(2), scenario.DistinctValuesEach(pcieRoot)),
 		runs("fallback-list", nodes(a100), scenario.DevicesEach(2), scenario.FromRequest("gpu/a100")),
@@ -111,6 +114,13 @@ func examplesThatWait() []example {
 				scenario.Scheduled("preemption-urgent", 1, scenario.DevicesEach(8)),
 				scenario.Waits("preemption-batch", 1, scenario.Reason{Cause: devicesHeld, Entry: "gpu", Request: "gpu"}),
 			},
+		},
+		{
+			file: "cpus-by-numa-node", hardware: nodes(with("dra-cpu-groups-counted-node")),
+			expect: []scenario.Expectation{scenario.Scheduled("cpus-by-numa-node", 2,
+				scenario.Consumes("dra.cpu/cpu", "12"), scenario.TakesOfNode(corev1.ResourceCPU, "12"))},
+			later: []string{"cpus-by-numa-node-late"},
+			then:  []scenario.Expectation{scenario.Waits("cpus-by-numa-node-late", 1, scenario.Reason{Cause: nodeFull})},
 		},
 		waits("too-many-gpus", nodes(h100), tooFewDevices),
 		waits("wrong-model", nodes(h100), noDeviceMatches),

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartermaster-dra/quartermaster/examples"
@@ -46,7 +47,7 @@ type exampleNode struct {
 func with(slices ...string) exampleNode { return exampleNode{slices: slices} }
 
 // Examples returns a scenario for each file of the folder examples, made from the file: its objects as they are, in the
-// scenario's namespace and on the scenario's nodes. They need FeatureGates and APIs.
+// scenario's namespace and on the scenario's nodes. They need AllFeatureGates and APIs.
 func Examples() []scenario.Scenario {
 	var scenarios []scenario.Scenario
 	for _, e := range exampleRuns() {
@@ -92,15 +93,24 @@ func (e example) scenario() (scenario.Scenario, error) {
 // cluster returns the nodes of the scenario, with their devices.
 func (e example) cluster() (objects []runtime.Object) {
 	for index, node := range e.hardware {
-		objects = append(objects, fleet.Node(e.node(index), e.name(), node.labels))
+		made := fleet.Node(e.node(index), e.name(), node.labels)
+		objects = append(objects, made)
 		for _, file := range node.slices {
 			for _, slice := range realslices.OnNode(file, e.node(index)) {
 				objects = append(objects, slice)
+				if slices.ContainsFunc(slice.Spec.Devices, takesOfNode) {
+					made.Status.DeclaredFeatures = []string{countsDevices}
+				}
 			}
 		}
 	}
 	return objects
 }
+
+// countsDevices is the gate with which devices take resources of their node (KEP-5517), and the feature that the kubelet declares then.
+const countsDevices = "DRANodeAllocatableResources"
+
+func takesOfNode(device resourceapi.Device) bool { return len(device.NodeAllocatableResources) > 0 }
 
 // place keeps the pods of the file on the nodes of the scenario, and returns the objects to create first and later.
 // Objects without a namespace exist from the start. The scenario's namespace has the labels of a namespace in the file,

@@ -21,6 +21,13 @@ func FeatureGates() map[string]bool {
 	}
 }
 
+// AllFeatureGates returns the gates that Scenarios needs and that are off by default.
+func AllFeatureGates() map[string]bool {
+	gates := FeatureGates()
+	gates[countsDevices] = true
+	return gates
+}
+
 // APIs returns the API versions that Gangs needs and that are off by default.
 func APIs() map[string]bool { return map[string]bool{"scheduling.k8s.io/v1beta1": true} }
 

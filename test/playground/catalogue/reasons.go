@@ -29,6 +29,8 @@ const (
 	capacityUsedUp scenario.Cause = "capacity used up"
 	// countersUsedUp: devices in use leave too little of a counter.
 	countersUsedUp scenario.Cause = "counters used up"
+	// nodeFull: the node has too little left of a resource such as CPU.
+	nodeFull scenario.Cause = "node full"
 	// poolIncomplete: slices of the pool are missing.
 	poolIncomplete scenario.Cause = "pool incomplete"
 	// poolInvalid: the slices of the pool contradict each other.
@@ -76,6 +78,7 @@ func Quartermaster() scenario.Dialect {
 			devicesNotReady:   {"are not ready", "lacks"},
 			capacityUsedUp:    {noAllocation, "too little capacity left"},
 			countersUsedUp:    {noAllocation, "counters that have too little left"},
+			nodeFull:          {"Insufficient"},
 			poolIncomplete:    {noAllocation, "left out because", "updating"},
 			poolInvalid:       {invalidPools, "left out as invalid"},
 			notReachable:      {notOnNode, "is allocated on other nodes"},
@@ -106,6 +109,7 @@ func Stock() scenario.Dialect {
 			devicesNotReady:   {"waiting for binding conditions"},
 			capacityUsedUp:    {noAllocation},
 			countersUsedUp:    {noAllocation},
+			nodeFull:          {"Insufficient"},
 			poolIncomplete:    {noAllocation},
 			poolInvalid:       {invalidPools},
 			notReachable:      {notOnNode},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -240,6 +241,26 @@ func Running() Check {
 		return g.each(func(m Member) error {
 			if m.Pod.Status.Phase != corev1.PodRunning {
 				return fmt.Errorf("is %s, want it to be Running", m.Pod.Status.Phase)
+			}
+			return nil
+		})
+	}
+}
+
+// TakesOfNode wants the status of each pod to say that its devices stand for an amount of a resource of the node (KEP-5517).
+func TakesOfNode(name corev1.ResourceName, amount string) Check {
+	return func(g *AppPods) error {
+		return g.each(func(m Member) error {
+			var sum resource.Quantity
+			for _, claim := range m.Pod.Status.NodeAllocatableResourceClaimStatuses {
+				for _, mapped := range claim.Mapping {
+					if mapped.Name == name && mapped.Quantity != nil {
+						sum.Add(*mapped.Quantity)
+					}
+				}
+			}
+			if sum.Cmp(resource.MustParse(amount)) != 0 {
+				return fmt.Errorf("takes %s %s of its node by its devices, want %s", sum.String(), name, amount)
 			}
 			return nil
 		})

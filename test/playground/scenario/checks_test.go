@@ -58,6 +58,17 @@ func configured(source resourceapi.AllocationConfigSource, requests ...string) f
 	}
 }
 
+// taking is a pod whose status says that each of its claims takes an amount of a resource.
+func taking(name corev1.ResourceName, amounts ...string) *corev1.Pod {
+	pod := boundPod("app", "a")
+	for _, amount := range amounts {
+		pod.Status.NodeAllocatableResourceClaimStatuses = append(pod.Status.NodeAllocatableResourceClaimStatuses, corev1.NodeAllocatableResourceClaimStatus{
+			Mapping: []corev1.NodeAllocatableMappedResources{{Name: name, Quantity: ptr.To(resource.MustParse(amount))}},
+		})
+	}
+	return pod
+}
+
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	secondBoard := func(d *resourceapi.Device) bool { return *d.Attributes["board"].IntValue == 1 }
@@ -86,6 +97,10 @@ func TestChecks(t *testing.T) {
 		"Running":               {Running(), onePod("gpu-0"), withPhase(onePod("gpu-0"), corev1.PodPending), "is Pending"},
 		"Succeeded":             {Succeeded(), withPhase(onePod("gpu-0"), corev1.PodSucceeded), onePod("gpu-0"), "is Running"},
 		"ReservedFor":           {ReservedFor(2), sharedPair, onePod("gpu-0"), "is reserved for 1 consumers, want 2"},
+		"TakesOfNode": {TakesOfNode("cpu", "3"),
+			snapshotOf(taking("cpu", "1", "2")), snapshotOf(taking("cpu", "3", "2")), "pod a takes 5 cpu of its node by its devices, want 3"},
+		"TakesOfNode, another resource": {TakesOfNode("cpu", "3"),
+			snapshotOf(taking("cpu", "3")), snapshotOf(taking("memory", "3")), "takes 0 cpu"},
 		"Consumes": {Consumes("bandwidth", "50"),
 			withResult(onePod("nic-0"), share("50")), withResult(onePod("nic-0"), share("100")), "consumes 100 of bandwidth"},
 		"Consumes, no share": {Consumes("bandwidth", "50"),

@@ -9,8 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -52,12 +56,22 @@ func (r *Runner) Prepare(ctx context.Context, scenarios []Scenario, accounts Acc
 	}
 	for _, s := range scenarios {
 		for _, object := range s.Cluster {
-			if err := r.Objects.Create(ctx, "", object); err != nil {
+			if err := r.createInCluster(ctx, object); err != nil {
 				return fmt.Errorf("scenario %s: %w", s.Name, err)
 			}
 		}
 	}
 	return accounts(ctx, namespaces)
+}
+
+// untilNodesAreKnown is how often, within a quarter of a minute, an object is created that the API server forbids.
+var untilNodesAreKnown = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 15}
+
+// createInCluster creates an object. The API server forbids slices with devices that take resources of a node, until its cache has
+// what the node declares (KEP-5517).
+func (r *Runner) createInCluster(ctx context.Context, object runtime.Object) error {
+	return retry.OnError(untilNodesAreKnown, func(err error) bool { return apierrors.IsForbidden(err) && ctx.Err() == nil },
+		func() error { return r.Objects.Create(ctx, "", object) })
 }
 
 // Run runs the steps of all scenarios and returns when all have ended. The

@@ -9,10 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
@@ -212,6 +215,25 @@ func TestPrepare(t *testing.T) {
 		require.NoError(t, runner.Objects.Delete(t.Context(), "", object), "it was created")
 	}
 	require.ErrorContains(t, runner.Prepare(t.Context(), scenarios, accounts), "scenario first: create Namespace first")
+}
+
+// The API server forbids a slice for as long as it does not know what the node declares.
+func TestPrepareForbidden(t *testing.T) {
+	t.Parallel()
+	client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
+	asked := 0
+	client.PrependReactor("create", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if asked++; asked < 3 {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "d", nil)
+		}
+		return false, nil, nil
+	})
+	runner := newRunner(worldOf(nil), worldOf(nil))
+	runner.Objects = NewObjects(client)
+	accounts := func(context.Context, []string) error { return nil }
+	scenarios := []Scenario{{Name: "s", Cluster: []runtime.Object{fleet.LocalSlice("d", "n").Obj()}}}
+	require.NoError(t, runner.Prepare(t.Context(), scenarios, accounts))
+	require.Equal(t, 3, asked)
 }
 
 func TestSteps(t *testing.T) {
