@@ -11,6 +11,9 @@ const (
 	bestFit = 0.00375
 	// together is the additional worth of capacity that requests for several devices can use.
 	together = 0.3
+	// drains is the chance that a device in use becomes free before the free ones beside it are taken. A node lacks some devices
+	// for a request for several: it is worth as much as a node with all of them, times drains for each that it lacks.
+	drains = 0.6
 	// intact is the worth of a device that is published in partitions and has no holder, beyond the use of
 	// its partitions. The fewer holders there are, the sooner it may be intact.
 	intact = 1
@@ -45,9 +48,9 @@ func Cost(before, after Value) float64 {
 // Scratch is memory for Assess. The zero value is ready to use. It is not safe for concurrent use.
 type Scratch struct {
 	sets []set
-	// whole is the number of wholly free devices, by kind.
-	whole [maxKinds]int
-	units []unit
+	// whole is the number of wholly free devices, and all that of all devices, by kind.
+	whole, all [maxKinds]int
+	units      []unit
 	// places is, by place, the maximum expected use of a device there.
 	places []float64
 }
@@ -83,9 +86,11 @@ func (d *Demand) Assess(s *State, scratch *Scratch) Value {
 // count counts the wholly free devices by kind, and returns the kinds of all devices, free or not.
 func (scratch *Scratch) count(s *State) (kinds uint64) {
 	clear(scratch.whole[:])
+	clear(scratch.all[:])
 	for i := range s.Devices {
 		dev := &s.Devices[i]
 		kinds |= dev.Kinds
+		forEach(dev.Kinds, func(kind int) { scratch.all[kind]++ })
 		if dev.Free > 0 && dev.Free >= dev.Size-slack {
 			forEach(dev.Kinds, func(kind int) { scratch.whole[kind]++ })
 		}
@@ -149,8 +154,8 @@ func (n need) equivalent(s *State) float64 {
 	return result
 }
 
-// fitting returns the set of shapes with room for a pod, and the capacity that requests for several devices
-// can use, weighted by their size.
+// fitting returns the set of shapes with room for a pod, and the capacity that requests for several devices can use, now or once
+// devices in use are free, weighted by their size.
 func (d *Demand) fitting(s *State, scratch *Scratch) (fitting uint64, groups float64) {
 	for i := range d.Shapes {
 		shape := &d.Shapes[i]
@@ -162,19 +167,36 @@ func (d *Demand) fitting(s *State, scratch *Scratch) (fitting uint64, groups flo
 			r := &shape.Requests[j]
 			pods = min(pods, scratch.candidates(s, r)/max(1, r.Count))
 		}
-		if pods == 0 {
-			continue
+		if pods > 0 {
+			fitting |= 1 << i
 		}
-		fitting |= 1 << i
-		for _, r := range shape.Requests {
-			if r.Count > 1 {
-				groups += shape.Weight * float64(r.Count) * float64(pods) * shape.total()
+		for j := range shape.Requests {
+			if r := &shape.Requests[j]; r.Count > 1 {
+				groups += shape.Weight * float64(r.Count) * (float64(pods) + scratch.later(s, r, pods)) * shape.total()
 				break
 			}
 		}
 	}
 	return fitting, groups
 }
+
+// later returns the part of a further group of devices that counts although the group is not free yet.
+func (scratch *Scratch) later(s *State, r *Request, pods int) float64 {
+	if scratch.all[r.Kind] < (pods+1)*r.Count {
+		return 0
+	}
+	lacks := (pods+1)*r.Count - scratch.candidates(s, r)
+	return drained[min(max(1, lacks), len(drained)-1)]
+}
+
+// drained are the powers of drains.
+var drained = func() (powers [65]float64) {
+	powers[0] = 1
+	for i := 1; i < len(powers); i++ {
+		powers[i] = drains * powers[i-1]
+	}
+	return powers
+}()
 
 // pods returns the number of pods of a shape that CPU and memory suffice for.
 func (shape *Shape) pods(s *State) int {

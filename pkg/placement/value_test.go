@@ -39,6 +39,19 @@ func TestRestThatFitsIsKept(t *testing.T) {
 	}
 }
 
+// A device of a node that never has enough for a request for several is taken before one of a node that is about to, and this before
+// one that others leave later.
+func TestDrainingNodesAreLeftAlone(t *testing.T) {
+	d := demand(ask(0.7, 0, 1, 0), ask(0.3, 0, 4, 0))
+	node := func(free ...float64) State { return State{MilliCPU: -1, Memory: -1, Devices: gpus(free...)} }
+	small := cost(d, node(1, 1), node(0, 1))
+	busy := cost(d, node(0, 0, 0, 1), node(0, 0, 0, 0))
+	draining := cost(d, node(0, 1, 1, 1), node(0, 0, 1, 1))
+	if small >= busy || busy >= draining {
+		t.Errorf("a device costs %v where four never are, %v where three are in use, %v where one is", small, busy, draining)
+	}
+}
+
 // A used device is taken before a free one if the demand is for whole ones.
 func TestWholeDevicesAreKept(t *testing.T) {
 	d := demand(ask(0.9, 0, 1, 0), ask(0.1, 0, 1, 0.25))
@@ -160,18 +173,22 @@ func TestPartsStayWithinReach(t *testing.T) {
 	}
 }
 
-// Held devices are worth nothing, and devices that no shape requests are useless.
+// Held devices are worth nothing, and devices that no shape requests, or that never suffice, are useless.
 func TestNothingUsable(t *testing.T) {
-	d := demand(ask(1, 10000, 2, 0))
-	for _, s := range []State{
-		{MilliCPU: -1, Memory: -1},
-		{MilliCPU: -1, Memory: -1, Devices: gpus(0, 0)},
-		{MilliCPU: -1, Memory: -1, Devices: gpus(1, 0.9)},
-		{MilliCPU: 9999, Memory: -1, Devices: gpus(1, 1)},
-		{MilliCPU: -1, Memory: -1, Devices: []Device{{Kinds: 1, Size: 1, Free: 1}, {Kinds: 1, Unit: 1, Size: 1, Free: 1}}},
+	one, three := demand(ask(1, 10000, 1, 0)), demand(ask(1, 10000, 3, 0))
+	for _, test := range []struct {
+		demand *Demand
+		State
+	}{
+		{one, State{MilliCPU: -1, Memory: -1}},
+		{one, State{MilliCPU: -1, Memory: -1, Devices: gpus(0, 0)}},
+		{one, State{MilliCPU: -1, Memory: -1, Devices: gpus(0, 0.9)}},
+		{one, State{MilliCPU: 9999, Memory: -1, Devices: gpus(1, 1)}},
+		{one, State{MilliCPU: -1, Memory: -1, Devices: []Device{{Kinds: 1, Size: 1, Free: 1}, {Kinds: 1, Unit: 1, Size: 1, Free: 1}}}},
+		{three, State{MilliCPU: -1, Memory: -1, Devices: gpus(1, 1)}},
 	} {
-		if v := d.Assess(&s, nil); v.Usable != 0 {
-			t.Errorf("%+v: %v usable, want nothing", s, v.Usable)
+		if v := test.demand.Assess(&test.State, nil); v.Usable != 0 {
+			t.Errorf("%+v: %v usable, want nothing", test.State, v.Usable)
 		}
 	}
 }

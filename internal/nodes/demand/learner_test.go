@@ -59,3 +59,36 @@ func TestSeededOnce(t *testing.T) {
 	require.Contains(t, counts(l.Demand(0)), 2)
 	l.Seed(func(func(*v1.Pod, []placement.Ask)) { t.Error("once more") })
 }
+
+// TestWaitingCountAgain: of a thousand pods that come, few request four devices. While one of these waits, it counts with each other
+// pod, and not afterwards.
+func TestWaitingCountAgain(t *testing.T) {
+	t.Parallel()
+	weight := func(d *demand.Learner) (of4 float64) {
+		for _, shape := range d.Demand(0).Shapes {
+			if shape.Requests[0].Count == 4 {
+				of4 += shape.Weight
+			}
+		}
+		return of4
+	}
+	l := demand.New(clocktesting.NewFakePassiveClock(time.Now()))
+	waits, asked := true, 0
+	come := func() {
+		for i := range 1000 {
+			l.SawAgain(func(pod *v1.Pod) bool { asked++; require.Equal(t, "large", pod.Name); return waits })
+			l.Saw(b.Pod(fmt.Sprintf("p%d", i)), gpus(1))
+		}
+	}
+	l.Saw(b.Pod("large"), gpus(4))
+	come()
+	require.Less(t, weight(l), 0.01)
+	l.Waits(b.Pod("large"), gpus(4))
+	come()
+	require.InDelta(t, 1.0/3, weight(l), 0.1)
+	waits = false
+	come()
+	require.Equal(t, 1001, asked)
+
+	require.InDelta(t, 1.0/4, weight(l), 0.1)
+}

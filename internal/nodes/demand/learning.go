@@ -32,15 +32,25 @@ type Observer struct {
 
 // Chose records the requests of a pod for which the given node was chosen.
 func (l *Observer) Chose(ctx context.Context, pod *v1.Pod, task *allocator.Task, node string) {
+	l.Demand.SawAgain(l.waits)
 	l.Demand.Saw(pod, task.Asks(ctx, l.poolsOf(node)))
 }
 
-// Rejected records the requests of a pod that fits no node: they are still wanted. But if no node has that size, the
+// waits reports whether a pod still exists and has no node.
+func (l *Observer) waits(pod *v1.Pod) bool {
+	now, err := l.Pods.Pods(pod.Namespace).Get(pod.Name)
+	return err == nil && now.UID == pod.UID && now.Spec.NodeName == "" && now.DeletionTimestamp == nil
+}
+
+// Rejected records the requests of a pod that fits no node: they are still wanted, and count again as long as the pod waits. But if no node has that size, the
 // pod does not count: such a pod cannot come either, and a single pod that requests a million cores would outweigh what
 // all others take besides devices. nodes are the nodes that were tried, nil for all.
 func (l *Observer) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Room, task *allocator.Task, nodes sets.Set[string]) {
+	l.Demand.SawAgain(l.waits)
 	if l.isNodeSized(takes) {
-		l.Demand.Saw(pod, task.Asks(ctx, l.poolsLike(ctx, nodes, task)))
+		asks := task.Asks(ctx, l.poolsLike(ctx, nodes, task))
+		l.Demand.Saw(pod, asks)
+		l.Demand.Waits(pod, asks)
 	}
 }
 

@@ -63,7 +63,7 @@ func (h *host) pick(t *task, gpu int) (gpus uint8) {
 // A placer chooses the host for a pod among those with room, and its GPUs. The host is negative if there is no room.
 type placer interface {
 	place(c *cluster, a *arrived) (host int, gpus uint8)
-	// arrives hears of each job.
+	// arrives hears of each job that arrives, and again of those that wait.
 	arrives(j *job, now int64)
 }
 
@@ -78,6 +78,8 @@ type cluster struct {
 	holds   []*hold
 	// freed are the hosts with more room than when the waiting were tried.
 	freed map[int]bool
+	// again counts the jobs that wait and are told to the placer once more.
+	again int
 }
 
 // arrived is a job that arrived, in one of the windows that follow each other.
@@ -146,6 +148,10 @@ func (c *cluster) leave() {
 
 func (c *cluster) arrive(a *arrived) {
 	c.placer.arrives(&a.job, c.now)
+	if n := len(c.waiting); n > 0 { // As in the product, what waits counts again, one with each that comes.
+		c.again++
+		c.placer.arrives(&c.waiting[c.again%n].job, c.now)
+	}
 	at, _ := slices.BinarySearchFunc(c.waiting, a, func(w, a *arrived) int { return cmp.Or(w.before(a), -1) })
 	c.waiting = slices.Insert(c.waiting, at, a)
 }
