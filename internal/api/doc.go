@@ -26,7 +26,7 @@
 // # What v1 cannot hold
 //
 // Claims and classes of the alpha versions have fields that v1 lacks. In memory, objects of the hub have them in an
-// annotation, see hub.AlphaClaim and hub.AlphaClass; no server ever gets it. With status.deallocationRequested a
+// annotation, see conversion.AlphaClaim and conversion.AlphaClass; no server ever gets it. With status.deallocationRequested a
 // claim gets no new consumer. In Kubernetes 1.31, spec.suitableNodes of a class is for claims that a controller
 // allocates; schedulers that allocate ignore it. The results of an allocation in 1.31 do not record admin access, so
 // conversion takes it from their requests: otherwise such an allocation would keep other claims from the devices.

@@ -44,7 +44,7 @@ func (k *kinds) UsableOn(node *v1.Node) bool {
 	return err != nil || variant.Unfit == nil
 }
 
-// On implements devices.Variants: it implements trial.Made.On.
+// On implements devices.Variants: it implements devices.Made.On.
 func (k *kinds) On(node *v1.Node) (*resourceapi.ResourceClaim, string) {
 	variant, kind, err := k.demand.On(k.offered[node.Name])
 	if err != nil {

@@ -27,7 +27,7 @@ type Writer struct {
 }
 
 // ClaimClient is the part of a claim client that Writer uses. Fields that v1 lacks must pass through it
-// (hub.AlphaClaim, and the whole allocation).
+// (conversion.AlphaClaim, and the whole allocation).
 type ClaimClient interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*resourceapi.ResourceClaim, error)
 	UpdateStatus(ctx context.Context, claim *resourceapi.ResourceClaim, o metav1.UpdateOptions) (*resourceapi.ResourceClaim, error)

@@ -1,4 +1,4 @@
-// Package devices finds out where the pods of a gang fit: it is the gang.Judge for pods with ResourceClaims.
+// Package devices finds out where the pods of a gang fit: it is the search.Judge for pods with ResourceClaims.
 //
 //	Trial         the pods of a gang added to nodes so far; it changes nothing outside
 //	unit.go       devices for all claims on a node at once, so that the choice for one pod does not exclude the next

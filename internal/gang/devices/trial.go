@@ -77,7 +77,7 @@ func (p *Pod) madeOn(node *v1.Node) (made *resourceapi.ResourceClaim, kind strin
 	return p.Made.On(node)
 }
 
-// Others decides about everything that pods need besides devices. Like a gang.Judge it has a state.
+// Others decides about everything that pods need besides devices. Like a search.Judge it has a state.
 type Others interface {
 	// Add adds a pod of a class to a node if it fits there.
 	Add(class, node int, pod *v1.Pod) search.Answer
@@ -108,7 +108,7 @@ type World struct {
 	Books  Books
 }
 
-// A Trial places pods of a gang on nodes. It implements gang.Judge.
+// A Trial places pods of a gang on nodes. It implements search.Judge.
 type Trial struct {
 	World
 	ctx context.Context
@@ -176,7 +176,7 @@ func (t *Trial) shares() bool { return len(t.numbers) > 0 }
 // Unknown; nil otherwise.
 func (t *Trial) Pending() error { return t.pending }
 
-// Add implements gang.Judge.
+// Add implements search.Judge.
 func (t *Trial) Add(class, node int) search.Answer {
 	pod := &t.Classes[class][t.used[class]]
 	if !pod.UsableOn(t.Nodes[node]) {
@@ -203,7 +203,7 @@ func (t *Trial) Add(class, node int) search.Answer {
 	return search.Yes
 }
 
-// Remove implements gang.Judge.
+// Remove implements search.Judge.
 func (t *Trial) Remove() {
 	last := &t.steps[len(t.steps)-1]
 	if t.Others != nil {

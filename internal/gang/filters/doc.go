@@ -1,7 +1,7 @@
 // Package filters runs the other plugins of kube-scheduler for the pods of a gang: CPU and memory, ports, affinity,
 // topology spread constraints, and all other Filter plugins of the profile.
 //
-//	Others     holds pods of the gang on nodes of the snapshot, where they count for later ones; it implements trial.Others
+//	Others     holds pods of the gang on nodes of the snapshot, where they count for later ones; it implements devices.Others
 //	ask.go     filters one node, with the pods that are nominated for it, and counts how many pods of a class it takes
 //	recount.go counts pods again whose devices take resources of their node
 //	spread.go  counts topology spread constraints once more

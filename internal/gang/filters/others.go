@@ -24,7 +24,7 @@ type Framework interface {
 	NominatedPodsForNode(nodeName string) []fwk.PodInfo
 }
 
-// Others implements trial.Others.
+// Others implements devices.Others.
 type Others struct {
 	ctx context.Context
 	run Framework
@@ -102,7 +102,7 @@ func IsOrdered(pod *v1.Pod) bool {
 		len(pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
-// Add implements trial.Others.
+// Add implements devices.Others.
 func (o *Others) Add(class, node int, pod *v1.Pod) search.Answer {
 	info := o.at(node)
 	if answer, why := o.ask(class, node, info); answer != search.Yes {
@@ -131,7 +131,7 @@ func (o *Others) Add(class, node int, pod *v1.Pod) search.Answer {
 	return search.Yes
 }
 
-// Remove implements trial.Others.
+// Remove implements devices.Others.
 func (o *Others) Remove() {
 	last := o.added[len(o.added)-1]
 	o.added = o.added[:len(o.added)-1]

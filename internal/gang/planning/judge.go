@@ -36,7 +36,7 @@ type witness struct {
 	asked bool
 }
 
-// Add implements trial.Others.
+// Add implements devices.Others.
 func (w *witness) Add(class, node int, pod *v1.Pod) search.Answer {
 	w.asked = true
 	return w.Others.Add(class, node, pod)
@@ -71,7 +71,7 @@ func accounts(classes []*class) bool {
 	return slices.ContainsFunc(classes, func(c *class) bool { return c.members[0].Account != nil })
 }
 
-// Add implements gang.Judge.
+// Add implements search.Judge.
 func (j *judge) Add(class, node int) search.Answer {
 	where := lack{j.claims[class], node}
 	if j.lacking[where] {

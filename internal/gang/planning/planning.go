@@ -71,7 +71,7 @@ type Planner struct {
 	Framework filters.Framework
 	Nodes     []fwk.NodeInfo
 	Pods      Pods
-	// Steps is the budget of a search with backtracking; see gang.Problem.
+	// Steps is the budget of a search with backtracking; see search.Problem.
 	Steps int
 }
 

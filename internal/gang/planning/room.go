@@ -110,7 +110,7 @@ func (a *attempt) roomOfDevices(class int, node *v1.Node, sites devices.Sites, g
 	})
 }
 
-// A taskKey stands for a number of pods of a class, on nodes of a kind; see trial.Made.
+// A taskKey stands for a number of pods of a class, on nodes of a kind; see devices.Made.
 type taskKey struct {
 	class, pods int
 	kind        string

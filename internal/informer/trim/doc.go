@@ -1,5 +1,5 @@
 // Package trim reduces the memory of the scheduler's informers. It drops fields that no component reads
-// (metadata.managedFields; package claimlog learns by a separate watch which scheduler wrote an allocation). It keeps
+// (metadata.managedFields; package allocationlog learns by a separate watch which scheduler wrote an allocation). It keeps
 // equal parts of several objects once: names, values of attributes, capacities of devices, specs of claims from one
 // template, node selectors of allocations. It builds the index of slices only when it is first used.
 //

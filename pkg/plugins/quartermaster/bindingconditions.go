@@ -29,16 +29,16 @@ func (pl ownProfile) AwaitDevices(ctx context.Context, pod *v1.Pod, node string,
 	return outcome, err
 }
 
-// knownObjects implements bindingcondition.Cluster.
+// knownObjects implements binding.Cluster.
 type knownObjects struct {
 	*podclaims.Claims
 	order *allocationlog.Log
 }
 
-// Allocated implements bindingcondition.Cluster.
+// Allocated implements binding.Cluster.
 func (o knownObjects) Allocated(claim types.UID) bool { return o.order.Allocated(claim) }
 
-// Reserved implements bindingcondition.Cluster.
+// Reserved implements binding.Cluster.
 func (o knownObjects) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
 	return resourceclaim.IsReservedForPod(pod, claim, o.OfGroups)
 }

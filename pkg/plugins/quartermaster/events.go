@@ -16,8 +16,8 @@ import (
 // the state, and then tells those who wake pods, in the order that stands here: nobody is woken for what the state lacks. No pod is
 // tried before the objects that existed at the start were handled (State.Sync).
 //
-// Elsewhere are only the handlers of informers that exist on some servers: PodGroups of scheduler-plugins (gang/crd) and
-// PodSchedulingContexts (classicdra/negotiation). The guard in the same process follows by itself.
+// Elsewhere are only the handlers of informers that exist on some servers: PodGroups of scheduler-plugins and their status (gang/crd)
+// and PodSchedulingContexts (classicdra/negotiation). The plugin GangPlacement and the guard in the same process follow by themselves.
 func (s *shared) follow(factory informers.SharedInformerFactory) error {
 	core, api := factory.Core().V1(), factory.Resource().V1()
 	_, nodes := informer.Follow(core.Nodes().Informer(), s.nodeChanged)
