@@ -80,7 +80,7 @@ func TestNodeAllocatableBursts(t *testing.T) {
 	t.Parallel()
 	rounds := 20
 	if testing.Short() {
-		rounds = 2
+		rounds = 1
 	}
 	for round := range rounds {
 		name := []string{"restarted", "two-schedulers", "two-replicas"}[round%3]
@@ -302,7 +302,7 @@ func cpusOf(pod *corev1.Pod) resource.Quantity {
 type nodeWatch struct {
 	mutex   sync.Mutex
 	pods    map[types.UID]*corev1.Pod
-	tooMuch []string
+	wrong []string
 }
 
 // watchNode watches the pods of the space until the end of the test.
@@ -342,11 +342,11 @@ func (w *nodeWatch) saw(object any, gone bool) {
 		sum.Add(takes)
 		parts = append(parts, other.Name+": "+takes.String())
 		if len(other.Status.NodeAllocatableResourceClaimStatuses) != len(other.Spec.ResourceClaims) {
-			w.tooMuch = append(w.tooMuch, "the status of pod "+other.Name+" on the node does not say what its devices take")
+			w.wrong = append(w.wrong, "the status of pod "+other.Name+" on the node does not say what its devices take")
 		}
 	}
 	if sum.CmpInt64(burstCPUs) > 0 {
-		w.tooMuch = append(w.tooMuch, fmt.Sprintf("at version %s pods take %s CPUs of %d: %s", pod.ResourceVersion, sum.String(), burstCPUs, strings.Join(parts, " ")))
+		w.wrong = append(w.wrong, fmt.Sprintf("at version %s pods take %s CPUs of %d: %s", pod.ResourceVersion, sum.String(), burstCPUs, strings.Join(parts, " ")))
 	}
 }
 
@@ -354,5 +354,5 @@ func (w *nodeWatch) saw(object any, gone bool) {
 func (w *nodeWatch) refused() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return slices.Clone(w.tooMuch)
+	return slices.Clone(w.wrong)
 }
