@@ -71,10 +71,13 @@ func (s *State) soon(unit int) float64 {
 }
 
 // chances is by number of holders.
-var chances = func() (c [17]float64) {
-	c[0] = 1
-	for i := 1; i < len(c); i++ {
-		c[i] = c[i-1] * leaves
+var chances = powers(leaves, 16)
+
+// powers returns the powers of a chance, from 0 to n.
+func powers(chance float64, n int) []float64 {
+	all := []float64{1}
+	for i := range n {
+		all = append(all, chance*all[i])
 	}
-	return c
-}()
+	return all
+}

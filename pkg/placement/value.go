@@ -189,14 +189,8 @@ func (scratch *Scratch) later(s *State, r *Request, pods int) float64 {
 	return drained[min(max(1, lacks), len(drained)-1)]
 }
 
-// drained are the powers of drains.
-var drained = func() (powers [65]float64) {
-	powers[0] = 1
-	for i := 1; i < len(powers); i++ {
-		powers[i] = drains * powers[i-1]
-	}
-	return powers
-}()
+// drained is by number of devices that a group lacks.
+var drained = powers(drains, 64)
 
 // pods returns the number of pods of a shape that CPU and memory suffice for.
 func (shape *Shape) pods(s *State) int {

@@ -143,7 +143,11 @@ func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Ac
 func (c *Account) Charge(ctx context.Context, cs fwk.CycleState, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (Status, *fwk.Status) {
 	c.accountant.mutex.Lock()
 	defer c.accountant.mutex.Unlock()
-	takes, status := c.judge(ctx, c.state, node, plan)
+	if !c.takes(plan) {
+		return nil, nil
+	}
+	c.enter(plan)
+	takes, status := c.judge(ctx, c.state, node)
 	if status != nil || takes == nil {
 		return nil, status
 	}
@@ -167,7 +171,7 @@ func (c *Account) Count(ctx context.Context, node fwk.NodeInfo, plan []resourcea
 	if _, status := c.accountant.plugin.PreFilter(ctx, state, c.pod, nil); !status.IsSuccess() {
 		return nil, status
 	}
-	takes, status := c.judge(ctx, state, node, plan)
+	takes, status := c.judge(ctx, state, node)
 	if status != nil {
 		return nil, status
 	}
@@ -176,12 +180,8 @@ func (c *Account) Count(ctx context.Context, node fwk.NodeInfo, plan []resourcea
 	return &counted, nil
 }
 
-// judge implements Charge with a state of the plugin. The mutex must be held.
-func (c *Account) judge(ctx context.Context, state fwk.CycleState, node fwk.NodeInfo, plan []resourceapi.AllocationResult) (Status, *fwk.Status) {
-	if !c.takes(plan) {
-		return nil, nil
-	}
-	c.enter(plan)
+// judge implements Charge with a state of the plugin, in the world that was entered. The mutex must be held.
+func (c *Account) judge(ctx context.Context, state fwk.CycleState, node fwk.NodeInfo) (Status, *fwk.Status) {
 	if status := c.accountant.plugin.Filter(ctx, state, c.pod, node); !status.IsSuccess() {
 		return nil, c.lack(ctx, status, node)
 	}
