@@ -26,10 +26,7 @@ type gangAccount struct {
 func (pl *Quartermaster) accountsOf(ctx context.Context) func(*v1.Pod, []*podClaim) devices.Account {
 	return func(pod *v1.Pod, all []*podClaim) devices.Account {
 		a := &gangAccount{Accountant: pl.accountant, pl: pl, ctx: ctx}
-		claims, given, status := pl.accountable(pod, all)
-		if a.given, a.unusable = given, status; status == nil {
-			a.account, a.unusable = pl.accountant.Open(ctx, pod, claims)
-		}
+		a.account, a.given, a.unusable = pl.accountOf(ctx, pod, all)
 		return a
 	}
 }

@@ -27,8 +27,10 @@ import (
 type cycleOfNode struct {
 	// takesAlready is set if allocated claims of the pod have such devices.
 	takesAlready bool
-	// account is opened when the first node may have such devices; unusable is the reason why the pod can be on no node.
+	// account is opened when the first node may have such devices; unusable is the reason why the pod can be on no node. given is
+	// the number of a plan's claims before that for extended resources.
 	account     *nodeallocatable.Account
+	given       int
 	unusable    *fwk.Status
 	accountOnce sync.Once
 	// charges holds what the pod takes of nodes, by node. cycleNodes.mutex guards it during Filter.
@@ -163,12 +165,17 @@ func (pl *Quartermaster) takesTheSame(node *v1.Node) bool {
 
 // openAccount opens the account of the pod, once. It returns how many claims a plan has before those for extended resources.
 func (pl *Quartermaster) openAccount(ctx context.Context, c *cycle) (given int, status *fwk.Status) {
-	claims, given, status := pl.accountable(c.pod.Latest(), c.claims)
-	if status != nil {
-		return 0, status
+	c.accountOnce.Do(func() { c.account, c.given, c.unusable = pl.accountOf(ctx, c.pod.Latest(), c.claims) })
+	return c.given, c.unusable
+}
+
+// accountOf returns the account of a pod with these claims, and how many of them are open and not for extended resources.
+func (pl *Quartermaster) accountOf(ctx context.Context, pod *v1.Pod, all []*podClaim) (account *nodeallocatable.Account, given int, status *fwk.Status) {
+	claims, given, status := pl.accountable(pod, all)
+	if status == nil {
+		account, status = pl.accountant.Open(ctx, pod, claims)
 	}
-	c.accountOnce.Do(func() { c.account, c.unusable = pl.accountant.Open(ctx, c.pod.Latest(), claims) })
-	return given, c.unusable
+	return account, given, status
 }
 
 // accountable returns the claims that an account of the pod has, and how many of them are open.
