@@ -300,8 +300,8 @@ func cpusOf(pod *corev1.Pod) resource.Quantity {
 
 // nodeWatch adds up the CPUs of the pods on a node whenever one of them changes. The informer shows every write in its order.
 type nodeWatch struct {
-	mutex   sync.Mutex
-	pods    map[types.UID]*corev1.Pod
+	mutex sync.Mutex
+	pods  map[types.UID]*corev1.Pod
 	wrong []string
 }
 
