@@ -52,6 +52,7 @@ func (h *History) Run(prepare func(*World)) *World {
 		if pause(w.ctx, s.after) != nil {
 			return w
 		}
+		w.server.acts.Add(1)
 		w.note("> %s", s.text)
 		s.do(w)
 	}
