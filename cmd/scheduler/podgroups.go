@@ -12,46 +12,48 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
-
-// podGroupResources lists the resources that kube-scheduler watches if a feature gate is on.
-var podGroupResources = []struct {
-	gate     featuregate.Feature
-	version  schema.GroupVersion
-	resource string
-}{
-	{kube.GenericWorkload, kube.PodGroupVersion, "podgroups"},
-	{kube.CompositePodGroup, schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"},
-}
 
 // checkPodGroups fails if a feature gate is on and the server does not serve the API that it needs: the scheduler
 // would wait forever for the first list, and schedule nothing. If the server does not answer, the check passes.
 func checkPodGroups(client discovery.ServerResourcesInterface, gates featuregate.FeatureGate) error {
-	for _, r := range podGroupResources {
-		if !gates.Enabled(r.gate) {
-			continue
+	if gates.Enabled(kube.GenericWorkload) {
+		if version, err := api.PodGroupVersion(client); err == nil && version == "" {
+			return notServed(client, kube.GenericWorkload, "podgroups", kube.PodGroupVersion, api.PodGroupVersions...)
 		}
-		list, err := client.ServerResourcesForGroupVersion(r.version.String())
-		if err != nil && !apierrors.IsNotFound(err) {
-			continue
-		}
-		if list == nil || !slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == r.resource }) {
-			return fmt.Errorf("feature gate %s is on, but the API server does not have %s in %s%s; turn the gate off, "+
-				"or the API on (kube-apiserver --runtime-config=%s=true --feature-gates=%s=true)", r.gate, r.resource, r.version, otherVersions(client, r.version.Group, r.resource), r.version, r.gate)
+	}
+	if gates.Enabled(kube.CompositePodGroup) {
+		version, resource := schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"
+		list, err := client.ServerResourcesForGroupVersion(version.String())
+		if (err == nil || apierrors.IsNotFound(err)) && !has(list, resource) {
+			return notServed(client, kube.CompositePodGroup, resource, version, version.Version)
 		}
 	}
 	return nil
 }
 
-// otherVersions says in which versions the server has a resource that was not found in the one that is read, "" if it
+// has reports whether a list of resources contains one.
+func has(list *metav1.APIResourceList, resource string) bool {
+	return list != nil && slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == resource })
+}
+
+// notServed returns the error for a resource that the server has in none of the versions that this scheduler reads.
+func notServed(client discovery.ServerResourcesInterface, gate featuregate.Feature, resource string, on schema.GroupVersion, read ...string) error {
+	return fmt.Errorf("feature gate %s is on, but the API server does not have %s of %s in %s%s; turn the gate off, "+
+		"or the API on (kube-apiserver --runtime-config=%s=true --feature-gates=%s=true)",
+		gate, resource, on.Group, strings.Join(read, " or "), otherVersions(client, on.Group, resource), on, gate)
+}
+
+// otherVersions says in which versions the server has a resource that was not found in those that are read, "" if it
 // has it in none. A server may have PodGroups only in a version that is newer than this scheduler.
 func otherVersions(client discovery.ServerResourcesInterface, group, resource string) string {
 	_, lists, _ := client.ServerGroupsAndResources() // Groups that do not answer are left out.
 	var versions []string
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err == nil && version.Group == group && slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == resource }) {
+		if err == nil && version.Group == group && has(list, resource) {
 			versions = append(versions, version.Version)
 		}
 	}

@@ -17,7 +17,8 @@ func TestCheckPodGroups(t *testing.T) {
 	t.Parallel()
 	podGroups := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	others := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1alpha3", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
-	newer := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses"}, {Name: "podgroups"}}}
+	stable := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses"}, {Name: "podgroups"}}}
+	newer := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v2", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	priorities := &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "priorityclasses"}}}
 	foreign := &metav1.APIResourceList{GroupVersion: "scheduling.x-k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "podgroups"}}}
 	for name, tc := range map[string]struct {
@@ -26,16 +27,18 @@ func TestCheckPodGroups(t *testing.T) {
 		down      bool
 		want      string
 	}{
-		"gates off":  {},
-		"served":     {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{podGroups}},
-		"not served": {gates: []featuregate.Feature{features.GenericWorkload}, want: "--runtime-config=scheduling.k8s.io/v1beta1=true"},
-		"served in a newer version": {
+		"gates off":          {},
+		"served":             {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{podGroups}},
+		"not served":         {gates: []featuregate.Feature{features.GenericWorkload}, want: "--runtime-config=scheduling.k8s.io/v1beta1=true"},
+		"served in v1":       {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{stable, foreign}},
+		"served in v1alpha3": {gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{others, foreign}},
+		"served in another version": {
 			gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{newer, priorities},
-			want: "does not have podgroups in scheduling.k8s.io/v1beta1, only in v1, which this scheduler does not read; turn the gate off",
+			want: "does not have podgroups of scheduling.k8s.io in v1beta1 or v1 or v1alpha3, only in v2, which this scheduler does not read; turn the gate off",
 		},
 		"other resources in a newer version": {
 			gates: []featuregate.Feature{features.GenericWorkload}, resources: []*metav1.APIResourceList{priorities, foreign},
-			want: "does not have podgroups in scheduling.k8s.io/v1beta1; turn the gate off",
+			want: "does not have podgroups of scheduling.k8s.io in v1beta1 or v1 or v1alpha3; turn the gate off",
 		},
 		"no answer":                     {gates: []featuregate.Feature{features.GenericWorkload}, down: true},
 		"version without that resource": {gates: []featuregate.Feature{features.CompositePodGroup}, resources: []*metav1.APIResourceList{others}, want: "compositepodgroups"},

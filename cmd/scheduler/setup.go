@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
@@ -54,8 +55,14 @@ func connect(ctx context.Context, o *options.Options, c *schedulerconfig.Config)
 	if err := checkPodGroups(c.Client.Discovery(), utilfeature.DefaultFeatureGate); err != nil {
 		return err
 	}
-	client := api.Connect(ctx, c.Client)
-	if client == c.Client {
+	client := c.Client
+	if utilfeature.DefaultFeatureGate.Enabled(kube.GenericWorkload) {
+		var err error
+		if client, err = api.WithPodGroups(client); err != nil {
+			klog.FromContext(ctx).Info("Reading PodGroups in "+kube.PodGroupVersion.Version, "err", err)
+		}
+	}
+	if client = api.Connect(ctx, client); client == c.Client {
 		return nil
 	}
 	c.Client = client

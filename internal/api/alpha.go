@@ -1,8 +1,10 @@
 package api
 
 import (
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -37,7 +39,7 @@ func newAlpha3(client kubernetes.Interface) alpha { return newAlpha(client, V1al
 
 func newAlpha(client kubernetes.Interface, version Version, types *runtime.Scheme) alpha {
 	a := alpha{version: version, parameters: runtime.NewParameterCodec(types)}
-	connected, err := newOlderClient(client, version, types)
+	connected, err := newOtherClient(client, schema.GroupVersion{Group: resourceapi.GroupName, Version: string(version)}, types)
 	if err != nil {
 		klog.Background().V(4).Info("Claims of an alpha version cannot be used", "version", version, "err", err)
 		return a

@@ -43,13 +43,18 @@ func (w *Waiting) compare(other *Waiting) int {
 type Pod struct {
 	UID types.UID
 	// Takes is its use of a node besides devices.
-	Takes noderesources.Room
+	Takes noderesources.Resources
 	// Kind is equal for pods that the same nodes suit.
 	Kind string
+	Requirements
+}
+
+// Requirements decide where a pod can be.
+type Requirements interface {
 	// Admits reports whether a node suits the pod, whatever runs there.
-	Admits func(*v1.Node) bool
+	Admits(*v1.Node) bool
 	// Solve returns the devices that the pod gets on a node with the given usage, nil if they do not suffice.
-	Solve func(*v1.Node, ledger.View) []ledger.Use
+	Solve(*v1.Node, ledger.View) []ledger.Use
 }
 
 // A Node is a node with its devices.
@@ -59,7 +64,7 @@ type Node struct {
 	Pools  []inventory.PoolID
 	Claims []types.UID
 	// Room is the node's free room besides devices.
-	Room noderesources.Room
+	Room noderesources.Resources
 }
 
 // A Holding is a claim with devices.
@@ -76,7 +81,7 @@ type Holding struct {
 type Runner struct {
 	Pod   types.UID
 	Node  string
-	Takes noderesources.Room
+	Takes noderesources.Resources
 }
 
 // World holds everything that a plan depends on.
@@ -84,14 +89,20 @@ type World struct {
 	Now time.Time
 	// Nodes are in the order of their names.
 	Nodes []Node
+	Cluster
+	Limits Limits
+}
+
+// A Cluster answers questions about the devices in use.
+type Cluster interface {
 	// Usage returns the usage that a holder must respect, without holds.
-	Usage func(*Waiting) ledger.View
-	// Holding returns a claim with devices.
-	Holding func(types.UID) *Holding
-	// ClassOf returns the class of a planned device, and Devices how many devices a class has.
-	ClassOf func(claim ledger.ClaimRef, request string) string
-	Devices func(class string) int
-	Limits  Limits
+	Usage(*Waiting) ledger.View
+	// Holding returns a claim with devices and when it is expected to end, nil if it has none.
+	Holding(types.UID) *Holding
+	// ClassOf returns the class of a planned device.
+	ClassOf(claim ledger.ClaimRef, request string) string
+	// Devices returns the number of devices of a class.
+	Devices(class string) int
 }
 
 // Limits are the bounds of what is held.

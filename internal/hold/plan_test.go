@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -223,14 +222,8 @@ func TestRoom(t *testing.T) {
 	one := c.waiting("w", 0, epoch, 1, 1)
 	one.Pods[0].Takes.MilliCPU = 1000
 	plan := func(freed int64) []*Hold {
-		w := c.world(noLimits, random)
-		holding := w.Holding
-		w.Holding = func(claim types.UID) *Holding {
-			h := holding(claim)
-			h.Pods[0].Takes.MilliCPU = freed
-			return h
-		}
-		return w.Plan([]*Waiting{one})
+		c.takes = freed
+		return c.world(noLimits, random).Plan([]*Waiting{one})
 	}
 	require.Empty(t, plan(899))
 	require.Equal(t, epoch.Add(time.Minute), plan(900)[0].Begin)

@@ -41,6 +41,8 @@ type testCluster struct {
 	nodes []Node
 	jobs  map[types.UID]*job
 	now   time.Time
+	// takes is the CPU of each job in thousandths.
+	takes int64
 }
 
 func newTestCluster(sizes ...int) *testCluster {
@@ -50,7 +52,7 @@ func newTestCluster(sizes ...int) *testCluster {
 		c.sizes[name] = size
 		c.nodes = append(c.nodes, Node{
 			Node:  &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": fmt.Sprint(i / 2)}}},
-			Pools: []inventory.PoolID{{Driver: testDriver, Name: name}}, Room: noderesources.Room{Pods: 100},
+			Pools: []inventory.PoolID{{Driver: testDriver, Name: name}}, Room: noderesources.Resources{Pods: 100},
 		})
 	}
 	return c
@@ -143,22 +145,50 @@ func (c *testCluster) world(limits Limits, random *rand.Rand) *World {
 		random.Shuffle(len(node.Claims), func(i, k int) { node.Claims[i], node.Claims[k] = node.Claims[k], node.Claims[i] })
 		w.Nodes = append(w.Nodes, node)
 	}
-	w.Usage = func(*Waiting) ledger.View { return c.usage() }
-	w.Holding = func(uid types.UID) *Holding {
-		j := c.jobs[uid]
-		return &Holding{
-			Use: useOf(uid, j.node, j.devices), End: EndOf(j.Pod, c.now), Highest: j.priority,
-			Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Room{Pods: 1}}},
-		}
-	}
-	w.ClassOf = func(ledger.ClaimRef, string) string { return "gpu" }
-	w.Devices = func(string) (n int) {
-		for _, size := range c.sizes {
-			n += size
-		}
-		return n
-	}
+	w.Cluster = c
 	return w
+}
+
+// Usage implements Cluster.
+func (c *testCluster) Usage(*Waiting) ledger.View { return c.usage() }
+
+// Holding implements Cluster.
+func (c *testCluster) Holding(uid types.UID) *Holding {
+	j := c.jobs[uid]
+	return &Holding{
+		Use: useOf(uid, j.node, j.devices), End: EndOf(j.Pod, c.now), Highest: j.priority,
+		Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Resources{Pods: 1, MilliCPU: c.takes}}},
+	}
+}
+
+// ClassOf implements Cluster.
+func (c *testCluster) ClassOf(ledger.ClaimRef, string) string { return "gpu" }
+
+// Devices implements Cluster.
+func (c *testCluster) Devices(string) (n int) {
+	for _, size := range c.sizes {
+		n += size
+	}
+	return n
+}
+
+// testPod is a pod that needs some devices of one node.
+type testPod struct {
+	cluster *testCluster
+	uid     types.UID
+	size    int
+}
+
+// Admits implements Requirements.
+func (p testPod) Admits(*v1.Node) bool { return true }
+
+// Solve implements Requirements.
+func (p testPod) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
+	free := p.cluster.free(node.Name, usage)
+	if len(free) < p.size {
+		return nil
+	}
+	return []ledger.Use{useOf(p.uid, node.Name, free[:p.size])}
 }
 
 // waiting returns a holder with some pods of a size.
@@ -167,14 +197,7 @@ func (c *testCluster) waiting(name string, priority int32, since time.Time, pods
 	for i := range pods {
 		uid := types.UID(fmt.Sprintf("%s-%d", name, i))
 		w.Pods = append(w.Pods, &Pod{
-			UID: uid, Kind: fmt.Sprint(size), Takes: noderesources.Room{Pods: 1}, Admits: func(*v1.Node) bool { return true },
-			Solve: func(node *v1.Node, usage ledger.View) []ledger.Use {
-				free := c.free(node.Name, usage)
-				if len(free) < size {
-					return nil
-				}
-				return []ledger.Use{useOf(uid, node.Name, free[:size])}
-			},
+			UID: uid, Kind: fmt.Sprint(size), Takes: noderesources.Resources{Pods: 1}, Requirements: testPod{c, uid, size},
 		})
 	}
 	return w

@@ -22,6 +22,9 @@ func PodGroupCycleState(pod fwk.CycleState) fwk.PodGroupCycleState {
 	return pod.GetPodGroupSchedulingCycle()
 }
 
+// InPodGroupCycle reports whether a pod is being scheduled with its PodGroup.
+func InPodGroupCycle(pod fwk.CycleState) bool { return pod.IsPodGroupSchedulingCycle() }
+
 // PlacementCycleState returns the state that the pods of a PodGroup share while a placement is being tried, nil if no
 // placement is. 1.38 clears it before a pod is bound, as it does with the state of the PodGroup.
 func PlacementCycleState(pod fwk.CycleState) fwk.PlacementCycleState {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
 // around holds objects related to one pod that only explain reads.
@@ -53,23 +55,17 @@ func eventsOf(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) ([]
 	return events.Items, nil
 }
 
-// gangOf reads the minCount of a PodGroup, in the first version of its API that the server has.
+// gangOf reads the minCount of a PodGroup, in the version of its API that the server has.
 func gangOf(ctx context.Context, client kubernetes.Interface, namespace, name string) (int32, error) {
-	group, err := client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
-			return gang.MinCount, nil
-		}
-		return 0, nil
-	}
-	if !apierrors.IsNotFound(err) {
+	served, err := api.WithPodGroups(client)
+	if err != nil {
 		return 0, err
 	}
-	older, before := client.SchedulingV1alpha3().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
-	if before != nil {
+	group, err := served.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
 		return 0, err
 	}
-	if gang := older.Spec.SchedulingPolicy.Gang; gang != nil {
+	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
 		return gang.MinCount, nil
 	}
 	return 0, nil

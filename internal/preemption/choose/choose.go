@@ -32,14 +32,19 @@ func PodsOf(units []*Unit) (pods []*v1.Pod) {
 type Question[Plan any] struct {
 	// Units are the candidates for eviction, the most important first.
 	Units []*Unit
-	// Fits returns a plan for the gang once some units are gone, and whether there is one. Fits and Within are called
-	// at most Budget times together.
-	Fits func(gone []*Unit) (Plan, bool)
+	DryRun[Plan]
+	// Budget limits the calls of Fits and Within together.
+	Budget int
+}
+
+// A DryRun plans a gang as if units were gone.
+type DryRun[Plan any] interface {
+	// Fits returns a plan for the gang once some units are gone, and whether there is one.
+	Fits(gone []*Unit) (Plan, bool)
 	// Within does the same as Fits in the part of the cluster that a plan uses.
-	Within func(plan Plan, gone []*Unit) (Plan, bool)
+	Within(plan Plan, gone []*Unit) (Plan, bool)
 	// InTheWay reports whether a unit holds anything that a plan uses.
-	InTheWay func(Plan, *Unit) bool
-	Budget   int
+	InTheWay(Plan, *Unit) bool
 }
 
 // Choose returns the units that have to go, and a plan without them. It returns false if the gang does not fit even if

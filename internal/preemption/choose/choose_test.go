@@ -26,35 +26,44 @@ type world struct {
 }
 
 func (w *world) question(units []*Unit, pods, budget int) *Question[place] {
-	plan := func(nodes map[int]bool, gone []*Unit) (place, bool) {
-		left, result := pods, make(place)
-		for node := range w.nodes {
-			free := w.devices
-			for _, unit := range units {
-				if at := w.at[unit]; at[0] == node && !slices.Contains(gone, unit) {
-					free -= at[1]
-				}
-			}
-			if n := min(free, left); n > 0 && (nodes == nil || nodes[node]) {
-				result[node] = n
-				left -= n
+	return &Question[place]{Units: units, Budget: budget, DryRun: &dryRun{w, units, pods}}
+}
+
+// dryRun implements DryRun for a gang of some pods.
+type dryRun struct {
+	*world
+	units []*Unit
+	pods  int
+}
+
+func (d *dryRun) plan(nodes map[int]bool, gone []*Unit) (place, bool) {
+	left, result := d.pods, make(place)
+	for node := range d.nodes {
+		free := d.devices
+		for _, unit := range d.units {
+			if at := d.at[unit]; at[0] == node && !slices.Contains(gone, unit) {
+				free -= at[1]
 			}
 		}
-		return result, left == 0
+		if n := min(free, left); n > 0 && (nodes == nil || nodes[node]) {
+			result[node] = n
+			left -= n
+		}
 	}
-	return &Question[place]{
-		Units: units, Budget: budget,
-		Fits: func(gone []*Unit) (place, bool) { return plan(nil, gone) },
-		Within: func(of place, gone []*Unit) (place, bool) {
-			nodes := make(map[int]bool)
-			for node := range of {
-				nodes[node] = true
-			}
-			return plan(nodes, gone)
-		},
-		InTheWay: func(of place, unit *Unit) bool { return of[w.at[unit][0]] > 0 },
-	}
+	return result, left == 0
 }
+
+func (d *dryRun) Fits(gone []*Unit) (place, bool) { return d.plan(nil, gone) }
+
+func (d *dryRun) Within(of place, gone []*Unit) (place, bool) {
+	nodes := make(map[int]bool)
+	for node := range of {
+		nodes[node] = true
+	}
+	return d.plan(nodes, gone)
+}
+
+func (d *dryRun) InTheWay(of place, unit *Unit) bool { return of[d.at[unit][0]] > 0 }
 
 // TestChoose: in random clusters the gang fits without the victims, if it fits at all; none of a higher priority than
 // necessary goes, and none that could have stayed.

@@ -6,6 +6,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 )
 
 // Reserve implements fwk.ReservePlugin.
@@ -36,7 +38,7 @@ func (t *traced) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	ctx, span := a.start(ctx, "Unreserve")
 	t.Plugin.Unreserve(ctx, cs, pod, node)
 	a.done(span, nil)
-	if !cs.IsPodGroupSchedulingCycle() {
+	if !kube.InPodGroupCycle(cs) {
 		t.end(a, pod, outcomeUnreserved, nil)
 	}
 }

@@ -171,7 +171,7 @@ func (pl *Quartermaster) reserveShared(cs fwk.CycleState, c *cycle, pod *v1.Pod)
 		return failed(errors.New("the pod was deleted or bound while its group was being scheduled"))
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.Group != nil && !cs.IsPodGroupSchedulingCycle() && !pl.groups.Join(podClaim.Object.UID, pod.UID) {
+		if podClaim.Group != nil && !kube.InPodGroupCycle(cs) && !pl.groups.Join(podClaim.Object.UID, pod.UID) {
 			return failed(fmt.Errorf("reserve claim %s for %s: %w", klog.KObj(podClaim.Object), podClaim.Group.Name, errUndoing))
 		}
 		if podClaim.Shared == nil {

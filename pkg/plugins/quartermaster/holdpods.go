@@ -1,11 +1,13 @@
 package quartermaster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -45,25 +47,40 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 		shared[claim.UID] = true
 		w.claims[claim.UID] = claim
 	}
-	admits := nodes.Admission(klog.FromContext(w.ctx), pod)
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
-	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Rooms.Nodes())))
+	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Free.Nodes())))
 	takes := noderesources.Of(pod)
 	return &hold.Pod{
 		UID: pod.UID, Takes: takes, Kind: kindOf(pod, task, takes, checked),
-		Admits: func(node *v1.Node) bool {
-			_, reason := eligibility.NotOn(node, checked)
-			return reason == nil && admits(node) && eligibility.Admit(node, checked)
-		},
-		Solve: func(node *v1.Node, usage ledger.View) []ledger.Use {
-			pools := w.state.Inventory.OnNode(node)
-			plan := preemption.Plan(ctx, task, open, allocator.Site{Node: node, Pools: pools, Usage: usage})
-			if drawsFromCounters(plan, pools) {
-				return nil
-			}
-			return plan
-		},
+		Requirements: &heldTask{ctx: ctx, task: task, claims: checked, open: open, admits: nodes.Admission(klog.FromContext(w.ctx), pod), inventory: w.state.Inventory},
 	}, true
+}
+
+// heldTask implements hold.Requirements for a pod that waits.
+type heldTask struct {
+	ctx    context.Context
+	task   *allocator.Task
+	claims []*eligibility.Claim
+	// open are the claims without an allocation.
+	open      []*resourceapi.ResourceClaim
+	admits    func(*v1.Node) bool
+	inventory *inventory.Store
+}
+
+// Admits implements hold.Requirements.
+func (t *heldTask) Admits(node *v1.Node) bool {
+	_, reason := eligibility.NotOn(node, t.claims)
+	return reason == nil && t.admits(node) && eligibility.Admit(node, t.claims)
+}
+
+// Solve implements hold.Requirements.
+func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
+	pools := t.inventory.OnNode(node)
+	plan := preemption.Plan(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
+	if drawsFromCounters(plan, pools) {
+		return nil
+	}
+	return plan
 }
 
 // drawsFromCounters reports whether a device of a plan draws from shared counters. Such a device is not held: while others still
@@ -132,7 +149,7 @@ func (w *holdWorld) claimsOf(pl *Quartermaster, pod *v1.Pod) (checked []*eligibi
 }
 
 // kindOf returns a text that is equal for pods that the same nodes suit.
-func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Room, claims []*eligibility.Claim) string {
+func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Resources, claims []*eligibility.Claim) string {
 	kind := task.AppendKey(fmt.Appendf(nil, "%v ", takes))
 	for _, claim := range claims {
 		if claim.Decided() != nil || claim.Nodes != nil {

@@ -68,7 +68,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	if len(w.waiting) == 0 {
 		return nil
 	}
-	w.World = hold.World{Now: now, Usage: w.usage, Holding: w.holding, ClassOf: w.classOf, Devices: w.devicesOf}
+	w.World = hold.World{Now: now, Cluster: w}
 	w.addNodes()
 	return w
 }
@@ -197,7 +197,7 @@ func (w *holdWorld) addNodes() {
 	}
 	claims := make(map[*ledger.PoolUsage][]types.UID)
 	for _, node := range all {
-		room, known := w.state.Rooms.At(node.Name)
+		room, known := w.state.Free.At(node.Name)
 		pools := w.state.Inventory.OnNode(node)
 		if !known || len(pools) == 0 {
 			continue
@@ -232,14 +232,14 @@ func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
 	return claims
 }
 
-// usage returns the usage that a holder must respect: with devices that are kept for nominated pods.
-func (w *holdWorld) usage(one *hold.Waiting) ledger.View {
+// Usage implements hold.Cluster: with devices that are kept for nominated pods.
+func (w *holdWorld) Usage(one *hold.Waiting) ledger.View {
 	nominated := w.state.served()[0].nominated
 	return ledger.WhatIf(w.state.Ledger, nil, nominated.PlannedAgainst(w.first[one], one.Priority))
 }
 
-// holding returns a claim with devices and when it is expected to end, nil if it has none any more.
-func (w *holdWorld) holding(claim types.UID) *hold.Holding {
+// Holding implements hold.Cluster.
+func (w *holdWorld) Holding(claim types.UID) *hold.Holding {
 	if known, found := w.holdings[claim]; found {
 		return known
 	}
@@ -275,16 +275,16 @@ func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
 	return found
 }
 
-// classOf returns the class of a planned device.
-func (w *holdWorld) classOf(claim ledger.ClaimRef, request string) string {
+// ClassOf implements hold.Cluster.
+func (w *holdWorld) ClassOf(claim ledger.ClaimRef, request string) string {
 	if known := w.claims[claim.UID]; known != nil {
 		return dra.ClassOf(known, request)
 	}
 	return ""
 }
 
-// devicesOf counts the devices of a class.
-func (w *holdWorld) devicesOf(class string) int {
+// Devices implements hold.Cluster.
+func (w *holdWorld) Devices(class string) int {
 	if known, found := w.devices[class]; found {
 		return known
 	}

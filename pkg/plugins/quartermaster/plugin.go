@@ -25,7 +25,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
-	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/telemetry/tracing"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -47,7 +46,7 @@ type Quartermaster struct {
 	learner    *demand.Observer
 	scoring    *extended.Scoring
 	objectives *config.Objectives
-	reporter   *queue.Reporter
+	reporter   *queue.UnqueuedReporter
 	waiting    *queue.Pods
 	// widened are pods without devices that did not fit the nodes that PreFilter named for them.
 	widened *queue.Pods
@@ -118,7 +117,6 @@ func New(ctx context.Context, configured runtime.Object, handle fwk.Handle) (fwk
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)
 	}
-	state.Memory.Bound(quantity.Value(*args.CacheSize))
 	pl, err := wire(ctx, args, features, handle, state)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", Name, err)

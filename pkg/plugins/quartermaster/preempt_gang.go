@@ -51,7 +51,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if _, fits := d.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
 		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
-	question := &choose.Question[*gangPlan]{Units: units, Fits: d.fits, Within: d.within, InTheWay: d.inTheWay, Budget: choose.MostPlans}
+	question := &choose.Question[*gangPlan]{Units: units, DryRun: d, Budget: choose.MostPlans}
 	chosen, plan, ok := question.Choose()
 	switch {
 	case d.err != nil:
@@ -145,11 +145,11 @@ type device struct {
 	name string
 }
 
-// fits implements choose.Question.Fits.
-func (d *gangDryRun) fits(gone []*choose.Unit) (*gangPlan, bool) { return d.plan(gone, nil) }
+// Fits implements choose.DryRun.
+func (d *gangDryRun) Fits(gone []*choose.Unit) (*gangPlan, bool) { return d.plan(gone, nil) }
 
-// within implements choose.Question.Within.
-func (d *gangDryRun) within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
+// Within implements choose.DryRun.
+func (d *gangDryRun) Within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, bool) {
 	return d.plan(gone, plan.nodes)
 }
 
@@ -185,9 +185,9 @@ func (d *gangDryRun) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan
 	return plan, true
 }
 
-// inTheWay implements choose.Question.InTheWay: a unit is in the way if it has a pod on one of the nodes, or holds one
+// InTheWay implements choose.DryRun: a unit is in the way if it has a pod on one of the nodes, or holds one
 // of the devices, or holds resources on any node that the group's minResources lack.
-func (d *gangDryRun) inTheWay(plan *gangPlan, unit *choose.Unit) bool {
+func (d *gangDryRun) InTheWay(plan *gangPlan, unit *choose.Unit) bool {
 	for _, pod := range unit.Pods {
 		if plan.nodes.Has(pod.Spec.NodeName) || d.lacks && d.group.Wants(pod) {
 			return true

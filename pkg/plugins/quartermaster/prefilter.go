@@ -24,26 +24,35 @@ import (
 //
 // Pods of a gang get the node and devices in the gang's plan. No attempt goes on while this process does not lead.
 func (pl *Quartermaster) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (result *fwk.PreFilterResult, status *fwk.Status) {
+	// 1. Skip cycles in which only other plugins are asked. Wait while this process does not lead.
 	if filters.IsApart(cs) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if err := pl.awaitLease(ctx); err != nil {
 		return nil, failed(err)
 	}
+
+	// 2. Plan the pod's gang, or look up what was planned.
 	assignment, err := pl.beginGang(ctx, cs, pod, nodes)
 	if err != nil {
 		return nil, unschedulableFor(err)
 	}
+
+	// 3. Begin the attempt. A pod that needs no devices may still need resources that others with devices lack.
 	c, status := pl.beginAttempt(ctx, cs, pod, nodes)
 	if c == nil && status.IsSkip() && assignment == nil {
 		return pl.placeWithoutDevices(ctx, cs, pod, nodes)
 	}
+
+	// 4. Prepare the search for devices, in the steps of preFilter.
 	if c != nil {
 		result, status = pl.preFilter(ctx, cs, c, pod, nodes)
 		if status.IsRejected() && !status.IsSkip() || result != nil && !c.onlyBest {
 			pl.waker.Reject(c.pod) // Nodes that are not returned count as rejected.
 		}
 	}
+
+	// 5. Restrict a pod of a gang to the planned node.
 	if assignment != nil && (status.IsSuccess() || status.IsSkip()) {
 		return &fwk.PreFilterResult{NodeNames: sets.New(assignment.Node)}, nil
 	}
@@ -64,51 +73,51 @@ func (pl *Quartermaster) awaitLease(ctx context.Context) error {
 // preFilter implements PreFilter for a pod that may need devices, after its attempt has begun. Planning a gang uses it
 // as well, for each kind of pods.
 func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cycle, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	// 1. Join the pods of the PodGroup that is tried as a whole. The first of them plans for all.
+	// 4.1. Join the pods of the PodGroup that is tried as a whole. The first of them plans for all.
 	if err := pl.joinGroup(ctx, cs, c, pod, nodes); err != nil {
 		return nil, failed(err)
 	}
 
-	// 2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices, or ever did.
+	// 4.2. Find the pod's claims. Skip the pod if neither claims nor extended resources need devices, or ever did.
 	claims, status := findClaims(cs, c)
 	if status != nil {
 		return nil, status
 	}
 
-	// 3. Bring the state of the cluster up to date.
+	// 4.3. Bring the state of the cluster up to date.
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
 	pl.learner.Seed(ctx)
 
-	// 4. Keep devices for nominated pods, and for those that have waited for long. The pod must respect what is kept for others.
+	// 4.4. Keep devices for nominated pods, and for those that have waited for long. The pod must respect what is kept for others.
 	pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	pl.respectHolds(ctx, c, pod, claims)
 
-	// 5. Wait until an earlier attempt is undone.
+	// 4.5. Wait until an earlier attempt is undone.
 	if pl.commits.IsReleasing(pod.UID) {
 		c.pod.Causes.Note(reasons.ClaimInUse)
 		return nil, unschedulable("what an earlier attempt wrote into the pod's claims could not be undone yet; " +
 			"waiting for the API server to accept that")
 	}
 
-	// 6. Check that the pod can use its claims.
+	// 4.6. Check that the pod can use its claims.
 	if status := pl.checkClaims(c, pod, claims); status != nil {
 		return nil, status
 	}
 
-	// 7. Add the claim for extended resources.
+	// 4.7. Add the claim for extended resources.
 	if status := pl.demandExtended(cs, c, pod); status != nil {
 		return nil, status
 	}
 
-	// 8. Prepare the task for the claims without an allocation.
+	// 4.8. Prepare the task for the claims without an allocation.
 	if status := pl.prepareTask(c, pod); status != nil {
 		return nil, status
 	}
 	cs.Write(cycleKey, c)
 
-	// 9. Choose the nodes to look at.
+	// 4.9. Choose the nodes to look at.
 	return pl.chooseNodes(ctx, c, pod, nodes), nil
 }
 
@@ -120,7 +129,7 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 		noteUnbacked(cs, needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.Rooms.Follow(nodes)
+	pl.state.Free.Follow(nodes)
 	dryRun, err := preemption.BeginDryRun(ctx, cs, pod)
 	if err != nil {
 		return nil, failed(err)

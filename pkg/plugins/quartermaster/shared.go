@@ -59,7 +59,7 @@ type shared struct {
 	priorities *preemption.Priorities
 
 	// holds has the devices that are kept for pods that have waited for long; firstHolds plans them before the first attempt.
-	// holdsOn is set, before the informers run, if any profile has holds; volumes is only there then.
+	// holdsOn is set, before the informers run, if any profile has holds.
 	holds      *hold.Registry
 	firstHolds sync.Once
 	holdsBegin sync.Once

@@ -36,6 +36,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
@@ -63,6 +64,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	s = &shared{
 		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
 		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
+		volumes: factory.Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	if features.EnableDRAWorkloadResourceClaims {
 		s.groups = workload.NewClaims()
@@ -222,6 +224,7 @@ func (pl *Quartermaster) newSolver(supported structured.Features, refuseOfNode b
 // serve adds the plugin of a profile to those that share the state, before the informers run.
 func (s *shared) serve(pl *Quartermaster) {
 	profile := pl.handle.ProfileName()
+	s.Memory.Bound(quantity.Value(*pl.args.CacheSize))
 	s.competitors.Own(profile)
 	s.gangs.Serve(profile, pl.handle, coordinator.Times{
 		Permit: time.Duration(*pl.args.PermitWaitingTimeSeconds) * time.Second, Backoff: time.Duration(*pl.args.PodGroupBackoffSeconds) * time.Second,
@@ -264,7 +267,6 @@ func (pl *Quartermaster) run(ctx context.Context) {
 // beginHolds turns holds on.
 func (s *shared) beginHolds(ctx context.Context) {
 	s.holdsBegin.Do(func() {
-		s.volumes = s.served()[0].handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 		s.holdsOn.Store(true)
 		go s.runHolds(ctx)
 	})

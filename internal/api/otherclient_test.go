@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
+	"github.com/quartermaster-dra/quartermaster/internal/api/v1alpha3"
 )
 
 func claimsInAlpha3(client kubernetes.Interface, namespace string) backend[resourceapi.ResourceClaim, resourceapi.ResourceClaimList] {
@@ -69,11 +70,11 @@ func TestOlderClientSharesTheLimitOfRequests(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1", QPS: 7, Burst: 9})
 	require.NoError(t, err)
-	older, err := newOlderClient(client, V1alpha3, alpha3Scheme)
+	older, err := newOtherClient(client, v1alpha3.GroupVersion, alpha3Scheme)
 	require.NoError(t, err)
 	require.Same(t, client.ResourceV1().RESTClient().GetRateLimiter(), older.GetRateLimiter())
 
-	_, err = newOlderClient(fake.NewClientset(), V1alpha3, alpha3Scheme)
+	_, err = newOtherClient(fake.NewClientset(), v1alpha3.GroupVersion, alpha3Scheme)
 	require.ErrorContains(t, err, "no connection")
 	list, err := claimsInAlpha3(fake.NewClientset(), "").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -11,11 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newOlderClient returns a client for a version of the API group that client-go has no types for. The types must be
+// newOtherClient returns a client for a version of an API group that client-go has no types for. The types must be
 // in the scheme. The client uses JSON: only generated types support protobuf. It shares connections, credentials and
 // the rate limit with the client set, so that a scheduler's --kube-api-qps covers all versions.
-func newOlderClient(client kubernetes.Interface, version Version, types *runtime.Scheme) (rest.Interface, error) {
-	group := schema.GroupVersion{Group: resourceapi.GroupName, Version: string(version)}
+func newOtherClient(client kubernetes.Interface, group schema.GroupVersion, types *runtime.Scheme) (rest.Interface, error) {
 	existing, ok := client.ResourceV1().RESTClient().(*rest.RESTClient)
 	if !ok || existing == nil {
 		return nil, fmt.Errorf("make a client for %s: the client set has no connection to an API server (%T); it has to be a real one", group, client.ResourceV1().RESTClient())
