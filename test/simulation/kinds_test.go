@@ -82,6 +82,8 @@ func TestKinds(t *testing.T) {
 			wants(time.Second, "b", "share-of-any-size").waits(10*time.Second, "b").deletes(0, "a").runs(10*time.Second, "b").
 			wants(0, "c", "share-of-any-size").waits(10*time.Second, "c").shared(0, 3, false, false).waits(10*time.Second, "c").
 			deletes(0, "b").runs(10*time.Second, "c"),
+		"a device with two shares is for one claim from now on": new(script).node(0).shared(0, 1, false, false).
+			wants(10*time.Second, "a", "share-of-any-size").wants(0, "b", "share-of-any-size").runs(10*time.Second, "a").runs(0, "b").shared(0, 2, false, true),
 		"a card is whole again when its part ends": new(script).node(0).parts(0, 1, "4", 0, 1, 2).
 			wants(10*time.Second, "a", "share-of-part").wants(time.Second, "b", "share-of-part").runs(10*time.Second, "b").
 			wants(0, "c", "whole").waits(10*time.Second, "c").deletes(0, "a").waits(10*time.Second, "c").deletes(0, "b").runs(10*time.Second, "c"),
