@@ -34,15 +34,15 @@ var happenings = []happening{
 	}},
 	{"the slices of its node are deleted", func(w *World, s subject, d time.Duration) { w.withdraw(s.node, d) }},
 	{"the classes are deleted", func(w *World, _ subject, d time.Duration) {
-		for _, class := range classNames {
+		for _, class := range w.namesOf("resource.k8s.io/v1/deviceclasses") {
 			w.deleteClass(class)
 			w.afterwards(d, func() { w.createClass(class) })
 		}
 	}},
 	{"the templates are deleted", func(w *World, _ subject, d time.Duration) {
-		for _, kind := range claimKinds {
-			w.deleteTemplate(kind.name)
-			w.afterwards(d, func() { w.createTemplate(kind.name) })
+		for _, kind := range w.namesOf("resource.k8s.io/v1/resourceclaimtemplates") {
+			w.deleteTemplate(kind)
+			w.afterwards(d, func() { w.createTemplate(kind) })
 		}
 	}},
 	{"all pods and claims are deleted", func(w *World, _ subject, _ time.Duration) { w.deleteAll() }},

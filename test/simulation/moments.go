@@ -86,6 +86,7 @@ func (c *Connection) send(r *http.Request, body []byte) (response *http.Response
 	if m == nil {
 		return c.server.serve(c, r, body), true
 	}
+	c.server.acts.Add(1)
 	sent := make(chan *http.Response, 1)
 	arrives = m.happens(c.server.subjectOf(r, body), func() { sent <- c.server.serve(c, r, body) })
 	select {

@@ -52,6 +52,7 @@ func init() {
 		{withoutDevices, 0.3, 6, nil, (*generator).plainPod},
 		{holds, 0.3, 0, nil, nil},
 	}
+	themes = append(themes, laterThemes...)
 }
 
 func setupNodes(g *generator) {
