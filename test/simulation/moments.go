@@ -34,8 +34,13 @@ var (
 	reserving = writeKind{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
 		return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
 	}}
-	nominating = writeKind{"nomination", func(r *http.Request, body []byte) bool {
+	// nominating comes for pods that are about to be bound (KEP-5278), and for preemptors.
+	nominating = writeKind{"nomination", func(_ *http.Request, body []byte) bool {
 		return strings.Contains(string(body), `"nominatedNodeName":"`)
+	}}
+	// preempting comes with the reason why the pod is not scheduled yet.
+	preempting = writeKind{"nomination of a preemptor", func(r *http.Request, body []byte) bool {
+		return nominating.is(r, body) && strings.Contains(string(body), `"conditions":`)
 	}}
 	// writeKinds are those at which something may happen.
 	writeKinds = []writeKind{
@@ -43,6 +48,7 @@ var (
 		{"write to a claim", func(r *http.Request, _ []byte) bool { return strings.Contains(r.URL.Path, "/resourceclaims/") }},
 		reserving,
 		nominating,
+		preempting,
 		{"eviction", func(r *http.Request, _ []byte) bool {
 			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/")
 		}},
@@ -244,4 +250,28 @@ func (w *World) deleteAll() {
 		}
 	}
 	w.deleteAllClaims()
+}
+
+// takeAway deletes the volume claim of a pod, or a class of its claim if it has no volume. It returns a kind of claims that can have
+// devices of this one nevertheless.
+func (w *World) takeAway(s subject) (kind string) {
+	pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, s.pod, metav1.GetOptions{})
+	if err == nil && len(pod.Spec.Volumes) > 0 {
+		volume := pod.Spec.Volumes[0].Name // The claim for it has the same name.
+		w.note("volume claim %s is deleted", volume)
+		_ = w.client.CoreV1().PersistentVolumeClaims(namespace).Delete(w.ctx, volume, metav1.DeleteOptions{})
+		return "one"
+	}
+	class := "gpu"
+	claim, err := w.client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, s.claim, metav1.GetOptions{})
+	if err == nil && claim.Spec.Devices.Requests[0].Exactly != nil {
+		class = claim.Spec.Devices.Requests[0].Exactly.DeviceClassName
+	}
+	kind = "one"
+	if class == "gpu" {
+		kind = "big"
+	}
+	w.note("class %s is deleted", class)
+	w.deleteClass(class)
+	return kind
 }
