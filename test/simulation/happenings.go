@@ -161,6 +161,10 @@ func (g *generator) stopAt(scheduler string, kind writeKind, n int) {
 // endAtBinding has a process end while a binding is on its way to a node that others must not use any more.
 func (g *generator) endAtBinding(scheduler string) {
 	late, cordoned := time.Duration(15+g.random.IntN(40))*time.Second, g.one(2)
+	if g.has(podGroups) && g.one(2) {
+		g.endWithShared(scheduler, late)
+		return
+	}
 	g.at(scheduler, binding, 1+g.random.IntN(3), func(w *World, r *replica) func(subject, func()) bool {
 		ends := w.ending(r, onItsWay, late)
 		return func(s subject, send func()) bool {

@@ -10,6 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // moment is a write of a process at which something happens, once.
@@ -206,6 +209,42 @@ func (w *World) ending(r *replica, way string, late time.Duration) func(subject,
 		cancel()
 		return false
 	}
+}
+
+// endWithShared has a process end while the binding of a pod is on its way that shares its claim with a pod on a node. Nobody can go to
+// that node then but a pod that has others evicted for all devices there.
+func (g *generator) endWithShared(scheduler string, late time.Duration) {
+	p := g.newPod()
+	p.with(func(pod *v1.Pod) {
+		priority := int32(1000)
+		pod.Spec.Priority = &priority
+		pod.Spec.Tolerations = []v1.Toleration{{Key: v1.TaintNodeUnschedulable, Operator: v1.TolerationOpExists}}
+	}, "priority 1000, also on nodes that are cordoned")
+	p.with(builder.Using(builder.FromTemplate("all")...), "template all")
+	var happens func(*World, *replica) func(subject, func()) bool
+	happens = func(w *World, r *replica) func(subject, func()) bool {
+		c, ends := r.connection, w.ending(r, onItsWay, late)
+		return func(s subject, send func()) bool {
+			if !w.isUsed(s.claim) {
+				c.Await(&moment{binding, 1, happens(w, r)})
+				send()
+				return true
+			}
+			w.cordon(s.node, true)
+			w.afterwards(2*late, func() { w.cordon(s.node, false) })
+			p.create(w)
+			return ends(s, send)
+		}
+	}
+	g.at(scheduler, binding, 1, happens, "or the first one after it of a pod that shares a claim with a pod on a node, it ends, and the server gets the binding %s later; the node is cordoned, and pod %s comes", late, p)
+}
+
+// isUsed reports whether a pod on a node uses a claim.
+func (w *World) isUsed(claim string) bool {
+	w.server.store.mutex.Lock()
+	defer w.server.store.mutex.Unlock()
+	o := w.server.store.collections["resource.k8s.io/v1/resourceclaims"].objects[types.NamespacedName{Namespace: namespace, Name: claim}]
+	return o != nil && w.hasBound(o)
 }
 
 // leader is the replica that schedules, the first one if none does.
