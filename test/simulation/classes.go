@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -146,8 +147,28 @@ func changeExtended(g *generator) {
 		g.add(g.soon(), func(w *World) { w.offer(node, name, amount) }, "a device plugin of %s offers %s of %s", node, amount, name)
 		return
 	}
+	if g.one(3) {
+		g.migrate()
+		return
+	}
 	class, name := pick(g, classNames...), pick(g, resourceNames[0], resourceNames[1], "")
 	g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %q", class, name)
+}
+
+// migrate has all classes stand for one resource, until one of them goes or gets another name. A pod that asks for it comes then.
+func (g *generator) migrate() {
+	name, leaves, p := pick(g, resourceNames[:2]...), pick(g, classNames...), g.newPod()
+	for _, class := range classNames {
+		g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %s", class, name)
+	}
+	if g.one(2) {
+		g.add(g.soon(), func(w *World) { w.deleteClass(leaves) }, "delete class %s", leaves)
+		g.later(time.Minute, func(w *World) { w.createClass(leaves) }, "create class %s", leaves)
+	} else {
+		g.add(g.soon(), func(w *World) { w.nameClass(leaves, "") }, "class %s stands for nothing", leaves)
+	}
+	p.with(builder.Extended(v1.ResourceName(name), "1"), "1 of %s", name)
+	g.add(g.soon(), p.create, "create pod %s", p)
 }
 
 // asks has the pod ask for devices by an extended resource: in one container or in two, or also in one that ends before.
