@@ -12,7 +12,7 @@
 // the end, are failures as well. A history with far too many failures or requests is ended before its time.
 //
 // An event of a history is a request that the API server in memory accepts or refuses, or an act: a step, or a moment that is reached. With
-// the usual number of steps a history has 500 on average, and more than 500 histories take a minute of one processor. Both are printed.
+// the usual number of steps a history has at least 200, and about 500 histories take a minute of one processor. Both are printed.
 //
 // Besides devices for one claim there are, in some histories, devices of which claims consume capacity (shares.go), cards with partitions
 // that draw from the same counters (partitions.go), admin access (admin.go), and classes whose selectors change (classes.go). With each

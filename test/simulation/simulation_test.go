@@ -21,7 +21,7 @@ var (
 	seed      = flag.Uint64("seed", 1, "the first seed; 0 for a new one")
 	histories = flag.Int("histories", 50, "how many histories, unless a duration is given")
 	duration  = flag.Duration("duration", 0, "for how long histories are begun")
-	length    = flag.Int("steps", 62, "how many steps a history has: with so many, it has at least 200 events")
+	length    = flag.Int("steps", 50, "how many steps a history has: with so many, it has at least 200 events")
 	about     = flag.String("about", "", "themes that all histories have whatever their seeds say, separated by commas")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
 	stop      = flag.Bool("stop", false, "live through no further history after one that fails")
