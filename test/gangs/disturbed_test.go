@@ -26,7 +26,7 @@ func TestClaimRefused(t *testing.T) {
 	allow := s.Refuse("resourceclaims/status", "resource.k8s.io", admissionregistrationv1.Update, "!object.metadata.name.startsWith('big-3-') || !has(object.status.allocation)")
 	s.group("big", 6)
 	pods := s.members("big", 0, 6)
-	s.Tried("big-3", 3) // Its claim is refused again and again.
+	s.Tried("big-3", 2) // Its claim is refused again and again.
 	s.StaysBound(0)
 	s.group("small", 4)
 	s.Running(s.members("small", 0, 4)...)
@@ -44,7 +44,7 @@ func TestBindingRefused(t *testing.T) {
 	s.group("gang", 4)
 	pods := s.members("gang", 0, 4)
 	s.Running("gang-0", "gang-1", "gang-3")
-	s.Tried("gang-2", 3)
+	s.Tried("gang-2", 1)
 	s.StaysBound(3)
 	allow()
 	s.Running(pods...)

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -105,15 +106,17 @@ func (s *Space) StaysBound(bound int) {
 func (s *Space) Tried(pod string, times int) {
 	s.T.Helper()
 	line := fmt.Sprintf("\"Attempting to schedule pod\" pod=%q", s.Name+"/"+pod)
-	attempts := func() int {
-		log, err := os.ReadFile(s.Log)
-		require.NoError(s.T, err)
-		return strings.Count(string(log), line)
-	}
-	before := attempts()
+	log, err := os.Open(s.Log)
+	require.NoError(s.T, err)
+	defer log.Close()
+	_, err = log.Seek(0, io.SeekEnd)
+	require.NoError(s.T, err)
+	var since []byte
 	s.Eventually(fmt.Sprintf("try pod %s %d times more", pod, times), func(context.Context) error {
-		if n := attempts() - before; n < times {
-			return fmt.Errorf("it was tried %d times", n)
+		more, err := io.ReadAll(log)
+		since = append(since, more...)
+		if n := strings.Count(string(since), line); n < times {
+			return fmt.Errorf("it was tried %d times (%v)", n, err)
 		}
 		return nil
 	})
