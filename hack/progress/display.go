@@ -10,9 +10,9 @@ import (
 // display shows one line of progress, and whatever else there is.
 type display struct {
 	out io.Writer
-	// rewrite says that the line can be written anew in its place.
+	// rewrite is set if a line can be overwritten.
 	rewrite bool
-	// every is how often there is a new state to show.
+	// every is the time between two states.
 	every time.Duration
 	// shown is the state that is on the terminal.
 	shown string
@@ -25,7 +25,7 @@ func newDisplay(out io.Writer) *display {
 	return &display{out: out, every: 20 * time.Second}
 }
 
-// state shows how far it is.
+// state shows the progress.
 func (d *display) state(text string) {
 	switch {
 	case text == "" || text == d.shown:

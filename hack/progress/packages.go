@@ -14,12 +14,12 @@ import (
 // pkg is a package that is to be compiled.
 type pkg struct {
 	path string
-	// work is how much there is to do, in bytes of source.
+	// work is the size of the source in bytes.
 	work int64
 }
 
-// perPackage is what a package costs besides its source (starting the compiler, reading what it
-// imports), as if it were so many bytes of it.
+// perPackage is the cost of a package besides its source (starting the compiler, reading its
+// imports), in bytes of source.
 const perPackage = 20_000
 
 // listFormat has go list print a package that is not in the build cache: its path, its folder and its files.

@@ -36,7 +36,7 @@ func (t *tally) expect(packages []pkg) {
 	}
 }
 
-// state says how far it is; empty before there is anything to say.
+// state describes the progress, "" before there is any.
 func (t *tally) state(now time.Time) string {
 	if len(t.names) == 0 {
 		return ""

@@ -33,7 +33,7 @@ const attributeValues memo.Kind = "attribute"
 
 // ColumnsFor returns the reference to the remembered values of an attribute.
 func ColumnsFor(name *Name) *memo.Reference[*Columns] {
-	return memo.NewReference[*Columns](memo.Question{Kind: attributeValues, Text: name.Full})
+	return memo.NewReference[*Columns](memo.Key{Kind: attributeValues, Text: name.Full})
 }
 
 // ColumnOf returns the values of an attribute in a pool. known must come from ColumnsFor the attribute.

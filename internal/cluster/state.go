@@ -42,9 +42,9 @@ type State struct {
 	Order *allocationlog.Log
 	// NodeCache caches which nodes have devices for recurring tasks, and their cost.
 	NodeCache *nodecache.Index
-	// Rooms tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
+	// Free tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
 	// snapshot.
-	Rooms noderesources.Rooms
+	Free noderesources.Free
 	// Memory caches the results of users' requests.
 	Memory *Memory
 	// Lease says whether this process leads.
@@ -87,7 +87,7 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 	s.Ledger.Follow(s.Inventory)
 	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.poolPublished
-	s.Rooms.Devices = s.Inventory
+	s.Free.Devices = s.Inventory
 	s.NodeCache = newNodeCache(s, factory.Core().V1().Nodes().Lister())
 	if err := s.indexPods(factory.Core().V1().Pods().Informer()); err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (s *State) LeadsSince() time.Time {
 
 // newNodeCache returns the node cache of a state.
 func newNodeCache(s *State, nodes corelisters.NodeLister) *nodecache.Index {
-	return nodecache.New(s.Inventory, s.Ledger, &s.Rooms, func(name string) *v1.Node {
+	return nodecache.New(s.Inventory, s.Ledger, &s.Free, func(name string) *v1.Node {
 		node, err := nodes.Get(name)
 		if err != nil {
 			return nil

@@ -98,7 +98,7 @@ func (d *Describer) addExtended(m *planning.Member, usable *usableOn, needs *Nee
 	demand.Prepare(nil, nil, d.Needs.Claims.Server.StoresExtendedResources())
 	on := d.kinds(demand)
 	hopeless := !on.varies && demand.Found() == nil // With a claim, the gang may fit without it, and then it is removed.
-	if full := demand.Full(); full.Unfit != nil && (hopeless || len(demand.Obsolete()) > 0) {
+	if full := demand.Full(); full.Unfit != nil && (hopeless || len(demand.StaleClaims()) > 0) {
 		return nil, full.Unfit
 	}
 	*usable = append(*usable, on)

@@ -131,7 +131,7 @@ func NewBook(of *ledger.Ledger) *Book {
 // may have decided, even if this process has not noticed it.
 type Tenure = time.Time
 
-// Decide makes this process decide for a tenure, after the Takeover of that tenure.
+// Decide makes this process decide for a tenure, after the Handover of that tenure.
 func (b *Book) Decide(tenure Tenure) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

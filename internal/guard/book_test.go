@@ -308,7 +308,7 @@ func TestTenure(t *testing.T) {
 	request := &Request{Claim: ledger.RefTo(x), Version: "3", After: x.Status.Allocation, Confirmed: true}
 	require.Equal(t, NotDeciding, w.Review(tenure.Add(time.Second), request).Kind, "the Lease was lost and is ours again; others have decided meanwhile")
 	w.Decide(tenure.Add(time.Second))
-	w.Decide(tenure) // A takeover that was begun before.
+	w.Decide(tenure) // A handover that was begun before.
 	require.Equal(t, Allowed, w.Review(tenure.Add(time.Second), request).Kind)
 	require.Equal(t, NotDeciding, w.Review(tenure, request).Kind)
 }
@@ -357,25 +357,25 @@ func TestEnded(t *testing.T) {
 	require.Equal(t, []string{"x 1", "y 0"}, ended)
 }
 
-func TestTakeoverWaitsForTheLedger(t *testing.T) {
+func TestHandoverWaitsForTheLedger(t *testing.T) {
 	t.Parallel()
 	w := newBoard(t, node())
-	takeover := NewTakeover([]Listed{
+	handover := NewHandover([]Listed{
 		{ledger.RefTo(empty("allocated")), "3", true},
 		{ledger.RefTo(empty("waiting")), "4", false},
 		{ledger.RefTo(empty("deleted")), "5", false},
 	})
-	require.Len(t, takeover.ToFence(), 2)
-	require.Equal(t, []types.UID{"uid-allocated"}, takeover.Missing(w.ledger))
+	require.Len(t, handover.ToFence(), 2)
+	require.Equal(t, []types.UID{"uid-allocated"}, handover.Missing(w.ledger))
 	w.watch("allocated", at(3, b.Claim("allocated").Allocated("a", "gpu-0")))
-	takeover.Fenced("uid-waiting", "9")
-	takeover.Fenced("uid-deleted", "")
-	require.Empty(t, takeover.ToFence())
-	require.Equal(t, []types.UID{"uid-waiting"}, takeover.Missing(w.ledger), "what was stored before the fence has to be known")
+	handover.Fenced("uid-waiting", "9")
+	handover.Fenced("uid-deleted", "")
+	require.Empty(t, handover.ToFence())
+	require.Equal(t, []types.UID{"uid-waiting"}, handover.Missing(w.ledger), "what was stored before the fence has to be known")
 	w.watch("waiting", at(4, empty("waiting")))
-	require.Len(t, takeover.Missing(w.ledger), 1)
+	require.Len(t, handover.Missing(w.ledger), 1)
 	w.watch("waiting", at(8, b.Claim("waiting").Allocated("a", "gpu-1")))
-	require.Len(t, takeover.Missing(w.ledger), 1)
+	require.Len(t, handover.Missing(w.ledger), 1)
 	w.watch("waiting", at(9, b.Claim("waiting").Allocated("a", "gpu-1")))
-	require.Empty(t, takeover.Missing(w.ledger))
+	require.Empty(t, handover.Missing(w.ledger))
 }

@@ -27,7 +27,7 @@ var histories = flag.Int("guard.histories", 10000, "how many random histories of
 // and its answer, or has lost its Lease without knowing it. Only the steps of one write on its API server are in
 // order: ask, get an answer, store.
 //
-// It steps the Book, the Takeover and the Fence that run in the product.
+// It steps the Book, the Handover and the Fence that run in the product.
 type world struct {
 	rng      *rand.Rand
 	revision int
@@ -72,7 +72,7 @@ type process struct {
 	// leads is this process's belief, by its clock and its Lease.
 	leads       bool
 	tenure      Tenure
-	takeover    *Takeover
+	handover    *Handover
 	takeoverFor Tenure
 	listed      map[types.UID]stored
 	// underWay are the writes that may still come of those that there were at the list.
@@ -291,34 +291,34 @@ func (w *world) lease() {
 		}
 	}
 	g := w.guards[w.rng.Intn(len(w.guards))]
-	g.leads, g.tenure, g.takeover = true, time.Unix(g.tenure.Unix()+1, 0), nil
+	g.leads, g.tenure, g.handover = true, time.Unix(g.tenure.Unix()+1, 0), nil
 	w.tell("%s gets the Lease", g.name)
 }
 
-// takeOver takes one step of a takeover. It goes on also when the Lease is lost meanwhile.
+// takeOver takes one step of a handover. It goes on also when the Lease is lost meanwhile.
 func (w *world) takeOver() {
 	g := w.guards[w.rng.Intn(len(w.guards))]
 	switch {
-	case g.takeover == nil && g.leads:
+	case g.handover == nil && g.leads:
 		w.list(g)
-	case g.takeover == nil:
-	case len(g.takeover.ToFence()) > 0:
-		waiting := g.takeover.ToFence()
+	case g.handover == nil:
+	case len(g.handover.ToFence()) > 0:
+		waiting := g.handover.ToFence()
 		next := waiting[w.rng.Intn(len(waiting))]
 		version, err := w.fencer().Fence(context.Background(), next.ClaimRef, next.Version)
 		if err != nil && w.cameOrWent(g.underWay) {
 			version, err = w.fencer().version(context.Background(), next)
 		}
 		if err == nil {
-			g.takeover.Fenced(next.UID, version)
+			g.handover.Fenced(next.UID, version)
 		}
-	case len(g.takeover.Missing(g.ledger)) == 0:
+	case len(g.handover.Missing(g.ledger)) == 0:
 		g.book.Decide(g.takeoverFor)
 		w.tell("%s decides", g.name)
 	default:
-		for _, uid := range g.takeover.Missing(g.ledger) {
+		for _, uid := range g.handover.Missing(g.ledger) {
 			if c := w.claims[g.listed[uid].name]; c == nil || c.uid != uid {
-				g.takeover.Gone(uid)
+				g.handover.Gone(uid)
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func (w *world) list(g *process) {
 		listed = append(listed, Listed{ledger.RefTo(c.object()), strconv.Itoa(c.version), c.device != ""})
 	}
 	slices.SortFunc(listed, func(x, y Listed) int { return strings.Compare(x.Name, y.Name) })
-	g.takeover, g.takeoverFor, g.underWay = NewTakeover(listed), g.tenure, slices.Clone(w.writes)
+	g.handover, g.takeoverFor, g.underWay = NewHandover(listed), g.tenure, slices.Clone(w.writes)
 }
 
 // TestModel looks at random histories. In none do two claims get one device, and in most something is

@@ -32,14 +32,14 @@ const (
 )
 
 // TakeOver makes sure that no allocation unknown to this process can be stored any more, and then makes it decide in
-// a tenure, see Takeover. Call it when the process has got the Lease. It returns an error only if the context ends.
+// a tenure, see Handover. Call it when the process has got the Lease. It returns an error only if the context ends.
 func (g *Guard) TakeOver(ctx context.Context, tenure Tenure, fencer *Fencer, of *ledger.Ledger) error {
 	began := time.Now()
 	claims, err := fencer.list(ctx)
 	if err != nil {
 		return err
 	}
-	t := NewTakeover(claims)
+	t := NewHandover(claims)
 	if err := fencer.fenceAll(ctx, t); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (f *Fencer) list(ctx context.Context) (claims []Listed, err error) {
 
 // fenceAll fences all claims that need it. Approved writes can arrive until the API servers' request timeout ends;
 // until then, it keeps trying to fence claims that cannot be written to (a policy may forbid it).
-func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
+func (f *Fencer) fenceAll(ctx context.Context, t *Handover) error {
 	bounded, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
 	return f.fenceWithin(ctx, bounded, t)
@@ -83,7 +83,7 @@ func (f *Fencer) fenceAll(ctx context.Context, t *Takeover) error {
 // fenceWithin works like fenceAll, with the bounded context for the timeout. It retries failed claims after all
 // others, after a pause. When the time is over, every earlier request has arrived or never will: then it is enough
 // that the ledger knows the remaining claims at their current version.
-func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Takeover) error {
+func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Handover) error {
 	for pause := retryInterval; ; pause = min(2*pause, maxPause) {
 		err := f.each(bounded, t, func(ctx context.Context, claim Listed) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
@@ -108,7 +108,7 @@ func (f *Fencer) fenceWithin(ctx, bounded context.Context, t *Takeover) error {
 
 // each calls a function for all claims that must be fenced, several at a time. If the call succeeds, the claim counts
 // as fenced at the returned version. each returns one of the errors.
-func (f *Fencer) each(ctx context.Context, t *Takeover, fence func(context.Context, Listed) (string, error)) error {
+func (f *Fencer) each(ctx context.Context, t *Handover, fence func(context.Context, Listed) (string, error)) error {
 	var mutex sync.Mutex
 	var group errgroup.Group // A failed call does not cancel the others.
 	group.SetLimit(fencers)
@@ -136,7 +136,7 @@ func (f *Fencer) version(ctx context.Context, claim Listed) (string, error) {
 }
 
 // catchUp waits until the ledger knows all awaited versions.
-func (f *Fencer) catchUp(ctx context.Context, t *Takeover, of *ledger.Ledger, claims map[types.UID]Listed) error {
+func (f *Fencer) catchUp(ctx context.Context, t *Handover, of *ledger.Ledger, claims map[types.UID]Listed) error {
 	for looks := 1; ; looks++ {
 		missing := t.Missing(of)
 		if len(missing) == 0 {

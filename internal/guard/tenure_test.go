@@ -74,7 +74,7 @@ func TestTakeOverEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// A takeover that was begun in one tenure is none for the next.
+// A handover that was begun in one tenure is none for the next.
 func TestTakeOverOfAnotherTenure(t *testing.T) {
 	t.Parallel()
 	s := newClaimServer(empty("x"))
@@ -100,10 +100,10 @@ func TestLateWriteToAClaimThatCannotBeFenced(t *testing.T) {
 		arrived = s.arrives(b.Claim("x").Allocated("a", "gpu-0"))
 		return refuses(name)
 	}
-	takeover := NewTakeover([]Listed{{ClaimRef: refTo(empty("x")), Version: "3"}})
-	require.NoError(t, s.fenceWithin(t.Context(), bounded, takeover))
-	require.Empty(t, takeover.ToFence())
-	require.Equal(t, map[types.UID]string{"uid-x": arrived}, takeover.awaited)
+	handover := NewHandover([]Listed{{ClaimRef: refTo(empty("x")), Version: "3"}})
+	require.NoError(t, s.fenceWithin(t.Context(), bounded, handover))
+	require.Empty(t, handover.ToFence())
+	require.Equal(t, map[types.UID]string{"uid-x": arrived}, handover.awaited)
 }
 
 // Claims that cannot be fenced do not keep others from being fenced.
@@ -124,7 +124,7 @@ func TestOthersAreFencedFirst(t *testing.T) {
 			}
 			return refuses(name)
 		}
-		go func() { ended <- s.fenceAll(t.Context(), NewTakeover(listed)) }()
+		go func() { ended <- s.fenceAll(t.Context(), NewHandover(listed)) }()
 		synctest.Wait()
 		require.Equal(t, 1, s.writes())
 		open.Store(true)
@@ -145,9 +145,9 @@ func TestManyClaimsThatCannotBeFenced(t *testing.T) {
 		}
 		s := newClaimServer(claims...)
 		s.beforeUpdate = refuses
-		takeover, began := NewTakeover(listed), time.Now()
-		require.NoError(t, s.fenceAll(t.Context(), takeover))
-		require.Empty(t, takeover.ToFence())
+		handover, began := NewHandover(listed), time.Now()
+		require.NoError(t, s.fenceAll(t.Context(), handover))
+		require.Empty(t, handover.ToFence())
 		require.Equal(t, s.RequestTimeout, time.Since(began)) // By the clock of the test, which stands still.
 	})
 }

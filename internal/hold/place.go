@@ -239,7 +239,7 @@ func touches(use ledger.Use, pools []inventory.PoolID) bool {
 }
 
 // room returns what is free of a node besides devices once more claims are gone.
-func (t *trial) room(node *Node, more []*Holding) noderesources.Room {
+func (t *trial) room(node *Node, more []*Holding) noderesources.Resources {
 	room, seen := node.Room, make(map[types.UID]bool)
 	leave := func(holding *Holding) {
 		for _, runner := range holding.Pods {

@@ -43,7 +43,7 @@ func (w *Waiting) compare(other *Waiting) int {
 type Pod struct {
 	UID types.UID
 	// Takes is its use of a node besides devices.
-	Takes noderesources.Room
+	Takes noderesources.Resources
 	// Kind is equal for pods that the same nodes suit.
 	Kind string
 	Requirements
@@ -64,7 +64,7 @@ type Node struct {
 	Pools  []inventory.PoolID
 	Claims []types.UID
 	// Room is the node's free room besides devices.
-	Room noderesources.Room
+	Room noderesources.Resources
 }
 
 // A Holding is a claim with devices.
@@ -81,7 +81,7 @@ type Holding struct {
 type Runner struct {
 	Pod   types.UID
 	Node  string
-	Takes noderesources.Room
+	Takes noderesources.Resources
 }
 
 // World holds everything that a plan depends on.

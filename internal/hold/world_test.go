@@ -52,7 +52,7 @@ func newTestCluster(sizes ...int) *testCluster {
 		c.sizes[name] = size
 		c.nodes = append(c.nodes, Node{
 			Node:  &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": fmt.Sprint(i / 2)}}},
-			Pools: []inventory.PoolID{{Driver: testDriver, Name: name}}, Room: noderesources.Room{Pods: 100},
+			Pools: []inventory.PoolID{{Driver: testDriver, Name: name}}, Room: noderesources.Resources{Pods: 100},
 		})
 	}
 	return c
@@ -157,7 +157,7 @@ func (c *testCluster) Holding(uid types.UID) *Holding {
 	j := c.jobs[uid]
 	return &Holding{
 		Use: useOf(uid, j.node, j.devices), End: EndOf(j.Pod, c.now), Highest: j.priority,
-		Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Room{Pods: 1, MilliCPU: c.takes}}},
+		Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Resources{Pods: 1, MilliCPU: c.takes}}},
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *testCluster) waiting(name string, priority int32, since time.Time, pods
 	for i := range pods {
 		uid := types.UID(fmt.Sprintf("%s-%d", name, i))
 		w.Pods = append(w.Pods, &Pod{
-			UID: uid, Kind: fmt.Sprint(size), Takes: noderesources.Room{Pods: 1}, Requirements: testPod{c, uid, size},
+			UID: uid, Kind: fmt.Sprint(size), Takes: noderesources.Resources{Pods: 1}, Requirements: testPod{c, uid, size},
 		})
 	}
 	return w

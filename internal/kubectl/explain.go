@@ -184,7 +184,7 @@ func victims(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, e *whatif.Exp
 	preempts.Spec.PreemptionPolicy = nil
 	var all []victimsOutput
 	for i := range e.Nearest {
-		found, possible, err := s.Victims(ctx, preempts, e.Nearest[i].Node)
+		found, possible, err := s.PossibleVictims(ctx, preempts, e.Nearest[i].Node)
 		if err != nil {
 			return nil, err
 		}

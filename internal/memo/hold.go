@@ -7,7 +7,7 @@ import (
 )
 
 // Hold protects the table for some time, even if others are used later, because its caller fills it
-// gradually. Held sheets take at most half of the memory; beyond that, the table held for the shortest time
+// gradually. Held tables take at most half of the memory; beyond that, the table held for the shortest time
 // is forgotten first. The table held for the longest time always stays, even if it alone is too large: so the
 // work on at least one table gets finished.
 func (s *Table[T]) Hold(d time.Duration) {
@@ -35,7 +35,7 @@ func (s *Table[T]) Finish() {
 	s.finished = m.clock.Add(1)
 }
 
-// releaseHeld returns to order the held sheets whose time is over or that were used after Finish. The caller
+// releaseHeld returns to order the held tables whose time is over or that were used after Finish. The caller
 // holds the mutex.
 func (m *Memory) releaseHeld(now time.Time) {
 	m.held = slices.DeleteFunc(m.held, func(h *header) bool {

@@ -31,7 +31,7 @@ func subjects(n int) []*Subject {
 	return list
 }
 
-func about(name string) Question { return Question{Kind: "test", Text: name} }
+func about(name string) Key { return Key{Kind: "test", Text: name} }
 
 // write puts a unique text of the given length about each subject.
 func write(m *Memory, name string, on []*Subject, length int) {
@@ -131,7 +131,7 @@ func TestTakenIsHonest(t *testing.T) {
 		write(m, "first", on, 1) // Subjects get their places.
 		before, taken := heapBytes(), m.Taken()
 		for i := range 20 {
-			write(m, fmt.Sprint("question ", i), on, length)
+			write(m, fmt.Sprint("key ", i), on, length)
 		}
 		grown, said := heapBytes()-before, m.Taken()-taken
 		require.Less(t, grown, said+said/4, name)
@@ -191,7 +191,7 @@ func TestErrorsAreKeptOnce(t *testing.T) {
 	require.Less(t, m.Taken(), headerSize+(maxErrors+1)*2*errorSize)
 }
 
-// TestWhatIsForgottenIsFree: references and sheets in use keep no forgotten findings alive.
+// TestWhatIsForgottenIsFree: references and tables in use keep no forgotten findings alive.
 func TestWhatIsForgottenIsFree(t *testing.T) {
 	t.Parallel()
 	m, on := New(1<<20), subjects(10)
@@ -212,8 +212,8 @@ func TestWhatIsForgottenIsFree(t *testing.T) {
 	require.Equal(t, text("z"), finding)
 }
 
-// TestHeldSheets: held sheets stay, up to half of the memory, and the first one in any case.
-func TestHeldSheets(t *testing.T) {
+// TestHeldTables: held tables stay, up to half of the memory, and the first one in any case.
+func TestHeldTables(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, on := New(100_000), subjects(10)
@@ -271,7 +271,7 @@ func TestHeldUntilItIsUsed(t *testing.T) {
 	require.False(t, knows(m, "q", on[0]))
 }
 
-// TestManyAtOnce is for the race detector. Every read must equal the write, although sheets are forgotten and
+// TestManyAtOnce is for the race detector. Every read must equal the write, although tables are forgotten and
 // subjects are freed all the time.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()

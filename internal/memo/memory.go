@@ -15,7 +15,7 @@ const DefaultBound = 64 << 20
 // Shared is the memory for all callers without one of their own, for example short-lived allocators.
 var Shared = New(DefaultBound)
 
-// A Memory holds sheets that together take a bounded number of bytes. It is safe for concurrent use.
+// A Memory holds tables that together take a bounded number of bytes. It is safe for concurrent use.
 type Memory struct {
 	// clock is a logical clock that orders uses; it advances whenever something is remembered.
 	clock atomic.Uint64
@@ -23,16 +23,16 @@ type Memory struct {
 	mutex  sync.Mutex
 	bound  int
 	taken  int
-	sheets map[Question]table
-	// order holds the sheets that are not held, the least recently used first.
+	tables map[Key]table
+	// order holds the tables that are not held, the least recently used first.
 	order queue
-	// held lists the held sheets in the order in which Hold began; heldBytes is their total size.
+	// held lists the held tables in the order in which Hold began; heldBytes is their total size.
 	held      []*header
 	heldBytes int
 }
 
-// A Question identifies a table. Its kind determines the type of the table's findings.
-type Question struct {
+// A Key identifies a table. Its kind determines the type of the table's findings.
+type Key struct {
 	Kind Kind
 	Text string
 }
@@ -48,8 +48,8 @@ type table interface {
 
 // header is the memory's record of a table.
 type header struct {
-	memory   *Memory
-	question Question
+	memory *Memory
+	key    Key
 	// used is the time of the memory's clock when the table was last used.
 	used atomic.Uint64
 
@@ -66,15 +66,15 @@ type header struct {
 	finished  uint64
 }
 
-// headerSize is the size in bytes of an empty table, including its entry in sheets.
+// headerSize is the size in bytes of an empty table, including its entry in tables.
 const headerSize = 640 + firstPages*int(unsafe.Sizeof(uintptr(0)))
 
 // New returns a memory that takes at most bound bytes.
 func New(bound int) *Memory {
-	return &Memory{bound: bound, sheets: make(map[Question]table)}
+	return &Memory{bound: bound, tables: make(map[Key]table)}
 }
 
-// SetBound changes the memory's limit, and evicts sheets that no longer fit.
+// SetBound changes the memory's limit, and evicts tables that no longer fit.
 func (m *Memory) SetBound(bytes int) {
 	m.mutex.Lock()
 	m.bound = bytes
@@ -97,30 +97,30 @@ func (m *Memory) Taken() int {
 	return m.taken
 }
 
-// Find returns the table for a question, or nil if there is none.
-func Find[T Finding[T]](m *Memory, q Question) *Table[T] {
+// Find returns the table for a key, or nil if there is none.
+func Find[T Finding[T]](m *Memory, q Key) *Table[T] {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	s, _ := m.sheets[q].(*Table[T])
+	s, _ := m.tables[q].(*Table[T])
 	return s
 }
 
-// Open returns the table for a question, and creates it if there is none. The table may be forgotten at any
+// Open returns the table for a key, and creates it if there is none. The table may be forgotten at any
 // time: then it finds nothing and remembers nothing.
-func Open[T Finding[T]](m *Memory, q Question) *Table[T] {
+func Open[T Finding[T]](m *Memory, q Key) *Table[T] {
 	m.mutex.Lock()
-	s, _ := m.sheets[q].(*Table[T])
+	s, _ := m.tables[q].(*Table[T])
 	if s != nil {
 		m.mutex.Unlock()
 		return s
 	}
-	s = &Table[T]{header: header{memory: m, question: q}, byHash: make(map[uint64]uint32)}
+	s = &Table[T]{header: header{memory: m, key: q}, byHash: make(map[uint64]uint32)}
 	pages := make([]atomic.Pointer[page], firstPages)
 	s.pages.Store(&pages)
 	s.findings.Store(new([]T))
 	s.used.Store(m.clock.Add(1))
 	s.rank = s.used.Load()
-	m.sheets[q] = s
+	m.tables[q] = s
 	heap.Push(&m.order, &s.header)
 	victims := m.add(&s.header, headerSize+len(q.Text))
 	m.mutex.Unlock()
@@ -148,7 +148,7 @@ func (m *Memory) charge(h *header, bytes int) {
 	forget(victims)
 }
 
-// add adds to the table's size and returns the sheets that the caller must forget for that. The caller holds
+// add adds to the table's size and returns the tables that the caller must forget for that. The caller holds
 // the mutex.
 func (m *Memory) add(h *header, bytes int) []table {
 	if h.forgotten {
@@ -162,14 +162,14 @@ func (m *Memory) add(h *header, bytes int) []table {
 	return m.shrink()
 }
 
-// shrink removes sheets until the rest fit, and returns them. The caller holds the mutex.
+// shrink removes tables until the rest fit, and returns them. The caller holds the mutex.
 func (m *Memory) shrink() (victims []table) {
 	for m.taken > m.bound {
 		victim := m.leastWanted()
 		if victim == nil {
 			break
 		}
-		victims = append(victims, m.sheets[victim.question])
+		victims = append(victims, m.tables[victim.key])
 		m.remove(victim)
 	}
 	return victims
@@ -182,7 +182,7 @@ func (m *Memory) remove(h *header) {
 	} else {
 		heap.Remove(&m.order, h.index)
 	}
-	delete(m.sheets, h.question)
+	delete(m.tables, h.key)
 	m.taken -= h.bytes
 	h.forgotten = true
 }

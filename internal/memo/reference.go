@@ -2,16 +2,16 @@ package memo
 
 import "sync/atomic"
 
-// A Reference caches the table for a question, so that it is not looked up each time. It keeps nothing that
+// A Reference caches the table for a key, so that it is not looked up each time. It keeps nothing that
 // the memory has forgotten.
 type Reference[T Finding[T]] struct {
-	question Question
-	table    atomic.Pointer[Table[T]]
+	key   Key
+	table atomic.Pointer[Table[T]]
 }
 
-// NewReference returns a reference to the table for a question, in any memory.
-func NewReference[T Finding[T]](q Question) *Reference[T] {
-	return &Reference[T]{question: q}
+// NewReference returns a reference to the table for a key, in any memory.
+func NewReference[T Finding[T]](q Key) *Reference[T] {
+	return &Reference[T]{key: q}
 }
 
 // Get returns the memory's finding about a subject.
@@ -24,7 +24,7 @@ func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) 
 			return finding, false
 		}
 	}
-	s := Find[T](m, r.question)
+	s := Find[T](m, r.key)
 	if s == nil {
 		return finding, false
 	}
@@ -34,7 +34,7 @@ func (r *Reference[T]) Get(m *Memory, subject *Subject) (finding T, found bool) 
 
 // Put remembers a finding about a subject, see Table.Put.
 func (r *Reference[T]) Put(m *Memory, subject *Subject, finding T) T {
-	s := Open[T](m, r.question)
+	s := Open[T](m, r.key)
 	r.table.Store(s)
 	return s.Put(subject, finding)
 }

@@ -10,7 +10,7 @@ import (
 // The zero value is ready to use.
 //
 // A subject gets a place when something is first remembered about it. The garbage collector returns the place
-// when the subject is unreachable. Places are small numbers, so that sheets are arrays.
+// when the subject is unreachable. Places are small numbers, so that tables are arrays.
 type Subject struct {
 	place atomic.Uint64 // a place, 0 for none
 }

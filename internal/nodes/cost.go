@@ -37,7 +37,7 @@ func Cost(node *v1.Node, label string, since int64, now time.Time) float64 {
 }
 
 // Left returns the part of the node's CPU or memory that is left after a pod, of the scarcer one: 0 if nothing is left.
-func Left(node *v1.Node, room, pod noderesources.Room) float64 {
+func Left(node *v1.Node, room, pod noderesources.Resources) float64 {
 	part := func(left int64, all float64) float64 {
 		if all <= 0 {
 			return 0

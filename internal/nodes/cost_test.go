@@ -52,8 +52,8 @@ func TestOldNodesCostLess(t *testing.T) {
 // TestLeft is about the scarcer resource, of nodes that do not report one of them as well.
 func TestLeft(t *testing.T) {
 	t.Parallel()
-	room := noderesources.Room{MilliCPU: 6000, Memory: 8 << 30}
-	pod := noderesources.Room{MilliCPU: 2000, Memory: 6 << 30}
+	room := noderesources.Resources{MilliCPU: 6000, Memory: 8 << 30}
+	pod := noderesources.Resources{MilliCPU: 2000, Memory: 6 << 30}
 	node := builder.Node("n")
 	node.Status.Allocatable = builder.Resources("cpu", "8", "memory", "16Gi")
 	require.InDelta(t, 0.125, nodescore.Left(node, room, pod), 1e-9)

@@ -35,7 +35,7 @@ type NominatedDevices struct {
 }
 
 // Plan returns allocations for claims on a site, nil if the devices do not suffice.
-func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site) []ledger.Use {
+func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) []ledger.Use {
 	outcome, err := task.Solve(ctx, site)
 	if err != nil || !outcome.Fits() {
 		return nil
@@ -105,7 +105,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 		if len(claims) == 0 || task.Err() != nil {
 			continue
 		}
-		site := allocator.Site{Node: node, Pools: p.Inventory.OnNode(node)}
+		site := allocator.NodeView{Node: node, Pools: p.Inventory.OnNode(node)}
 		usage, _ := p.UsageFor(pod)
 		standing := NewStanding(p.Holders, usage, p.Holders.Priority(pod))
 		leaving := Leaving(standing.Elsewhere(site.Pools, ""))

@@ -168,7 +168,7 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 // pool or both.
 func (c *cluster) verdict(s *Reclaimable) *fwk.Status {
 	s.question = sha256.Sum256([]byte(strconv.Itoa(int(s.priority))))
-	site := allocator.Site{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
+	site := allocator.NodeView{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
 	if known := s.Known(site); known != nil {
 		c.known++
 		return known

@@ -39,7 +39,7 @@ func (v *verdict) size() int {
 }
 
 // isAbout reports whether the verdict was made for the same node and pools.
-func (v *verdict) isAbout(site allocator.Site) bool {
+func (v *verdict) isAbout(site allocator.NodeView) bool {
 	return v.node.Value() == site.Node && slices.EqualFunc(v.pools, site.Pools, func(known weak.Pointer[inventory.NodePool], pool *inventory.NodePool) bool {
 		return known.Value() == pool
 	})
@@ -77,7 +77,7 @@ func appendNames(key []byte, request *resourceapi.DeviceRequest) []byte {
 }
 
 // Known returns the cached verdict about a node, nil if there is none or if something has changed since.
-func (s *Reclaimable) Known(site allocator.Site) *fwk.Status {
+func (s *Reclaimable) Known(site allocator.NodeView) *fwk.Status {
 	known, found := s.holders.remembered.verdicts.Load(site.Node.Name)
 	if !found || s.question == (question{}) {
 		return nil
@@ -92,7 +92,7 @@ func (s *Reclaimable) Known(site allocator.Site) *fwk.Status {
 
 // stillHeld reports whether pods of lower priority hold the same devices as at the time of the verdict, and
 // all others are free.
-func (s *Reclaimable) stillHeld(v *verdict, site allocator.Site) bool {
+func (s *Reclaimable) stillHeld(v *verdict, site allocator.NodeView) bool {
 	for i, pool := range site.Pools {
 		if v.held[i] == nil {
 			if ledger.Of(s.usage, pool).Len() > 0 {
@@ -119,7 +119,7 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 // fit without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. awaitsRelease is
 // set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
 // node fits with a given usage, and whether that is certain. certain says whether the reason is.
-func (s *Reclaimable) Reject(site allocator.Site, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
+func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
 		if fits, _ := wouldFit(s.WithoutEnding); fits {
@@ -139,7 +139,7 @@ func (s *Reclaimable) Reject(site allocator.Site, reason string, certain bool, w
 }
 
 // remember caches a verdict, unless it depends on a pool that is not cached.
-func (s *Reclaimable) remember(site allocator.Site, reason string) {
+func (s *Reclaimable) remember(site allocator.NodeView, reason string) {
 	if s.question == (question{}) {
 		return
 	}

@@ -31,14 +31,14 @@ const (
 	turnPatience = 30 * time.Second
 )
 
-// Reporter looks at pods that were kept out for some time, and tells users why.
+// UnqueuedReporter looks at pods that were kept out for some time, and tells users why.
 //
 // It also activates a pod that lacks nothing any more, if the queue does not know that: the queue
 // asks PreEnqueue about the pod as it was when its attempt failed, and no further event comes for
 // changes in between.
 //
 // Replicas that wait to become leader report as well, with the same result.
-type Reporter struct {
+type UnqueuedReporter struct {
 	handle fwk.Handle
 	pods   corelisters.PodLister
 	kept   KeptOut
@@ -59,9 +59,9 @@ type KeptOut interface {
 	Lacks(pod *v1.Pod) error
 }
 
-// New returns a Reporter. made knows which claims are still being made, and tried has the pods that were tried.
-func New(handle fwk.Handle, kept KeptOut, made *ClaimsMade, tried *Pods) *Reporter {
-	return &Reporter{
+// New returns a UnqueuedReporter. made knows which claims are still being made, and tried has the pods that were tried.
+func New(handle fwk.Handle, kept KeptOut, made *ClaimsMade, tried *Pods) *UnqueuedReporter {
+	return &UnqueuedReporter{
 		handle:  handle,
 		pods:    handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		kept:    kept,
@@ -77,12 +77,12 @@ func New(handle fwk.Handle, kept KeptOut, made *ClaimsMade, tried *Pods) *Report
 const inTurn = -1
 
 // Add schedules a look at a pod that was kept out.
-func (g *Reporter) Add(pod *v1.Pod) { g.add(pod, g.tried.Begun(pod.UID)) }
+func (g *UnqueuedReporter) Add(pod *v1.Pod) { g.add(pod, g.tried.Begun(pod.UID)) }
 
 // AddHeld schedules a look at a pod that Turns holds, to tell users if that lasts.
-func (g *Reporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
+func (g *UnqueuedReporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
 
-func (g *Reporter) add(pod *v1.Pod, begun int) {
+func (g *UnqueuedReporter) add(pod *v1.Pod, begun int) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	g.mutex.Lock()
 	_, already := g.pending[key]
@@ -93,8 +93,8 @@ func (g *Reporter) add(pod *v1.Pod, begun int) {
 	}
 }
 
-// expect records that the Reporter will look at a pod once more, unless a newer record exists. It reports whether one does.
-func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
+// expect records that the UnqueuedReporter will look at a pod once more, unless a newer record exists. It reports whether one does.
+func (g *UnqueuedReporter) expect(key types.NamespacedName, begun int) (already bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	if _, already = g.pending[key]; !already {
@@ -104,7 +104,7 @@ func (g *Reporter) expect(key types.NamespacedName, begun int) (already bool) {
 }
 
 // next waits for a pod to look at. A pod that is added from now on is looked at once more.
-func (g *Reporter) next() (key types.NamespacedName, begun int, shutdown bool) {
+func (g *UnqueuedReporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 	key, shutdown = g.queue.Get()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -114,7 +114,7 @@ func (g *Reporter) next() (key types.NamespacedName, begun int, shutdown bool) {
 }
 
 // Run reports until the context ends.
-func (g *Reporter) Run(ctx context.Context) {
+func (g *UnqueuedReporter) Run(ctx context.Context) {
 	context.AfterFunc(ctx, g.queue.ShutDown)
 	for {
 		key, begun, shutdown := g.next()
@@ -135,7 +135,7 @@ func (g *Reporter) Run(ctx context.Context) {
 // report sets the pod's PodScheduled condition if a claim is still missing, and ends the pod's nomination: nobody knows when
 // it will use what is kept for it, and the scheduler does not try it before. If none is missing, the
 // pod is tried, unless that was done since it was kept out, or Turns does it.
-func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
+func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
@@ -179,7 +179,7 @@ func (g *Reporter) report(ctx context.Context, key types.NamespacedName, begun i
 }
 
 // isEarly reports whether what a pod lacks is likely to be there soon.
-func (g *Reporter) isEarly(missing error, created time.Time) bool {
+func (g *UnqueuedReporter) isEarly(missing error, created time.Time) bool {
 	if held := new(Turn); errors.As(missing, held) {
 		return time.Since(held.Since) < turnPatience
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// scheduler is what a Reporter needs of one.
+// scheduler is what a UnqueuedReporter needs of one.
 type scheduler struct {
 	fwk.Handle
 	client   *fake.Clientset
@@ -36,7 +36,7 @@ func (s *scheduler) SharedInformerFactory() informers.SharedInformerFactory { re
 func (s *scheduler) EventRecorder() events.EventRecorderLogger              { return s.recorder }
 
 // size is how many pods are going to be looked at.
-func (g *Reporter) size() int {
+func (g *UnqueuedReporter) size() int {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	return len(g.pending)
@@ -51,7 +51,7 @@ type lacking struct{ error }
 func (l lacking) Lacks(*v1.Pod) error { return l.error }
 
 // kept runs a test with a pod that was kept out twice. The server refuses so many patches.
-func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *Reporter, pods func(*v1.Pod))) {
+func kept(t *testing.T, refused int64, test func(t *testing.T, s *scheduler, g *UnqueuedReporter, pods func(*v1.Pod))) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := builder.Pod("p")
 		s := &scheduler{client: fake.NewClientset(pod), recorder: events.NewFakeRecorder(10)}
@@ -92,7 +92,7 @@ func TestNominationEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept(t, 0, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
+			kept(t, 0, func(t *testing.T, s *scheduler, g *UnqueuedReporter, now func(*v1.Pod)) {
 				g.kept = lacking{test.missing}
 				nominated := builder.Pod("p")
 				nominated.Status.NominatedNodeName = "n1"
@@ -121,7 +121,7 @@ func TestKeepsQuiet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept(t, 0, func(t *testing.T, s *scheduler, g *Reporter, now func(*v1.Pod)) {
+			kept(t, 0, func(t *testing.T, s *scheduler, g *UnqueuedReporter, now func(*v1.Pod)) {
 				now(meanwhile(builder.Pod("p")))
 				time.Sleep(Delay)
 				synctest.Wait()
@@ -135,7 +135,7 @@ func TestKeepsQuiet(t *testing.T) {
 
 func TestTriesAgain(t *testing.T) {
 	t.Parallel()
-	kept(t, 3, func(t *testing.T, s *scheduler, _ *Reporter, _ func(*v1.Pod)) {
+	kept(t, 3, func(t *testing.T, s *scheduler, _ *UnqueuedReporter, _ func(*v1.Pod)) {
 		time.Sleep(Delay + time.Second)
 		synctest.Wait()
 		require.Len(t, s.recorder.Events, 1, "reported once")

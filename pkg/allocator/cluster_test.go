@@ -49,7 +49,7 @@ func (c cluster) solver() *allocator.Solver {
 	}
 }
 
-func (c cluster) site() allocator.Site {
+func (c cluster) site() allocator.NodeView {
 	usage, store := ledger.New(), inventory.NewStore(allocator.InventoryOptions(c.solver().Features))
 	usage.Follow(store)
 	publish := func(slices []*b.SliceBuilder) {
@@ -67,7 +67,7 @@ func (c cluster) site() allocator.Site {
 	if node == nil {
 		node = b.Node("n")
 	}
-	return allocator.Site{Node: node, Pools: store.OnNode(node), Usage: usage}
+	return allocator.NodeView{Node: node, Pools: store.OnNode(node), Usage: usage}
 }
 
 func (c cluster) solve(ctx context.Context, claims ...*b.ClaimBuilder) (*allocator.Outcome, error) {

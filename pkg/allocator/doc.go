@@ -3,7 +3,7 @@
 //
 //	Solver   knows features, classes and how to evaluate selectors
 //	Task     the claims of a pod, resolved once
-//	Site     a node view: the node, what it sees of the inventory, a ledger view
+//	NodeView     a node view: the node, what it sees of the inventory, a ledger view
 //	Outcome  allocation results, or why there are none
 //	New      a drop-in for structured.NewAllocator
 //

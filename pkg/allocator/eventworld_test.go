@@ -356,7 +356,7 @@ func namesOf[T any](o *eventObjects[T]) []string {
 func (w *eventWorld) solve(node *v1.Node, claims ...*resourceapi.ResourceClaim) (outcome *allocator.Outcome, err error) {
 	for {
 		ctx := selector.WithBudget(w.t.Context(), selector.NewBudget(40*time.Millisecond, 0))
-		outcome, err = w.solver.Prepare(claims).Solve(ctx, allocator.Site{Node: node, Pools: w.store.OnNode(node), Usage: w.usage})
+		outcome, err = w.solver.Prepare(claims).Solve(ctx, allocator.NodeView{Node: node, Pools: w.store.OnNode(node), Usage: w.usage})
 		if !errors.Is(err, selector.ErrPending) {
 			return outcome, err
 		}

@@ -22,7 +22,7 @@ func (s scenario) solve(t *testing.T, celCache *cel.Cache, claims ...*resourceap
 
 func (s scenario) solveBy(t *testing.T, solver allocator.Solver, claims ...*resourceapi.ResourceClaim) (*allocator.Outcome, error) {
 	store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
-	site := allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}
+	site := allocator.NodeView{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}
 	return solver.Prepare(claims).Solve(t.Context(), site)
 }
 

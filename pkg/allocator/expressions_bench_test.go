@@ -77,7 +77,7 @@ func askOurs(published []*resourceapi.ResourceSlice) asked {
 	return func(ctx context.Context, nodes []*v1.Node, claim *resourceapi.ResourceClaim) (fits int) {
 		task := solver.Prepare([]*resourceapi.ResourceClaim{claim})
 		for _, node := range nodes {
-			outcome, err := task.Check(ctx, allocator.Site{Node: node, Pools: store.OnNode(node), Usage: usage})
+			outcome, err := task.Check(ctx, allocator.NodeView{Node: node, Pools: store.OnNode(node), Usage: usage})
 			if err != nil && !errors.Is(err, selector.ErrRuntime) {
 				panic(err)
 			}

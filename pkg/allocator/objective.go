@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/placement"
 )
 
-// An Objective ranks plans, see Site. The zero value is the scheduler's default.
+// An Objective ranks plans, see NodeView. The zero value is the scheduler's default.
 type Objective = objective.Objective
 
 // A Strategy defines the preferred state of a node after an allocation.

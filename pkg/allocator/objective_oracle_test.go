@@ -89,10 +89,10 @@ func TestBestOfAll(t *testing.T) {
 	require.GreaterOrEqual(t, best*100, worlds*99)
 }
 
-func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.Site, *allocator.Solver) {
+func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.NodeView, *allocator.Solver) {
 	solver := &allocator.Solver{Features: s.features, Classes: s.classes, Evaluator: selector.NewEvaluator(celCache), AsUpstream: !s.asAPI}
 	store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
-	return allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}, solver
+	return allocator.NodeView{Node: s.node, Pools: store.OnNode(s.node), Usage: s.usage()}, solver
 }
 
 // compareAbout is Compare with a tolerance for the order of summation.

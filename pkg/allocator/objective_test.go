@@ -14,7 +14,7 @@ import (
 )
 
 // best returns the best plan for a cluster with the zero Objective; choose may change the site.
-func (c cluster) best(t *testing.T, choose func(*allocator.Site), claims ...*b.ClaimBuilder) *allocator.Outcome {
+func (c cluster) best(t *testing.T, choose func(*allocator.NodeView), claims ...*b.ClaimBuilder) *allocator.Outcome {
 	t.Helper()
 	site := c.site()
 	site.Objective = new(allocator.Objective)
@@ -158,7 +158,7 @@ func TestReadyDevicesComeFirst(t *testing.T) {
 	for name, tc := range tests {
 		for _, strategy := range []allocator.Strategy{allocator.LeastFragmentation, allocator.Spread} {
 			t.Run(fmt.Sprint(name, " ", strategy), func(t *testing.T) {
-				outcome := tc.cluster.best(t, func(site *allocator.Site) {
+				outcome := tc.cluster.best(t, func(site *allocator.NodeView) {
 					site.Objective = &allocator.Objective{Strategy: strategy}
 					if name == "one failed before" {
 						site.Failed = func(_ inventory.PoolID, device string) int { return map[string]int{"fabric-0": 1}[device] }

@@ -27,7 +27,7 @@ type Outcome struct {
 	// that the search met, and Compared the number of compared solutions, including the first.
 	Value, FirstFit Value
 	Compared        int
-	// With Site.CountWhole: Whole is the number of the node's devices that the plan leaves wholly free, FirstFitWhole
+	// With NodeView.CountWhole: Whole is the number of the node's devices that the plan leaves wholly free, FirstFitWhole
 	// that of the first solution that the search met. A device that is published in partitions counts once.
 	Whole, FirstFitWhole int
 

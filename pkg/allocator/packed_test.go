@@ -48,7 +48,7 @@ func TestPartitionsLeaveGPUsWhole(t *testing.T) {
 // TestSaysWhatIsKeptWhole checks the number of wholly free GPUs after the plan, and after the solution that
 // the search met first.
 func TestSaysWhatIsKeptWhole(t *testing.T) {
-	counting := func(site *allocator.Site) { site.CountWhole = true }
+	counting := func(site *allocator.NodeView) { site.CountWhole = true }
 	c := migNode(t, "gpu-5-mig-3g40gb-9-0")
 	outcome := c.best(t, counting, profile("3g.40gb", 1))
 	require.Equal(t, []int{7, 6}, []int{outcome.Whole, outcome.FirstFitWhole})
@@ -125,7 +125,7 @@ func TestSharesFillDevices(t *testing.T) {
 	c.held = append(c.held, onLast)
 	demand := &placement.Demand{Version: 2, Kinds: []string{placement.AnyDevice}, Shapes: []placement.Shape{
 		{Weight: 0.5, Requests: []placement.Request{{Count: 1}}}, {Weight: 0.5, Requests: []placement.Request{{Count: 1, Amount: 0.5}}}}}
-	withDemand := func(site *allocator.Site) { site.Objective = &allocator.Objective{Demand: demand} }
+	withDemand := func(site *allocator.NodeView) { site.Objective = &allocator.Objective{Demand: demand} }
 	require.Equal(t, []string{"gpu=p/gpu-2"}, allChosen(c.best(t, withDemand, ask("40Gi"))))
 	require.Equal(t, []string{"gpu=p/gpu-0"}, allChosen(c.best(t, withDemand, ask("60Gi"))))
 	c.mustFit(t, ask("1Gi")) // The ledger's amounts did not change.
@@ -144,7 +144,7 @@ func TestStrategies(t *testing.T) {
 	held.Status.Allocation = &c.mustFit(t, claim)[0]
 	c.held = append(c.held, held)
 	for strategy, want := range map[allocator.Strategy]string{allocator.LeastFragmentation: "gpu=p/gpu-0", allocator.Spread: "gpu=p/gpu-1"} {
-		outcome := c.best(t, func(site *allocator.Site) { site.Objective = &allocator.Objective{Strategy: strategy} }, claim)
+		outcome := c.best(t, func(site *allocator.NodeView) { site.Objective = &allocator.Objective{Strategy: strategy} }, claim)
 		require.Equal(t, []string{want}, allChosen(outcome))
 	}
 }
@@ -161,7 +161,7 @@ func TestEarlierAlternativesStayStronger(t *testing.T) {
 func TestBrokenGroupsCostLess(t *testing.T) {
 	value := func(strategy allocator.Strategy, held ...string) allocator.Value {
 		c := cluster{slices: []*b.SliceBuilder{onNode("p", inPairs()...)}, held: []*resourceapi.ResourceClaim{heldBy("others", "p", held...)}}
-		return c.best(t, func(site *allocator.Site) { site.Objective = &allocator.Objective{Strategy: strategy} }, claims(1)...).Value
+		return c.best(t, func(site *allocator.NodeView) { site.Objective = &allocator.Objective{Strategy: strategy} }, claims(1)...).Value
 	}
 	broken, whole := []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"}
 	require.Negative(t, value(allocator.LeastFragmentation, broken...).Compare(value(allocator.LeastFragmentation, whole...)))

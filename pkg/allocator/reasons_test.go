@@ -63,7 +63,7 @@ func reasonsOnNodes(t *testing.T, nodes int, shapes [][]*b.DeviceBuilder, claims
 	reasons := make(map[string]int)
 	for i := range nodes {
 		node := b.Node(fmt.Sprintf("node-%d", i))
-		outcome, err := task.Solve(t.Context(), allocator.Site{Node: node, Pools: store.OnNode(node), Usage: usage})
+		outcome, err := task.Solve(t.Context(), allocator.NodeView{Node: node, Pools: store.OnNode(node), Usage: usage})
 		require.NoError(t, err)
 		if !outcome.Fits() {
 			reasons[outcome.Reason()]++

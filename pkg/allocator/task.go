@@ -26,19 +26,19 @@ func (s *Solver) Prepare(claims []*resourceapi.ResourceClaim) *Task {
 // cannot be evaluated, a feature is off. It does not mean "does not fit". If the context ends, the error
 // wraps ErrInterrupted and the context's cause. If the context's selector.Budget does not suffice, the error
 // is a selector.Pending.
-func (t *Task) Solve(ctx context.Context, site Site) (*Outcome, error) {
+func (t *Task) Solve(ctx context.Context, site NodeView) (*Outcome, error) {
 	return outcomeOf(search.Solve(ctx, (*task.Task)(t), site))
 }
 
 // Rate is Solve for callers that only need the value of the best plan, to compare nodes. For a task without
 // claims that is the value of taking the CPU and memory that the site says, and no devices.
-func (t *Task) Rate(ctx context.Context, site Site) (*Outcome, error) {
+func (t *Task) Rate(ctx context.Context, site NodeView) (*Outcome, error) {
 	return outcomeOf(search.Rate(ctx, (*task.Task)(t), site))
 }
 
 // Check is Solve for callers that only need to know whether there is a solution. It takes half the time, and
 // ignores the objective of the site.
-func (t *Task) Check(ctx context.Context, site Site) (*Outcome, error) {
+func (t *Task) Check(ctx context.Context, site NodeView) (*Outcome, error) {
 	return outcomeOf(search.Check(ctx, (*task.Task)(t), site))
 }
 
@@ -68,9 +68,9 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 // Classes yields the names of the device classes that the task refers to.
 func (t *Task) Classes() iter.Seq[string] { return (*task.Task)(t).Classes() }
 
-// A Site is the view of a node on which devices are looked for: the node, its pools in the order in which
+// A NodeView is the view of a node on which devices are looked for: the node, its pools in the order in which
 // they are tried, and their usage. It may also hold an Objective that ranks plans.
-type Site = search.NodeView
+type NodeView = search.NodeView
 
 // ClassMissing is the error in Err's chain if a device class does not exist.
 type ClassMissing = task.ClassMissing

@@ -48,7 +48,7 @@ func (w *world) allocate(names, gone []string) (string, error) {
 		}
 		usage = ledger.Without(w.usage, sets.New(uids...).Has)
 	}
-	site := allocator.Site{Node: w.node, Pools: w.store().OnNode(w.node), Usage: usage}
+	site := allocator.NodeView{Node: w.node, Pools: w.store().OnNode(w.node), Usage: usage}
 	outcome, solveErr := w.solver().Prepare(claims).Solve(w.ctx, site)
 	if err := w.crossCheck(claims, gone, outcome, solveErr); err != nil {
 		return "", err

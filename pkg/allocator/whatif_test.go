@@ -73,7 +73,7 @@ func (s scenario) solveWith(t *testing.T, celCache *cel.Cache, usage ledger.View
 		NewShareID: func() types.UID { shares++; return types.UID(fmt.Sprint("new-", shares)) },
 	}
 	store := inventory.FromSlices(s.slices, allocator.InventoryOptions(s.features))
-	found, err := solver.Prepare(s.claims).Solve(t.Context(), allocator.Site{Node: s.node, Pools: store.OnNode(s.node), Usage: usage})
+	found, err := solver.Prepare(s.claims).Solve(t.Context(), allocator.NodeView{Node: s.node, Pools: store.OnNode(s.node), Usage: usage})
 	switch {
 	case err != nil:
 		return answerFrom(nil, err), "", failed

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
@@ -82,11 +82,11 @@ func (u DeviceUsage) with(holder ClaimRef, result *resourceapi.DeviceRequestAllo
 // countable returns the amounts bounded to values that can be calculated with: any client may have
 // written them.
 func countable(consumed map[resourceapi.QualifiedName]resource.Quantity) map[resourceapi.QualifiedName]resource.Quantity {
-	for _, quantity := range consumed {
-		if !amount.Countable(quantity) {
+	for _, consumption := range consumed {
+		if !quantity.Countable(consumption) {
 			consumed = maps.Clone(consumed)
-			for name, quantity := range consumed {
-				consumed[name] = amount.Bounded(quantity)
+			for name, consumption := range consumed {
+				consumed[name] = quantity.Bounded(consumption)
 			}
 			break
 		}

@@ -43,12 +43,12 @@ func (q question) sheet(m *memo.Memory) held {
 	return memo.Open[*Selection](m, q.asSelector())
 }
 
-func (q question) asDerived() memo.Question {
-	return memo.Question{Kind: deriving, Text: q.expression}
+func (q question) asDerived() memo.Key {
+	return memo.Key{Kind: deriving, Text: q.expression}
 }
 
-func (q question) asSelector() memo.Question {
-	return memo.Question{Kind: selecting, Text: joined(q.expression)}
+func (q question) asSelector() memo.Key {
+	return memo.Key{Kind: selecting, Text: joined(q.expression)}
 }
 
 // judgement is the progress of a question through the devices of a slice.

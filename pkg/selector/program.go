@@ -51,7 +51,7 @@ func (e *Evaluator) program(kind memo.Kind, expression string, compile func(stri
 		fresh := compile(expression)
 		return &fresh
 	}
-	remembered := memo.NewReference[*program](memo.Question{Kind: kind, Text: expression})
+	remembered := memo.NewReference[*program](memo.Key{Kind: kind, Text: expression})
 	if known, found := remembered.Get(e.memory, e.programs); found {
 		return known
 	}

@@ -39,7 +39,7 @@ func NewSet(class *resourceapi.DeviceClass, claim *resourceapi.ResourceClaim, re
 // Recur prepares the set for repeated selections. The set must not be in use yet.
 func (s *Set) Recur() { s.known = memo.NewReference[*Selection](s.question()) }
 
-func (s *Set) question() memo.Question { return memo.Question{Kind: selecting, Text: s.text} }
+func (s *Set) question() memo.Key { return memo.Key{Kind: selecting, Text: s.text} }
 
 // selections returns a reference to the set's remembered selections.
 func (s *Set) selections() *memo.Reference[*Selection] {

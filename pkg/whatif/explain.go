@@ -132,7 +132,7 @@ func (s *Snapshot) wouldDo(ctx context.Context, q *question, node *v1.Node) bool
 		return false
 	}
 	pools, _ := s.poolsOn(node)
-	outcome, err := task.Check(ctx, allocator.Site{Node: node, Pools: pools, Usage: ledger.New()})
+	outcome, err := task.Check(ctx, allocator.NodeView{Node: node, Pools: pools, Usage: ledger.New()})
 	if err != nil {
 		return false
 	}

@@ -161,12 +161,12 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, "node-0001", e.Nearest[0].Node)
 	assert.Equal(t, []string{"one more free device of class gpu.example.com for request gpu"}, e.Nearest[0].Lacking)
 
-	victims, found, err := s.Victims(t.Context(), user("a", "two"), "node-0001")
+	victims, found, err := s.PossibleVictims(t.Context(), user("a", "two"), "node-0001")
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Len(t, victims, 1)
 	assert.Equal(t, "holder-1", victims[0].Name)
-	_, found, err = s.Victims(t.Context(), user("a", "two"), "node-0000")
+	_, found, err = s.PossibleVictims(t.Context(), user("a", "two"), "node-0000")
 	require.NoError(t, err)
 	assert.False(t, found, "of the same priority")
 }

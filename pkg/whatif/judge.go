@@ -16,7 +16,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -179,9 +179,9 @@ func (q *question) taskOn(node *v1.Node) (*allocator.Task, []*resourceapi.Resour
 }
 
 // site returns the allocator's view of a node.
-func (s *Snapshot) site(node *v1.Node) (site allocator.Site, asBefore bool) {
+func (s *Snapshot) site(node *v1.Node) (site allocator.NodeView, asBefore bool) {
 	pools, asBefore := s.poolsOn(node)
-	return allocator.Site{Node: node, Pools: pools, Usage: &s.usage}, asBefore
+	return allocator.NodeView{Node: node, Pools: pools, Usage: &s.usage}, asBefore
 }
 
 // devices judges the devices of a node, and what they take of it. The error is that of the context.
@@ -217,7 +217,7 @@ func (s *Snapshot) available(ctx context.Context, q *question, i int, node *v1.N
 }
 
 // look judges the devices of a node without the cache.
-func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.Site, i int, asBefore bool) (verdict, error) {
+func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView, i int, asBefore bool) (verdict, error) {
 	if s.mostAt(i, site.Pools, asBefore) < leastOf(claims) {
 		return lacks, nil
 	}
@@ -234,7 +234,7 @@ func (q *question) known(s *Snapshot, task *allocator.Task) findings {
 	return known
 }
 
-func check(ctx context.Context, task *allocator.Task, site allocator.Site) (verdict, error) {
+func check(ctx context.Context, task *allocator.Task, site allocator.NodeView) (verdict, error) {
 	outcome, err := task.Check(ctx, site)
 	switch {
 	case err == nil && outcome.Fits():
@@ -281,8 +281,8 @@ func (q *question) offeredBy(node *v1.Node) map[v1.ResourceName]int64 {
 	}
 	offered := make(map[v1.ResourceName]int64)
 	for _, resource := range q.extended.Resources() {
-		if quantity, has := node.Status.Allocatable[resource.Name]; has {
-			offered[resource.Name] = amount.Value(quantity)
+		if amount, has := node.Status.Allocatable[resource.Name]; has {
+			offered[resource.Name] = quantity.Value(amount)
 		}
 	}
 	return offered

@@ -16,7 +16,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -176,12 +176,12 @@ func addMapping(sum map[v1.ResourceName]resource.Quantity, name v1.ResourceName,
 		}
 		if consumed, found := result.ConsumedCapacity[*m.CapacityKey]; found {
 			if m.CapacityMultiplier != nil {
-				consumed = amount.Product(consumed, *m.CapacityMultiplier)
+				consumed = quantity.Product(consumed, *m.CapacityMultiplier)
 			}
-			sum[name] = amount.Sum(sum[name], consumed)
+			sum[name] = quantity.Sum(sum[name], consumed)
 		}
 	case m.DeviceMultiplier != nil:
-		sum[name] = amount.Sum(sum[name], *m.DeviceMultiplier)
+		sum[name] = quantity.Sum(sum[name], *m.DeviceMultiplier)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func plus(a, b *resource.Quantity) *resource.Quantity {
 	if a != nil {
 		sum = *a
 	}
-	sum = amount.Sum(sum, *b)
+	sum = quantity.Sum(sum, *b)
 	return &sum
 }
 
@@ -220,7 +220,7 @@ func covered(pod *v1.Pod) error {
 	}
 	exceeds := func(list v1.ResourceList, name v1.ResourceName, least resource.Quantity) bool {
 		most, set := list[name]
-		return set && !amount.Of(most).Covers(amount.Of(least))
+		return set && !quantity.Of(most).Covers(quantity.Of(least))
 	}
 	isHuge := func(name v1.ResourceName) bool { return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) }
 	options := resourcehelper.PodResourcesOptions{SkipPodLevelResources: true, UseDRANodeAllocatableResourceClaimStatus: true}
@@ -238,7 +238,7 @@ func covered(pod *v1.Pod) error {
 		container := &pod.Spec.Containers[i]
 		devices := resourcehelper.GetContainerDRAAllocations(pod, container.Name)
 		for name, limit := range container.Resources.Limits {
-			if sum := amount.Sum(limit, devices[name]); !isHuge(name) && exceeds(whole.Limits, name, sum) {
+			if sum := quantity.Sum(limit, devices[name]); !isHuge(name) && exceeds(whole.Limits, name, sum) {
 				return fmt.Errorf("the pod's limit for %s (spec.resources) does not cover container %s and its devices, which may take %s", name, container.Name, sum.String())
 			}
 		}

@@ -144,7 +144,7 @@ func TestFitOfNode(t *testing.T) {
 func TestVictimsOfNode(t *testing.T) {
 	s := fit(t, whatif.New(ofCPU(1), whatif.Options{}), user("low", "two", asks("1"))).After
 	pod := builder.Pod("high", builder.Container("main", "cpu", "4"), func(p *v1.Pod) { p.Spec.Priority = ptr.To[int32](1) })
-	victims, possible, err := s.Victims(t.Context(), pod, "node-0000")
+	victims, possible, err := s.PossibleVictims(t.Context(), pod, "node-0000")
 	require.NoError(t, err)
 	require.True(t, possible)
 	require.Len(t, victims, 1)

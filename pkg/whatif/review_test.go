@@ -241,7 +241,7 @@ func askAll(t *testing.T, o whatif.Objects) {
 			require.NoError(t, err)
 			_, err = answer.After.Explain(t.Context(), pod)
 			require.NoError(t, err)
-			_, _, err = s.Victims(t.Context(), pod, "n1")
+			_, _, err = s.PossibleVictims(t.Context(), pod, "n1")
 			require.NoError(t, err)
 		}
 		for _, claim := range s.Claims() {

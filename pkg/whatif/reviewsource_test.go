@@ -79,7 +79,7 @@ func TestNoRightAtAll(t *testing.T) {
 	assert.NotContains(t, o.Missing[0].Why, "are known")
 }
 
-// Victims are found among thousands that could be.
+// PossibleVictims are found among thousands that could be.
 func TestManyVictims(t *testing.T) {
 	const holders = 2000
 	o := cluster(1, 0)
@@ -90,7 +90,7 @@ func TestManyVictims(t *testing.T) {
 	}
 	o.Nodes[0].Status.Allocatable["pods"] = builder.Resources("pods", "9999")["pods"]
 	s := whatif.New(o, whatif.Options{})
-	victims, found, err := s.Victims(t.Context(), user("a", "two", func(p *v1.Pod) { p.Spec.Priority = ptr.To(int32(9)) }), "node-0000")
+	victims, found, err := s.PossibleVictims(t.Context(), user("a", "two", func(p *v1.Pod) { p.Spec.Priority = ptr.To(int32(9)) }), "node-0000")
 	require.NoError(t, err)
 	require.True(t, found)
 	assert.Len(t, victims, 2)

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // room holds the resources that a node has for pods, or that pods take of it, apart from devices.
@@ -17,15 +17,15 @@ type room struct {
 }
 
 func roomOf(list v1.ResourceList) room {
-	r := room{milliCPU: amount.MilliValue(*list.Cpu()), memory: amount.Value(*list.Memory()), pods: amount.Value(*list.Pods())}
-	for name, quantity := range list {
+	r := room{milliCPU: quantity.MilliValue(*list.Cpu()), memory: quantity.Value(*list.Memory()), pods: quantity.Value(*list.Pods())}
+	for name, amount := range list {
 		switch name {
 		case v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods:
 		default:
 			if r.others == nil {
 				r.others = make(map[v1.ResourceName]int64)
 			}
-			r.others[name] = amount.Value(quantity)
+			r.others[name] = quantity.Value(amount)
 		}
 	}
 	return r

@@ -12,11 +12,11 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// Victims returns pods of lower priority to evict so that a pod fits on a node, and whether
+// PossibleVictims returns pods of lower priority to evict so that a pod fits on a node, and whether
 // evicting them suffices. No victim is unnecessary. Like preemption, it spares the more important
 // pods first; it ignores PodDisruptionBudgets. Pods on other nodes are included if they hold
 // devices that the node reaches.
-func (s *Snapshot) Victims(ctx context.Context, pod *v1.Pod, node string) ([]*v1.Pod, bool, error) {
+func (s *Snapshot) PossibleVictims(ctx context.Context, pod *v1.Pod, node string) ([]*v1.Pod, bool, error) {
 	pod = stored(pod)
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == v1.PreemptNever {
 		return nil, false, nil

@@ -120,10 +120,14 @@ func (c *Cluster) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The tests are written for v1, whatever the server has.
+	// The tests are written for v1 of claims and v1beta1 of PodGroups, whatever the server has.
+	served, err := api.WithPodGroups(client)
+	if err != nil {
+		return err
+	}
 	background, cancel := context.WithCancel(context.Background())
 	c.stopDiscovery = cancel
-	c.Client, c.Objects = api.Connect(background, client), scenario.NewObjects(untyped)
+	c.Client, c.Objects = api.Connect(background, served), scenario.NewObjects(untyped)
 	overlays := []string{manifests.Secondary}
 	if api.IsAlpha(c.Client) {
 		overlays = append(overlays, manifests.AlphaAPI)

@@ -17,7 +17,7 @@ import (
 // documentation is where to read on, for each program.
 var documentation = map[string]string{"scheduler": "install.md", "guard": "guard.md", "kubectl-devices": "kubectl-devices.md"}
 
-// addProgram adds an archive and a bill of materials for each platform. name is what the files' names begin with.
+// addProgram adds an archive and a bill of materials for each platform. name is the prefix of the files' names.
 func (r *release) addProgram(ctx context.Context, program, name string, platforms []string) ([]krew.Archive, error) {
 	var archives []krew.Archive
 	for _, platform := range platforms {
@@ -68,7 +68,7 @@ func (r *release) binary(program, platform string) ([]byte, error) {
 	return content, err
 }
 
-// files are what an archive has: the program, how to complete its arguments where there is sh, licences, and where to read on.
+// files returns the files of an archive: the program, completion of its arguments where there is sh, licences, and links to documents.
 func (r *release) files(program, platform string, binary []byte, modules []licenses.Module) ([]archive.File, error) {
 	license, err := os.ReadFile(filepath.Join(r.repository, "LICENSE"))
 	if err != nil {

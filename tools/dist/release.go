@@ -14,7 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/tools/dist/krew"
 )
 
-// release is what has been written so far.
+// release collects the files written so far.
 type release struct {
 	options
 	sums map[string]string // by name of the file

@@ -98,7 +98,7 @@ func writeDockerManifest(directory string, index v1.ImageIndex, reference name.T
 	return nil
 }
 
-// blob is where an OCI layout has what a digest names.
+// blob returns the path of a digest's content in an OCI layout.
 func blob(digest v1.Hash) string { return "blobs/" + digest.Algorithm + "/" + digest.Hex }
 
 func addEntry(w *tar.Writer, directory, file string, entry fs.DirEntry) error {

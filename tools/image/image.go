@@ -15,7 +15,7 @@ import (
 // user is a number, so that the kubelet can check runAsNonRoot. No such user exists, and it owns no file.
 const user = "65532:65532"
 
-// entrypoint is what runs unless a pod says otherwise; the guard is beside it.
+// entrypoint is the program that runs unless a pod names another; the guard is beside it.
 const entrypoint = "/scheduler"
 
 // commonFiles are those of the image for any platform, by layer. They hardly ever change.

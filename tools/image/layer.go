@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// programs are what the image has.
+// programs lists the programs in the image.
 var programs = []string{"scheduler", "guard"}
 
 // directoryMode is that of all directories of the image.

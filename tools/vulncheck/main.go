@@ -20,7 +20,7 @@ import (
 	"golang.org/x/vuln/scan"
 )
 
-// patience is how long the database has to answer.
+// patience limits the wait for an answer of the database.
 const patience = 5 * time.Second
 
 // errUnreachable says that there is no network, or no such host in it.
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(problems...)
 }
 
-// probe asks the database for what it has to have. One in files needs no probe: govulncheck says what is wrong with it.
+// probe asks the database for its index. A database in files needs no probe: govulncheck reports its faults.
 func probe(ctx context.Context, database string) error {
 	if !strings.HasPrefix(database, "http") {
 		return nil

@@ -22,9 +22,9 @@ type Demand struct {
 	resources []Resource
 	// template is the claim to create, without requests.
 	template *resourceapi.ResourceClaim
-	// found is the claim to continue with, obsolete are the claims to delete; see NewDemand.
-	found    *resourceapi.ResourceClaim
-	obsolete []*resourceapi.ResourceClaim
+	// found is the claim to continue with, stale are the claims to delete; see NewDemand.
+	found *resourceapi.ResourceClaim
+	stale []*resourceapi.ResourceClaim
 	// planned is set if found does not exist yet; see Expect.
 	planned bool
 	// full is the variant for nodes where no device plugin offers any of the resources.
@@ -60,15 +60,15 @@ type Variant struct {
 }
 
 // NewDemand returns the demand of a pod. left holds the claims of earlier attempts in the order of
-// Made. The first one is reused unless it is being deleted; the others are obsolete, and the
+// Made. The first one is reused unless it is being deleted; the others are stale, and the
 // pod must wait until they are gone.
 func NewDemand(pod *v1.Pod, resources []Resource, left []*resourceapi.ResourceClaim) *Demand {
 	d := &Demand{
-		pod: pod, resources: resources, template: NewClaim(pod), obsolete: left,
+		pod: pod, resources: resources, template: NewClaim(pod), stale: left,
 		variants: make(map[string]*Variant), onNode: make(map[string]*Variant),
 	}
 	if len(left) > 0 && left[0].DeletionTimestamp == nil {
-		d.found, d.obsolete = left[0], left[1:]
+		d.found, d.stale = left[0], left[1:]
 	}
 	return d
 }
@@ -86,7 +86,7 @@ func (d *Demand) Expect(claim *resourceapi.ResourceClaim) { d.found, d.planned =
 func (d *Demand) Found() *resourceapi.ResourceClaim { return d.found }
 
 // Obsolete returns the claims of earlier attempts that must be deleted.
-func (d *Demand) Obsolete() []*resourceapi.ResourceClaim { return d.obsolete }
+func (d *Demand) StaleClaims() []*resourceapi.ResourceClaim { return d.stale }
 
 // Resources returns the extended resources of the pod, sorted by name.
 func (d *Demand) Resources() []Resource { return d.resources }
@@ -195,9 +195,9 @@ func (d *Demand) unfit(v *Variant, requests *Requests) error {
 	if err := requests.Err(); err != nil {
 		return err
 	}
-	if len(d.obsolete) > 0 {
+	if len(d.stale) > 0 {
 		return fmt.Errorf("claim %s (made by an earlier attempt for the pod's extended resources) has to be deleted first",
-			klog.KObj(d.obsolete[0]))
+			klog.KObj(d.stale[0]))
 	}
 	if d.planned && !asksForSame(d.found, v.Claim) {
 		return errors.New("the pod needs other devices for its extended resources on this node than planned for it with its group")

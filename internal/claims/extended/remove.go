@@ -80,13 +80,13 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 	return true, nil
 }
 
-// RemoveObsolete does the same as RemoveMade for the claims that the pod cannot use on any node.
-func (r *Remover) RemoveObsolete(ctx context.Context, pod *v1.Pod) (bool, error) {
+// RemoveStale does the same as RemoveMade for the claims that the pod cannot use on any node.
+func (r *Remover) RemoveStale(ctx context.Context, pod *v1.Pod) (bool, error) {
 	made, err := Made(pod, r.Stored, r.Claims.Claim)
 	if err != nil {
 		return false, err
 	}
-	return r.RemoveMade(ctx, pod, NewDemand(pod, nil, made).Obsolete(), FitsNowhere)
+	return r.RemoveMade(ctx, pod, NewDemand(pod, nil, made).StaleClaims(), FitsNowhere)
 }
 
 // Release removes what attempts left for a pod of a gang that does not fit with it, unless the pod is bound: it releases

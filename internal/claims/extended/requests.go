@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Requests maps the extended resources of a pod's containers to requests of one claim.
@@ -124,14 +124,11 @@ func newDeviceRequest(place int, container *v1.Container, resource Resource, cou
 // countOf returns the number of devices that a container asks for by a resource. The API server
 // accepts only whole numbers.
 func countOf(container *v1.Container, resource v1.ResourceName) int64 {
-	quantity, ok := container.Resources.Requests[resource]
-	if !ok {
+	asked, ok := container.Resources.Requests[resource]
+	if !ok || !quantity.Countable(asked) {
 		return 0
 	}
-	if !amount.Countable(quantity) {
-		return 0
-	}
-	return amount.Value(quantity)
+	return quantity.Value(asked)
 }
 
 // restartsAlways reports whether an init container is a sidecar (KEP-753).

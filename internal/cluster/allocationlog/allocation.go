@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -63,7 +63,7 @@ type share struct {
 
 type consumption struct {
 	capacity resourceapi.QualifiedName
-	amount   amount.Amount
+	amount   quantity.Amount
 }
 
 // newAllocation returns the stored part of a claim, nil if it has no allocation. An allocation with
@@ -114,8 +114,8 @@ func newShare(result *resourceapi.DeviceRequestAllocationResult) *share {
 		return nil
 	}
 	s := &share{id: *result.ShareID}
-	for name, quantity := range result.ConsumedCapacity {
-		s.consumed = append(s.consumed, consumption{name, amount.Of(quantity)})
+	for name, amount := range result.ConsumedCapacity {
+		s.consumed = append(s.consumed, consumption{name, quantity.Of(amount)})
 	}
 	return s
 }

@@ -43,14 +43,14 @@ type Answer struct {
 	everywhere, free bool
 	// consolidates is as in Question.
 	consolidates bool
-	// tied is set, instead of places and the fields that belong to it, if the task could use
+	// shared is set, instead of places and the fields that belong to it, if the task could use
 	// devices that several nodes reach.
-	tied *tied
+	shared *shared
 }
 
-// IsTied reports whether the task could use devices that several nodes reach, or whether that is
+// IsShared reports whether the task could use devices that several nodes reach, or whether that is
 // unknown because there is no answer. The costs of devices are unknown then.
-func (a *Answer) IsTied() bool { return a == nil || a.tied != nil }
+func (a *Answer) IsShared() bool { return a == nil || a.shared != nil }
 
 // place is the result of a node for a task.
 type place struct {
@@ -92,7 +92,7 @@ func newAnswer(x *Index, of key) *Answer { return &Answer{index: x, key: of} }
 
 // Has reports whether a node is known to have devices. False may mean that this is unknown.
 func (a *Answer) Has(node string) bool {
-	if a.tied != nil {
+	if a.shared != nil {
 		return a.hasTied(node)
 	}
 	place, known := a.at(node)
@@ -106,7 +106,7 @@ func (a *Answer) hasTied(node string) bool {
 	if !known {
 		return false
 	}
-	g := a.tied.of[id]
+	g := a.shared.of[id]
 	return g != nil && g.state == certain
 }
 
@@ -133,12 +133,12 @@ func (a *Answer) at(node string) (place, bool) {
 func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 	a.index.mutex.RLock()
 	defer a.index.mutex.RUnlock()
-	if !a.complete || a.having > most || a.tied != nil && a.tied.having > most {
+	if !a.complete || a.having > most || a.shared != nil && a.shared.having > most {
 		return nil, false
 	}
 	names = make(sets.Set[string], a.having)
-	if a.tied != nil {
-		for id, g := range a.tied.of {
+	if a.shared != nil {
+		for id, g := range a.shared.of {
 			if g.state.mayHave() {
 				names.Insert(a.names.names[id])
 			}
@@ -191,7 +191,7 @@ func (a *Answer) best(enough, most int, accept func(node string) bool, good func
 	return names
 }
 
-func appendPod(b []byte, pod noderesources.Room) []byte {
+func appendPod(b []byte, pod noderesources.Resources) []byte {
 	b = binary.AppendVarint(append(b, 0), pod.MilliCPU)
 	return binary.AppendVarint(b, pod.Memory)
 }

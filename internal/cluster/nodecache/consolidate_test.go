@@ -25,12 +25,12 @@ func (p *priced) askConsolidating(t *testing.T, devices bool, cpus int64) *nodec
 	rate := q.Rate
 	if !devices {
 		q.Task, q.WithoutDevices, q.Accepts = p.solver.Prepare(nil), true, everyNode
-		rate = func(_ context.Context, site allocator.Site, _ noderesources.Room) (nodecache.Verdict, error) {
+		rate = func(_ context.Context, site allocator.NodeView, _ noderesources.Resources) (nodecache.Verdict, error) {
 			return nodecache.Verdict{Fits: true, Value: allocator.Value{Cost: p.costs[site.Node.Name]}}, nil
 		}
 	}
 	q.Consolidates = true
-	q.Rate = func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+	q.Rate = func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 		verdict, err := rate(ctx, site, room)
 		if room.Since == 0 {
 			verdict.Value.Node = opened

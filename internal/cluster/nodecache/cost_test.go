@@ -75,8 +75,8 @@ func (p *priced) ask(t *testing.T, count, cpus int64) *nodecache.Answer {
 func (p *priced) asking(t *testing.T, count, cpus int64) *nodecache.Question {
 	task := p.task(count)
 	return &nodecache.Question{
-		Task: task, Pod: noderesources.Room{MilliCPU: cpus * 1000, Pods: 1}, Version: p.version,
-		Rate: func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+		Task: task, Pod: noderesources.Resources{MilliCPU: cpus * 1000, Pods: 1}, Version: p.version,
+		Rate: func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 			require.GreaterOrEqual(t, room.MilliCPU, cpus*1000)
 			if len(p.nodes) < 20 { // Else they are rated at the same time.
 				p.rated[site.Node.Name]++
@@ -210,7 +210,7 @@ func TestRankingIsThatOfAllCosts(t *testing.T) {
 		count, cpus := int64(1+rng.Intn(2)), int64(rng.Intn(3))
 		var want []string
 		for name, n := range p.nodes {
-			outcome, err := p.task(count).Check(t.Context(), allocator.Site{Node: n, Pools: p.store.OnNode(n), Usage: p.ledger})
+			outcome, err := p.task(count).Check(t.Context(), allocator.NodeView{Node: n, Pools: p.store.OnNode(n), Usage: p.ledger})
 			require.NoError(t, err)
 			if outcome.Fits() && (cpus == 0 || cpus <= 4-p.taken[name]) {
 				want = append(want, name)

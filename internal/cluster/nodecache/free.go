@@ -26,7 +26,7 @@ func (x *Index) lookAtRoom(ctx context.Context, name string, q *Question) look {
 		l.place.rated = true
 		return l
 	}
-	verdict, err := q.Rate(ctx, allocator.Site{Node: node, Pools: pools, Usage: x.ledger}, room)
+	verdict, err := q.Rate(ctx, allocator.NodeView{Node: node, Pools: pools, Usage: x.ledger}, room)
 	l.place.rated, l.place.value = err == nil && verdict.Fits, verdict.Value
 	return l
 }

@@ -22,8 +22,8 @@ import (
 func (p *priced) askWithout(t testing.TB, cpus int64, accepts func(string) bool) *nodecache.Answer {
 	t.Helper()
 	answer := p.index.Find(t.Context(), &nodecache.Question{
-		Task: p.solver.Prepare(nil), Pod: noderesources.Room{MilliCPU: cpus * 1000, Pods: 1}, WithoutDevices: true, Version: p.version, Accepts: accepts,
-		Rate: func(_ context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+		Task: p.solver.Prepare(nil), Pod: noderesources.Resources{MilliCPU: cpus * 1000, Pods: 1}, WithoutDevices: true, Version: p.version, Accepts: accepts,
+		Rate: func(_ context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 			require.GreaterOrEqual(t, room.MilliCPU, cpus*1000)
 			require.NotEmpty(t, site.Pools, "a node without devices costs nothing")
 			if len(p.nodes) < 20 {
@@ -151,10 +151,10 @@ func BenchmarkWithoutDevices(b *testing.B) {
 			}
 			objective := &allocator.Objective{Demand: likely()}
 			question := func(shape int) *nodecache.Question {
-				task, takes := p.solver.Prepare(nil), noderesources.Room{MilliCPU: int64(shape + 1), Pods: 1}
+				task, takes := p.solver.Prepare(nil), noderesources.Resources{MilliCPU: int64(shape + 1), Pods: 1}
 				return &nodecache.Question{
 					Task: task, Pod: takes, WithoutDevices: true, Accepts: everyNode,
-					Rate: func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+					Rate: func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 						site.Objective, site.Free, site.Asked = objective, allocator.Resources{MilliCPU: room.MilliCPU}, allocator.Resources{MilliCPU: takes.MilliCPU}
 						outcome, err := task.Rate(ctx, site)
 						if err != nil {

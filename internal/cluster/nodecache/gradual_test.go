@@ -133,7 +133,7 @@ func TestWhatIsKnownIsTrue(t *testing.T) {
 		fits := map[string]bool{}
 		for name := range p.store.LocalNodes() {
 			n := p.nodes[name]
-			outcome, err := p.task(count).Check(t.Context(), allocator.Site{Node: n, Pools: p.store.OnNode(n), Usage: p.ledger})
+			outcome, err := p.task(count).Check(t.Context(), allocator.NodeView{Node: n, Pools: p.store.OnNode(n), Usage: p.ledger})
 			require.NoError(t, err)
 			fits[name] = outcome.Fits()
 			require.False(t, a.Has(name) && !fits[name], name)

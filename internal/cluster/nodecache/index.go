@@ -32,10 +32,10 @@ const (
 type Question struct {
 	Task *allocator.Task
 	// Pod is the room that the pod takes of the node, apart from devices.
-	Pod noderesources.Room
+	Pod noderesources.Resources
 	// Rate determines whether a node with some room has devices, and what they cost. It must be
 	// safe for concurrent use. It is nil if costs do not matter.
-	Rate func(ctx context.Context, site allocator.Site, room noderesources.Room) (Verdict, error)
+	Rate func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (Verdict, error)
 	// By identifies the measure of costs, and Version its parameters: with another version costs
 	// change slightly, on all nodes.
 	By      string
@@ -90,7 +90,7 @@ type Index struct {
 
 	inventory *inventory.Store
 	ledger    *ledger.Ledger
-	rooms     *noderesources.Rooms
+	rooms     *noderesources.Free
 	// node returns a node, nil if it is not known (yet).
 	node func(name string) *v1.Node
 	// nodesChanged records nodes with a relevant change.
@@ -111,7 +111,7 @@ type Index struct {
 }
 
 // New returns an index that follows an inventory, a ledger, and the room on nodes.
-func New(store *inventory.Store, usage *ledger.Ledger, rooms *noderesources.Rooms, node func(string) *v1.Node) *Index {
+func New(store *inventory.Store, usage *ledger.Ledger, rooms *noderesources.Free, node func(string) *v1.Node) *Index {
 	x := &Index{Enough: enough, Growth: growth, AtOnce: atOnce, bound: bound, inventory: store, ledger: usage, rooms: rooms, node: node}
 	x.known = lru.NewWithEvictionFunc(maxAnswers, func(_ lru.Key, answer any) { x.bytes -= answer.(*Answer).bytes })
 	return x
@@ -147,23 +147,23 @@ func (x *Index) Find(ctx context.Context, q *Question) *Answer {
 	if !q.Task.NeedsDevices() && !q.WithoutDevices {
 		return nil
 	}
-	isTied := !q.Own && x.MayShare(ctx, q.Task)
+	isShared := !q.Own && x.MayShare(ctx, q.Task)
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	x.follow()
 	a, known := x.answer(q)
-	if isTied != (a.tied != nil) { // Pools appeared or disappeared.
+	if isShared != (a.shared != nil) { // Pools appeared or disappeared.
 		a.begin(x.names)
-		a.tied = nil
-		if isTied {
-			a.tied = newTied(x.published)
+		a.shared = nil
+		if isShared {
+			a.shared = newShared(x.published)
 		}
 	}
 	if q.All && !known && len(x.names.names) > x.Enough {
 		x.account(a)
 		return nil
 	}
-	if isTied {
+	if isShared {
 		x.updateTied(ctx, a, q)
 	} else {
 		x.update(ctx, a, q)
@@ -216,8 +216,8 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 func (x *Index) account(a *Answer) {
 	x.bytes -= a.bytes
 	a.bytes = answerBytes + placeBytes*len(a.places)
-	if a.tied != nil {
-		a.bytes += a.tied.bytes()
+	if a.shared != nil {
+		a.bytes += a.shared.bytes()
 	}
 	x.bytes += a.bytes
 	for x.bytes > x.bound && x.known.Len() > 1 {

@@ -42,7 +42,7 @@ type cluster struct {
 	store  *inventory.Store
 	ledger *ledger.Ledger
 	nodes  map[string]*v1.Node
-	rooms  noderesources.Rooms
+	rooms  noderesources.Free
 	index  *nodecache.Index
 	solver *allocator.Solver
 }
@@ -204,7 +204,7 @@ func TestSameAsLookingEverywhere(t *testing.T) {
 				want = append(want, name)
 				continue
 			}
-			outcome, err := c.task(count).Check(t.Context(), allocator.Site{Node: n, Pools: c.store.OnNode(n), Usage: c.ledger})
+			outcome, err := c.task(count).Check(t.Context(), allocator.NodeView{Node: n, Pools: c.store.OnNode(n), Usage: c.ledger})
 			require.NoError(t, err)
 			if outcome.Fits() {
 				want = append(want, name)

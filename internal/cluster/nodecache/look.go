@@ -51,7 +51,7 @@ func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []
 	if node == nil {
 		return l
 	}
-	site := allocator.Site{Node: node, Pools: pools(node), Usage: x.ledger}
+	site := allocator.NodeView{Node: node, Pools: pools(node), Usage: x.ledger}
 	room, hasRoom := x.rooms.At(name)
 	hasRoom = hasRoom && room.Holds(q.Pod) && q.Rate != nil
 	var verdict Verdict
@@ -73,7 +73,7 @@ func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []
 }
 
 // check checks whether a node has devices.
-func check(ctx context.Context, task *allocator.Task, site allocator.Site) (Verdict, error) {
+func check(ctx context.Context, task *allocator.Task, site allocator.NodeView) (Verdict, error) {
 	outcome, err := task.Check(ctx, site)
 	if err != nil {
 		return Verdict{}, err

@@ -45,13 +45,13 @@ func TestOwnDevices(t *testing.T) {
 	p.store.RefreshSlice("fabric", func() *resourceapi.ResourceSlice { return fabric })
 	q := p.asking(t, 1, 1)
 	q.Accepts = anyNode
-	require.True(t, p.index.Find(t.Context(), q).IsTied())
+	require.True(t, p.index.Find(t.Context(), q).IsShared())
 	require.True(t, p.index.SharedGetReady(t.Context(), q.Task))
 	own := *q
 	own.Own = true
 	for range 2 {
 		require.Equal(t, []string{"n0", "n1"}, slices.Sorted(maps.Keys(p.index.Find(t.Context(), &own).BestReady(2, 2, anyNode))))
-		require.True(t, p.index.Find(t.Context(), q).IsTied(), "another question")
+		require.True(t, p.index.Find(t.Context(), q).IsShared(), "another question")
 	}
 
 	ready := b.Slice("switch").OnAllNodes().Devices(b.Device("ready")).Obj()

@@ -105,8 +105,8 @@ func TestChangesOfPoolsThatDoNotMatter(t *testing.T) {
 	claim := b.Claim("claim", b.Request("gpu", "gpu").Where(`device.driver != "other.example.com"`))
 	q := r.question(1)
 	q.Task = r.solver.Prepare([]*resourceapi.ResourceClaim{claim.Obj()})
-	q.Pod = noderesources.Room{Pods: 1}
-	require.False(t, r.index.Find(t.Context(), q).IsTied())
+	q.Pod = noderesources.Resources{Pods: 1}
+	require.False(t, r.index.Find(t.Context(), q).IsShared())
 	r.looks.Store(0)
 	holder := b.Claim("c").Obj()
 	holder.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{

@@ -12,7 +12,7 @@ type requested struct{ withDevices, without int64 }
 // Beside returns how much CPU pods without devices request on nodes with devices, per core that
 // pods with devices request there; 0 if there are no such pods. Pods that belong to the node do not
 // count.
-func (r *Rooms) Beside() float64 {
+func (r *Free) Beside() float64 {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
 	if r.taken.withDevices <= 0 {
@@ -22,7 +22,7 @@ func (r *Rooms) Beside() float64 {
 }
 
 // takes updates the requests of the pods on a node. The caller must hold the mutex.
-func (r *Rooms) takes(k *known, node fwk.NodeInfo) {
+func (r *Free) takes(k *known, node fwk.NodeInfo) {
 	var now requested
 	if r.Devices != nil && r.Devices.IsLocal(node.Node().Name) {
 		now = requestedOn(node)
@@ -45,7 +45,7 @@ func requestedOn(node fwk.NodeInfo) (sum requested) {
 	return sum
 }
 
-// since returns Room.Since.
+// since returns Resources.Since.
 func since(pods []fwk.PodInfo) int64 {
 	first := int64(0)
 	for _, info := range pods {

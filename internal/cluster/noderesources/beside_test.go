@@ -28,7 +28,7 @@ func TestBeside(t *testing.T) {
 	daemon := podOf("d", "3", "1Gi")
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	gpu1, gpu2, plain := nodeInfo("gpu-1"), nodeInfo("gpu-2", daemon), nodeInfo("plain", podOf("x", "8", "1Gi"))
-	rooms := noderesources.Rooms{Devices: prefix("gpu")}
+	rooms := noderesources.Free{Devices: prefix("gpu")}
 	beside := func(nodes ...*framework.NodeInfo) float64 {
 		var infos []fwk.NodeInfo
 		for _, n := range nodes {

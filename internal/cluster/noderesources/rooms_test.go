@@ -34,7 +34,7 @@ func podOf(name, cpu, memory string) *v1.Pod {
 	return pod
 }
 
-func changed(t *testing.T, rooms *noderesources.Rooms, position *uint64) []string {
+func changed(t *testing.T, rooms *noderesources.Free, position *uint64) []string {
 	t.Helper()
 	names, end, complete := rooms.Changed.Since(*position)
 	require.True(t, complete)
@@ -44,7 +44,7 @@ func changed(t *testing.T, rooms *noderesources.Rooms, position *uint64) []strin
 
 func TestRooms(t *testing.T) {
 	t.Parallel()
-	var rooms noderesources.Rooms
+	var rooms noderesources.Free
 	var position uint64
 	one, two := nodeInfo("n1"), nodeInfo("n2", podOf("a", "2", "4Gi"))
 	nodes := []fwk.NodeInfo{one, two}
@@ -52,7 +52,7 @@ func TestRooms(t *testing.T) {
 	require.Equal(t, []string{"n1", "n2"}, changed(t, &rooms, &position))
 	room, known := rooms.At("n2")
 	require.True(t, known)
-	require.Equal(t, noderesources.Room{MilliCPU: 6000, Memory: 12 << 30, Pods: 2, Since: noderesources.InUse}, room)
+	require.Equal(t, noderesources.Resources{MilliCPU: 6000, Memory: 12 << 30, Pods: 2, Since: noderesources.InUse}, room)
 	_, known = rooms.At("n3")
 	require.False(t, known)
 
@@ -75,7 +75,7 @@ func TestRooms(t *testing.T) {
 // TestForgetsNodes that are gone, but not all at once.
 func TestForgetsNodes(t *testing.T) {
 	t.Parallel()
-	var rooms noderesources.Rooms
+	var rooms noderesources.Free
 	for i := range 1100 {
 		rooms.Follow([]fwk.NodeInfo{nodeInfo(fmt.Sprintf("n%d", i))})
 	}
@@ -87,11 +87,11 @@ func TestForgetsNodes(t *testing.T) {
 
 func TestHolds(t *testing.T) {
 	t.Parallel()
-	free := noderesources.Room{MilliCPU: 1000, Memory: 1 << 30, Pods: 1}
+	free := noderesources.Resources{MilliCPU: 1000, Memory: 1 << 30, Pods: 1}
 	require.True(t, free.Holds(noderesources.Of(podOf("p", "1", "1Gi"))))
 	require.False(t, free.Holds(noderesources.Of(podOf("p", "1001m", "1Gi"))))
 	require.False(t, free.Holds(noderesources.Of(podOf("p", "1", "2Gi"))))
-	full := noderesources.Room{MilliCPU: -100, Memory: -1, Pods: 1}
+	full := noderesources.Resources{MilliCPU: -100, Memory: -1, Pods: 1}
 	require.True(t, full.Holds(noderesources.Of(podOf("p", "0", "0"))), "who asks for nothing")
 	full.Pods = 0
 	require.False(t, full.Holds(noderesources.Of(podOf("p", "0", "0"))))

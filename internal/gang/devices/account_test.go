@@ -78,13 +78,13 @@ type cpuSites struct {
 	first string
 }
 
-func (s cpuSites) Site(node *v1.Node) allocator.Site { return s.ordered(node, s.first) }
+func (s cpuSites) Site(node *v1.Node) allocator.NodeView { return s.ordered(node, s.first) }
 
-func (s cpuSites) Valued(node *v1.Node) allocator.Site {
+func (s cpuSites) Valued(node *v1.Node) allocator.NodeView {
 	return s.ordered(node, map[string]string{"cheap": "dear", "dear": "cheap"}[s.first])
 }
 
-func (s cpuSites) ordered(node *v1.Node, first string) allocator.Site {
+func (s cpuSites) ordered(node *v1.Node, first string) allocator.NodeView {
 	pools := slices.Clone(s.store.OnNode(node))
 	slices.SortFunc(pools, func(a, _ *inventory.NodePool) int {
 		if a.ID.Name == first {
@@ -92,7 +92,7 @@ func (s cpuSites) ordered(node *v1.Node, first string) allocator.Site {
 		}
 		return 1
 	})
-	return allocator.Site{Node: node, Pools: pools, Usage: s.usage}
+	return allocator.NodeView{Node: node, Pools: pools, Usage: s.usage}
 }
 
 // accounted is a trial with one node of two cheap and three dear devices, and a class for each pod.

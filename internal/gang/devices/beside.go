@@ -34,7 +34,7 @@ func (t *Trial) plannedBut(numbers ...int) (planned []*unit) {
 }
 
 // besides returns a site where the planned allocations of other units are in use.
-func (t *Trial) besides(site allocator.Site, beside []*unit) allocator.Site {
+func (t *Trial) besides(site allocator.NodeView, beside []*unit) allocator.NodeView {
 	var pools []inventory.PoolID
 	for _, pool := range site.Pools {
 		if slices.ContainsFunc(beside, func(u *unit) bool { return slices.Contains(u.uses, pool.ID) }) {

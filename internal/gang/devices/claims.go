@@ -15,7 +15,7 @@ import (
 )
 
 // sites returns the allocator's site of a node.
-type sites func(*v1.Node) allocator.Site
+type sites func(*v1.Node) allocator.NodeView
 
 // spread extends the use of a claim to one more node, and reports whether the claim needs other devices for that.
 func (t *Trial) spread(s *step, claim *resourceapi.ResourceClaim, on []int) bool {

@@ -58,8 +58,8 @@ type cluster struct {
 	store  *inventory.Store
 	ledger *ledger.Ledger
 	// cpu is the free CPU of each node, nil if nothing limits it.
-	cpu  []int
-	tied bool
+	cpu    []int
+	shared bool
 }
 
 // newCluster returns a cluster of nodes n0, n1 and so on, each in the given zone.
@@ -76,17 +76,17 @@ func (c *cluster) publish(slices ...*b.SliceBuilder) {
 	var published []*resourceapi.ResourceSlice
 	for _, slice := range slices {
 		object := slice.Obj()
-		c.tied = c.tied || object.Spec.NodeName == nil
+		c.shared = c.shared || object.Spec.NodeName == nil
 		published = append(published, object)
 	}
 	c.store = inventory.FromSlices(published, allocator.InventoryOptions(c.solver.Features))
 }
 
-func (c *cluster) Site(node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: c.store.OnNode(node), Usage: c.ledger}
+func (c *cluster) Site(node *v1.Node) allocator.NodeView {
+	return allocator.NodeView{Node: node, Pools: c.store.OnNode(node), Usage: c.ledger}
 }
 
-func (c *cluster) Valued(node *v1.Node) allocator.Site {
+func (c *cluster) Valued(node *v1.Node) allocator.NodeView {
 	site := c.Site(node)
 	site.Objective = &allocator.Objective{}
 	return site
@@ -158,7 +158,7 @@ func (g group) on(name string) group {
 }
 
 func (c *cluster) trial(t testing.TB, groups ...group) *devices.Trial {
-	world := devices.World{Solver: c.solver, Nodes: c.nodes, Sites: c, Tied: c.tied}
+	world := devices.World{Solver: c.solver, Nodes: c.nodes, Sites: c, Shared: c.shared}
 	if c.cpu != nil {
 		world.Others = &cpuOnly{free: slices.Clone(c.cpu), groups: groups}
 	}

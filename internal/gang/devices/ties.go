@@ -145,8 +145,8 @@ func modest(u *unit, modesty int) *unit {
 
 // ownFirst moves the pools that only one node reaches to the front, so that the allocator tries them first. It
 // leaves a site with an objective as it is.
-func (t *Trial) ownFirst(site allocator.Site) allocator.Site {
-	if !t.Tied || site.Objective != nil {
+func (t *Trial) ownFirst(site allocator.NodeView) allocator.NodeView {
+	if !t.Shared || site.Objective != nil {
 		return site
 	}
 	var own, others []*inventory.NodePool

@@ -36,7 +36,7 @@ func (t *Trial) isTooMuch(group []int, beside []*unit) bool {
 }
 
 // joined returns a site that reaches the devices of all the nodes. It returns false if there is no such site.
-func (t *Trial) joined(nodes []int) (allocator.Site, bool) {
+func (t *Trial) joined(nodes []int) (allocator.NodeView, bool) {
 	site := t.Site(t.Nodes[nodes[0]])
 	site.Pools = nil
 	known := make(map[inventory.PoolID]int)

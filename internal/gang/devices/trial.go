@@ -88,8 +88,8 @@ type Others interface {
 // Sites are the nodes as the allocator sees them.
 type Sites interface {
 	// Site returns the allocator's site of a node, without an objective, and Valued with one.
-	Site(*v1.Node) allocator.Site
-	Valued(*v1.Node) allocator.Site
+	Site(*v1.Node) allocator.NodeView
+	Valued(*v1.Node) allocator.NodeView
 }
 
 // World is the input of a trial. It must not change while the trial is used.
@@ -101,8 +101,8 @@ type World struct {
 	// Classes holds the pods of the gang by class. The open claims of pods in a class have equal specs, in the same
 	// order; each claim belongs to one pod, or is the same claim for all pods of the class.
 	Classes [][]Pod
-	// Tied is set if the pods may get devices that several nodes reach.
-	Tied bool
+	// Shared is set if the pods may get devices that several nodes reach.
+	Shared bool
 	// Others may be nil: then only devices count. Books is nil unless pods have an Account.
 	Others Others
 	Books  Books
@@ -167,7 +167,7 @@ func New(ctx context.Context, world World) *Trial {
 }
 
 // Apart reports whether the devices that pods get on one node never affect other nodes.
-func (t *Trial) Apart() bool { return !t.Tied && !t.shares() }
+func (t *Trial) Apart() bool { return !t.Shared && !t.shares() }
 
 // shares reports whether any claim is shared by several of the pods.
 func (t *Trial) shares() bool { return len(t.numbers) > 0 }

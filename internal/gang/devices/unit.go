@@ -103,7 +103,7 @@ func (t *Trial) find(u *unit, site sites, beside []*unit, wanted bool) ([]resour
 }
 
 // search asks the allocator for devices.
-func (t *Trial) search(task *allocator.Task, site allocator.Site, wanted bool) ([]resourceapi.AllocationResult, search.Answer) {
+func (t *Trial) search(task *allocator.Task, site allocator.NodeView, wanted bool) ([]resourceapi.AllocationResult, search.Answer) {
 	look := task.Check
 	if wanted {
 		look = task.Solve

@@ -168,16 +168,16 @@ type plainSites struct {
 	usage ledger.View
 }
 
-func (s plainSites) Site(node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: s.store.OnNode(node), Usage: s.usage}
+func (s plainSites) Site(node *v1.Node) allocator.NodeView {
+	return allocator.NodeView{Node: node, Pools: s.store.OnNode(node), Usage: s.usage}
 }
 
-func (s plainSites) Valued(node *v1.Node) allocator.Site { return s.Site(node) }
+func (s plainSites) Valued(node *v1.Node) allocator.NodeView { return s.Site(node) }
 
 // objects returns the world as API objects, and the trial.
 func (w *world) objects(t testing.TB) (*Trial, search.Problem) {
 	var slices []*resourceapi.ResourceSlice
-	world := World{Solver: solver, Tied: true, Others: &rooms{left: append([]int(nil), w.room...)}}
+	world := World{Solver: solver, Shared: true, Others: &rooms{left: append([]int(nil), w.room...)}}
 	problem := search.Problem{Need: w.need, Steps: 5000}
 	for i, own := range w.devices {
 		node := builder.Node(fmt.Sprintf("n%d", i))

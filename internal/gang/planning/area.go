@@ -29,7 +29,7 @@ func (w *area) seen(sites devices.Sites) devices.Sites {
 	if w.others == nil {
 		return sites
 	}
-	return &blockedSites{sites, w.others, make(map[string]allocator.Site), make(map[string]allocator.Site)}
+	return &blockedSites{sites, w.others, make(map[string]allocator.NodeView), make(map[string]allocator.NodeView)}
 }
 
 // otherDomains has the devices that belong to other domains than the named one.
@@ -67,18 +67,20 @@ type blockedSites struct {
 	devices.Sites
 	others *otherDomains
 	// sites and valued hold the known sites by node.
-	sites, valued map[string]allocator.Site
+	sites, valued map[string]allocator.NodeView
 }
 
 // Site implements devices.Sites.
-func (b *blockedSites) Site(node *v1.Node) allocator.Site { return b.of(node, b.sites, b.Sites.Site) }
+func (b *blockedSites) Site(node *v1.Node) allocator.NodeView {
+	return b.of(node, b.sites, b.Sites.Site)
+}
 
 // Valued implements devices.Sites.
-func (b *blockedSites) Valued(node *v1.Node) allocator.Site {
+func (b *blockedSites) Valued(node *v1.Node) allocator.NodeView {
 	return b.of(node, b.valued, b.Sites.Valued)
 }
 
-func (b *blockedSites) of(node *v1.Node, known map[string]allocator.Site, site func(*v1.Node) allocator.Site) allocator.Site {
+func (b *blockedSites) of(node *v1.Node, known map[string]allocator.NodeView, site func(*v1.Node) allocator.NodeView) allocator.NodeView {
 	s, found := known[node.Name]
 	if !found {
 		s = site(node)

@@ -70,7 +70,7 @@ func (a *attempt) world(where area) devices.World {
 	view := a.classes[0].view
 	world := devices.World{Solver: a.Solver, Nodes: a.nodes, Sites: where.seen(view)}
 	for _, c := range a.classes {
-		world.Tied = world.Tied || c.view.Tied
+		world.Shared = world.Shared || c.view.Shared
 		pods := make([]devices.Pod, len(c.members))
 		for i := range c.members {
 			pods[i] = c.members[i].Pod

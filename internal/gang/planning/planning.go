@@ -43,8 +43,8 @@ type Member struct {
 // A View is one pod's view of the devices.
 type View struct {
 	devices.Sites
-	// Tied is set if the pod may get devices that several nodes reach.
-	Tied bool
+	// Shared is set if the pod may get devices that several nodes reach.
+	Shared bool
 	// Has holds the nodes that have devices for the pod, or might have; nil if that is not known.
 	Has sets.Set[string]
 	// Values has the cost of devices; it is nil if no cost is known.

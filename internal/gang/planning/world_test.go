@@ -76,8 +76,8 @@ type world struct {
 	solver    *allocator.Solver
 	// gpus returns the number of GPUs that a pod requests, in one claim.
 	gpus func(*v1.Pod) int64
-	// tied is set if several nodes may reach the same devices.
-	tied bool
+	// shared is set if several nodes may reach the same devices.
+	shared bool
 	// unfit is why no node can take the pods of these names.
 	unfit map[string]error
 }
@@ -156,14 +156,14 @@ type described struct {
 	usage ledger.View
 }
 
-func (d described) Site(node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: d.store.OnNode(node), Usage: d.usage}
+func (d described) Site(node *v1.Node) allocator.NodeView {
+	return allocator.NodeView{Node: node, Pools: d.store.OnNode(node), Usage: d.usage}
 }
 
-func (d described) Valued(node *v1.Node) allocator.Site { return d.Site(node) }
+func (d described) Valued(node *v1.Node) allocator.NodeView { return d.Site(node) }
 
 func (d described) View(context.Context, *v1.Pod) (*View, error) {
-	return &View{Sites: d, Tied: d.tied}, nil
+	return &View{Sites: d, Shared: d.shared}, nil
 }
 
 func (d described) Describe(pod *v1.Pod) (Member, error) {

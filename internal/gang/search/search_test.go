@@ -84,13 +84,13 @@ func TestGivesUp(t *testing.T) {
 		ended  bool
 		gaveUp bool
 	}{
-		"no":                  {apart: true, answer: No},
-		"unknown":             {apart: true, answer: Unknown, gaveUp: true},
-		"no time":             {apart: true, answer: No, ended: true, gaveUp: true},
-		"tied, no":            {answer: No, steps: 100},
-		"tied, unknown":       {answer: Unknown, steps: 100, gaveUp: true},
-		"tied, no time":       {answer: No, steps: 100, ended: true, gaveUp: true},
-		"tied, out of budget": {answer: Yes, steps: 1, gaveUp: true},
+		"no":                    {apart: true, answer: No},
+		"unknown":               {apart: true, answer: Unknown, gaveUp: true},
+		"no time":               {apart: true, answer: No, ended: true, gaveUp: true},
+		"shared, no":            {answer: No, steps: 100},
+		"shared, unknown":       {answer: Unknown, steps: 100, gaveUp: true},
+		"shared, no time":       {answer: No, steps: 100, ended: true, gaveUp: true},
+		"shared, out of budget": {answer: Yes, steps: 1, gaveUp: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

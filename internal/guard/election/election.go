@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 )
 
-// takeoverInterval is the interval of the checks whether a takeover is due.
+// takeoverInterval is the interval of the checks whether a handover is due.
 const takeoverInterval = 100 * time.Millisecond
 
 // Election is one process's part in the election.

@@ -193,7 +193,7 @@ func TestAnnounces(t *testing.T) {
 	c := newCandidate(s, "a")
 	c.fails = errors.New("not so far")
 	stop := c.run(t)
-	eventually(t, "a takeover that is tried again", func() bool { n, _ := c.counted(); return n > 1 })
+	eventually(t, "a handover that is tried again", func() bool { n, _ := c.counted(); return n > 1 })
 	for range 3 { // Also as it is renewed.
 		<-s.renewed
 		require.Equal(t, "Enforce", s.annotations()[ModeAnnotation])
@@ -246,7 +246,7 @@ func TestTakesOverAgainAfterSomebodyElse(t *testing.T) {
 	s.lease.Spec.HolderIdentity = ptr.To("")
 	s.put(s.lease)
 	s.mutex.Unlock()
-	eventually(t, "a second takeover", func() bool { n, _ := c.counted(); return n == 2 })
+	eventually(t, "a second handover", func() bool { n, _ := c.counted(); return n == 2 })
 	eventually(t, "a decision", c.Decides)
 	takeovers, tenures = c.counted()
 	require.Equal(t, 2, takeovers)
@@ -255,7 +255,7 @@ func TestTakesOverAgainAfterSomebodyElse(t *testing.T) {
 	s.holds("b")
 	eventually(t, "the loss", func() bool { return !c.Decides() })
 	s.holds("")
-	eventually(t, "a third takeover", func() bool { n, _ := c.counted(); return n == 3 })
+	eventually(t, "a third handover", func() bool { n, _ := c.counted(); return n == 3 })
 }
 
 func TestAnnounceIsNotForTheLeaseOfOthers(t *testing.T) {

@@ -61,7 +61,7 @@ type Authorities interface {
 }
 
 // Run keeps the configuration up to date while this process decides, until the context ends. Register must have been
-// called before the takeover.
+// called before the handover.
 func (r *Registrar) Run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if r.Decider.Decides() {

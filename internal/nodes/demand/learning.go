@@ -45,7 +45,7 @@ func (l *Observer) waits(pod *v1.Pod) bool {
 // Rejected records the requests of a pod that fits no node: they are still wanted, and count again as long as the pod waits. But if no node has that size, the
 // pod does not count: such a pod cannot come either, and a single pod that requests a million cores would outweigh what
 // all others take besides devices. nodes are the nodes that were tried, nil for all.
-func (l *Observer) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Room, task *allocator.Task, nodes sets.Set[string]) {
+func (l *Observer) Rejected(ctx context.Context, pod *v1.Pod, takes noderesources.Resources, task *allocator.Task, nodes sets.Set[string]) {
 	l.Demand.SawAgain(l.waits)
 	if l.isNodeSized(takes) {
 		asks := task.Asks(ctx, l.poolsLike(ctx, nodes, task))
@@ -55,11 +55,11 @@ func (l *Observer) Rejected(ctx context.Context, pod *v1.Pod, takes noderesource
 }
 
 // isNodeSized reports whether any node is large enough for the pod without other pods.
-func (l *Observer) isNodeSized(takes noderesources.Room) bool {
+func (l *Observer) isNodeSized(takes noderesources.Resources) bool {
 	nodes, err := l.Nodes.List(labels.Everything())
 	return err == nil && slices.ContainsFunc(nodes, func(node *v1.Node) bool {
 		most := node.Status.Allocatable
-		return noderesources.Room{MilliCPU: quantity.MilliValue(*most.Cpu()), Memory: quantity.Value(*most.Memory()), Pods: 1}.Holds(takes)
+		return noderesources.Resources{MilliCPU: quantity.MilliValue(*most.Cpu()), Memory: quantity.Value(*most.Memory()), Pods: 1}.Holds(takes)
 	})
 }
 

@@ -28,7 +28,7 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 }
 
 // searchInDryRun implements searchOn in a dry run. It changes nothing.
-func (pl *Quartermaster) searchInDryRun(ctx context.Context, l *look, site allocator.Site, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
+func (pl *Quartermaster) searchInDryRun(ctx context.Context, l *look, site allocator.NodeView, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
 	site.Usage = l.dryRun.Usage(pl.standing(l.cycle))
 	outcome, err := search(pl.dryRunContext(ctx, l.cycle), site)
 	switch {

@@ -137,7 +137,7 @@ func (pl *Quartermaster) removeMade(ctx context.Context, c *cycle, pod *v1.Pod) 
 	if c.extended == nil {
 		return false, nil
 	}
-	claims := c.extended.Obsolete()
+	claims := c.extended.StaleClaims()
 	if c.made != nil && c.made.Origin == commit.Made && !c.undecided.Load() {
 		claims = append([]*resourceapi.ResourceClaim{c.made.Object}, claims...)
 	}

@@ -135,11 +135,11 @@ func (c *cycleNodes) noteFound(node *v1.Node, plan []resourceapi.AllocationResul
 }
 
 // searchFunc is Check or Solve of a task.
-type searchFunc func(context.Context, allocator.Site) (*allocator.Outcome, error)
+type searchFunc func(context.Context, allocator.NodeView) (*allocator.Outcome, error)
 
 // searchOn searches for devices on the site of a node. It returns those that the search found; the status is nil if there
 // are any.
-func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.Site, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
+func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.NodeView, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
 	c, task, node := l.cycle, l.task, l.node()
 	if l.dryRun != nil {
 		return pl.searchInDryRun(ctx, l, site, search)
@@ -185,22 +185,22 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.S
 }
 
 // nodeView returns the allocator's site of a node.
-func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.Site {
-	return allocator.Site{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage, Failed: c.failedOn()}
+func (pl *Quartermaster) nodeView(c *cycle, node *v1.Node) allocator.NodeView {
+	return allocator.NodeView{Node: node, Pools: c.place.Pools(pl.state.Inventory.OnNode(node)), Usage: c.usage, Failed: c.failedOn()}
 }
 
 // ownView is like nodeView, but leaves out devices that several nodes reach if the pod cannot use them: they do not
 // count as the node's own remaining devices.
-func (pl *Quartermaster) ownView(c *cycle, node *v1.Node) (site allocator.Site) {
-	if site = pl.nodeView(c, node); !c.known.IsTied() {
+func (pl *Quartermaster) ownView(c *cycle, node *v1.Node) (site allocator.NodeView) {
+	if site = pl.nodeView(c, node); !c.known.IsShared() {
 		site.Pools = pl.state.Inventory.OwnPools(node)
 	}
 	return site
 }
 
 // valuedView is like ownView, with an objective for the best solution.
-func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.Site {
-	if room, known := pl.state.Rooms.At(node.Name); known {
+func (pl *Quartermaster) valuedView(c *cycle, node *v1.Node) allocator.NodeView {
+	if room, known := pl.state.Free.At(node.Name); known {
 		return c.valued(pl.ownView(c, node), room)
 	}
 	return pl.nodeView(c, node)

@@ -36,7 +36,7 @@ func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *
 // planGang returns the planner for gangs on the nodes of an attempt.
 func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.PlanFunc {
 	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
-		pl.state.Rooms.Follow(nodes) // The node cache finds no other nodes; the gang may be the first that is tried.
+		pl.state.Free.Follow(nodes) // The node cache finds no other nodes; the gang may be the first that is tried.
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
 		for _, pod := range members.Assigned {
 			gang.On = append(gang.On, pod.Spec.NodeName)
@@ -116,12 +116,12 @@ func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error
 	if task == nil {
 		return view, nil
 	}
-	view.Tied = pl.state.NodeCache.MayShare(ctx, task)
+	view.Shared = pl.state.NodeCache.MayShare(ctx, task)
 	if c.known == nil {
 		return view, nil
 	}
 	view.Has = pl.mayHaveDevices(c, len(g.nodes))
-	if !c.scored && !c.known.IsTied() && pl.offering(c).Len() == 0 {
+	if !c.scored && !c.known.IsShared() && pl.offering(c).Len() == 0 {
 		view.Values = sites
 	}
 	return view, nil
@@ -136,10 +136,10 @@ type cycleSites struct {
 }
 
 // Site implements devices.Sites.
-func (s *cycleSites) Site(node *v1.Node) allocator.Site { return s.pl.nodeView(s.cycle, node) }
+func (s *cycleSites) Site(node *v1.Node) allocator.NodeView { return s.pl.nodeView(s.cycle, node) }
 
 // Valued implements devices.Sites.
-func (s *cycleSites) Valued(node *v1.Node) allocator.Site { return s.pl.valuedView(s.cycle, node) }
+func (s *cycleSites) Valued(node *v1.Node) allocator.NodeView { return s.pl.valuedView(s.cycle, node) }
 
 // Value implements planning.Values: it returns the node cache's values, with nodes last that may have devices that
 // failed for the gang.
@@ -180,7 +180,7 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 		return nil, unschedulable("group %s: node %s (planned for the pod) does not suit it any more; all pods of the group are planned again", assignment.Gang, assignment.Node)
 	}
 	if !pl.state.gangs.Misfit(pod) {
-		return nil, pl.removeObsolete(ctx, pod)
+		return nil, pl.removeStale(ctx, pod)
 	}
 	if known := pl.state.gangs.Verdict(pod); known.Said != "" {
 		return pl.unlessKept(pod, known), unschedulable("%s", known.Said)
@@ -197,12 +197,12 @@ func (pl *Quartermaster) postFilterGang(ctx context.Context, cs fwk.CycleState, 
 	return pl.preemptForGang(ctx, pod)
 }
 
-// removeObsolete removes claims for extended resources of a gang's pod that only prevent the gang from being planned.
-func (pl *Quartermaster) removeObsolete(ctx context.Context, pod *v1.Pod) *fwk.Status {
+// removeStale removes claims for extended resources of a gang's pod that only prevent the gang from being planned.
+func (pl *Quartermaster) removeStale(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if crd.KeyOf(pod) == "" {
 		return nil
 	}
-	return ofRemoval(pl.remover.RemoveObsolete(ctx, pod))
+	return ofRemoval(pl.remover.RemoveStale(ctx, pod))
 }
 
 // releaseForGang releases claims that are reserved only for waiting pods of a gang: the results of a failed attempt

@@ -33,7 +33,7 @@ func (s *shared) runHolds(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		if s.Leads() == nil && s.Rooms.Len() > 0 { // Otherwise no pod was tried yet.
+		if s.Leads() == nil && s.Free.Len() > 0 { // Otherwise no pod was tried yet.
 			first := false
 			if s.firstHolds.Do(func() { s.planHolds(ctx); first = true }); !first {
 				s.planHolds(ctx)
@@ -106,7 +106,7 @@ func (pl *Quartermaster) heldFromGroup(pod *v1.Pod) string {
 }
 
 // heldFor returns the reason for a node whose devices would suffice if they were not held, "" if they would not.
-func (pl *Quartermaster) heldFor(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site) string {
+func (pl *Quartermaster) heldFor(ctx context.Context, c *cycle, task *allocator.Task, site allocator.NodeView) string {
 	var by *hold.Hold
 	for _, h := range c.holds {
 		if slices.ContainsFunc(site.Pools, func(pool *inventory.NodePool) bool { return h.IsIn(pool.ID) }) {

@@ -48,7 +48,7 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 		w.claims[claim.UID] = claim
 	}
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
-	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Rooms.Nodes())))
+	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Free.Nodes())))
 	takes := noderesources.Of(pod)
 	return &hold.Pod{
 		UID: pod.UID, Takes: takes, Kind: kindOf(pod, task, takes, checked),
@@ -76,7 +76,7 @@ func (t *heldTask) Admits(node *v1.Node) bool {
 // Solve implements hold.Requirements.
 func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	pools := t.inventory.OnNode(node)
-	plan := preemption.Plan(t.ctx, t.task, t.open, allocator.Site{Node: node, Pools: pools, Usage: usage})
+	plan := preemption.Plan(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
 	if drawsFromCounters(plan, pools) {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (w *holdWorld) claimsOf(pl *Quartermaster, pod *v1.Pod) (checked []*eligibi
 }
 
 // kindOf returns a text that is equal for pods that the same nodes suit.
-func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Room, claims []*eligibility.Claim) string {
+func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Resources, claims []*eligibility.Claim) string {
 	kind := task.AppendKey(fmt.Appendf(nil, "%v ", takes))
 	for _, claim := range claims {
 		if claim.Decided() != nil || claim.Nodes != nil {

@@ -24,7 +24,7 @@ import (
 // cycleNodes is the part of a cycle about the nodes: which have devices for the pod, and which are the best.
 type cycleNodes struct {
 	// takes is the pod's use of its node besides devices.
-	takes noderesources.Room
+	takes noderesources.Resources
 	// steps is the budget of Filter's searches on all nodes together.
 	steps *allocator.Steps
 	// evaluation is the budget of time for evaluating selectors.
@@ -109,7 +109,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 		return
 	}
 	c.strategy = pl.objectives.StrategyFor(claims)
-	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Rooms.Beside()))
+	c.objective = pl.objectives.Of(c.strategy, pl.state.demand.Demand(pl.state.Free.Beside()))
 	c.nodeCost = pl.nodeCost(c.strategy)
 	c.accepts = pl.accepts(ctx, c, pod)
 	q := &nodecache.Question{Task: task, Pod: c.takes, By: pl.objectives.Name(c.strategy), Version: c.costVersion(), Accepts: c.accepts, All: c.dryRun.PlansGang()}
@@ -117,7 +117,7 @@ func (pl *Quartermaster) know(ctx context.Context, c *cycle, pod *v1.Pod) {
 	if c.scored {
 		q.By = "" // Nodes differ in more than the cost of devices, see valueNodes.
 	} else {
-		q.Rate = func(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+		q.Rate = func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 			return c.rate(ctx, task, site, room)
 		}
 	}
@@ -138,7 +138,7 @@ func (pl *Quartermaster) narrow(ctx context.Context, c *cycle, pod *v1.Pod, tota
 	names := nodes.OnlyNode(eligibility.NodeSelectors(c.claims)...)
 	if names == nil && c.known != nil && c.accepts != nil {
 		known := c.known
-		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsTied() {
+		if names = known.Best(enoughBest, mostBest, c.accepts); known.IsShared() {
 			known, names = pl.readyNodes(ctx, c)
 		}
 		if c.onlyBest = len(names) > 0; c.onlyBest && !pl.keepsOnAll(c, names) {

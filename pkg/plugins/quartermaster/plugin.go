@@ -46,7 +46,7 @@ type Quartermaster struct {
 	learner    *demand.Observer
 	scoring    *extended.Scoring
 	objectives *config.Objectives
-	reporter   *queue.Reporter
+	reporter   *queue.UnqueuedReporter
 	waiting    *queue.Pods
 	// widened are pods without devices that did not fit the nodes that PreFilter named for them.
 	widened *queue.Pods

@@ -57,7 +57,7 @@ func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
 }
 
 // rejection returns the status of a node that has no devices for the pod.
-func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, reason string, certain bool) *fwk.Status {
+func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocator.Task, site allocator.NodeView, reason string, certain bool) *fwk.Status {
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
@@ -71,7 +71,7 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 
 // wouldFit reports whether the node would have devices with the given usage, and whether that is certain. If the search
 // gave up, it may have.
-func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.Site, usage ledger.View) (fits, certain bool) {
+func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator.Task, site allocator.NodeView, usage ledger.View) (fits, certain bool) {
 	site.Usage = usage
 	outcome, err := task.Check(pl.dryRunContext(ctx, c), site)
 	if err != nil {

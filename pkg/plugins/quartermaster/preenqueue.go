@@ -12,7 +12,7 @@ import (
 )
 
 // PreEnqueue keeps a pod out of the queue while any of its claims is missing. For most pods with templates that is
-// normal for a moment, so it does not report a reason at once; see queue.Reporter.
+// normal for a moment, so it does not report a reason at once; see queue.UnqueuedReporter.
 func (pl *Quartermaster) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	if entry := pl.waiting.Get(pod.UID); entry != nil {
 		entry.Queue() // First, so that a claim created from now on is not missed.

@@ -129,7 +129,7 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 		noteUnbacked(cs, needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.Rooms.Follow(nodes)
+	pl.state.Free.Follow(nodes)
 	dryRun, err := preemption.BeginDryRun(ctx, cs, pod)
 	if err != nil {
 		return nil, failed(err)

@@ -29,7 +29,7 @@ func (pl *Quartermaster) prepareTask(c *cycle, pod *v1.Pod) *fwk.Status {
 	c.takesAlready = pl.accountant != nil && pl.accountant.TakesOfNode(c.decided()...)
 	c.pod.Wants(claims, task)
 	if c.extended != nil {
-		c.pod.WantsExtended(c.extended.Full().Claim, c.made != nil || len(c.extended.Obsolete()) > 0)
+		c.pod.WantsExtended(c.extended.Full().Claim, c.made != nil || len(c.extended.StaleClaims()) > 0)
 	}
 	if task != nil {
 		if err := task.Err(); err != nil {

@@ -62,7 +62,7 @@ func (pl *Quartermaster) valueNodes(ctx context.Context, c *cycle, nodes []fwk.N
 	most := mostRated
 	if c.scored {
 		unknown, most = c.bestInMerit(unknown), fewRated
-	} else if c.known.IsTied() {
+	} else if c.known.IsShared() {
 		most = fewRated
 	}
 	unknown = unknown[:min(most, len(unknown))]
@@ -102,7 +102,7 @@ func inUseFirst(infos []fwk.NodeInfo) []fwk.NodeInfo {
 }
 
 // rate determines whether a site with some room has devices, and their cost.
-func (c *cycleNodes) rate(ctx context.Context, task *allocator.Task, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+func (c *cycleNodes) rate(ctx context.Context, task *allocator.Task, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 	outcome, err := task.Rate(ctx, c.valued(site, room))
 	if err != nil {
 		return nodecache.Verdict{}, err
@@ -127,7 +127,7 @@ func (pl *Quartermaster) nodeCost(strategy Strategy) func(node *v1.Node, since i
 
 // valued adds the objective to a site, so that the search finds the best solution instead of the first one. room is the
 // node's free room without the pod.
-func (c *cycleNodes) valued(site allocator.Site, room noderesources.Room) allocator.Site {
+func (c *cycleNodes) valued(site allocator.NodeView, room noderesources.Resources) allocator.NodeView {
 	site.Objective = c.objective
 	site.Free = allocator.Resources{MilliCPU: room.MilliCPU, Memory: room.Memory >> 20}
 	if site.Free == (allocator.Resources{}) && room.Pods > 0 {

@@ -63,12 +63,12 @@ func (pl *Quartermaster) placeWithoutDevices(ctx context.Context, cs fwk.CycleSt
 	if w.takes = noderesources.Of(pod); w.takes.MilliCPU == 0 && w.takes.Memory == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.Rooms.Follow(all)
+	pl.state.Free.Follow(all)
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
 	pl.learner.Seed(ctx)
-	w.objective = pl.objectives.Of(LeastFragmentation, pl.state.demand.Demand(pl.state.Rooms.Beside()))
+	w.objective = pl.objectives.Of(LeastFragmentation, pl.state.demand.Demand(pl.state.Free.Beside()))
 	w.nodeCost = pl.nodeCost(pl.args.Strategy)
 	w.evaluation = selector.NewBudget(pl.attemptBudget, 0).For(pod.Namespace)
 	logger := klog.FromContext(ctx)
@@ -100,7 +100,7 @@ func (w *cycleWithoutDevices) asks(ctx context.Context, by string) *nodecache.Qu
 }
 
 // cost returns what the pod takes away from likely requests on a node.
-func (w *cycleWithoutDevices) cost(ctx context.Context, site allocator.Site, room noderesources.Room) (nodecache.Verdict, error) {
+func (w *cycleWithoutDevices) cost(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 	verdict, err := w.rate(selector.WithBudget(ctx, w.evaluation), w.task, site, room)
 	if w.ofSet {
 		verdict.Value.Cost = math.Ceil(verdict.Value.Cost*10) / 10
@@ -139,7 +139,7 @@ func (pl *Quartermaster) valueWithoutDevices(ctx context.Context, w *cycleWithou
 		}
 		if !known && unknown > 0 {
 			unknown--
-			verdict, err := w.cost(ctx, allocator.Site{Node: node, Pools: pl.state.Inventory.OwnPools(node), Usage: pl.state.Ledger}, noderesources.On(info))
+			verdict, err := w.cost(ctx, allocator.NodeView{Node: node, Pools: pl.state.Inventory.OwnPools(node), Usage: pl.state.Ledger}, noderesources.On(info))
 			value, known = verdict.Value, err == nil && verdict.Fits
 		}
 		if known {

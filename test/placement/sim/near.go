@@ -80,7 +80,7 @@ func nearDevices(gpus, nics, groups int) (list []nearDevice) {
 // nearNode is a node as a policy sees it: what is free, and the same for the allocator.
 type nearNode struct {
 	free    []bool // by device
-	site    allocator.Site
+	site    allocator.NodeView
 	version int
 }
 
@@ -127,7 +127,7 @@ func newNearWorld(of *nearby) *nearWorld {
 		}
 		node := b.Node(fmt.Sprintf("node-%02d", i))
 		store := inventory.FromSlices(of.slices(node.Name), allocator.InventoryOptions(solver.Features))
-		n.site = allocator.Site{Node: node, Pools: store.OnNode(node), Usage: w.ledger}
+		n.site = allocator.NodeView{Node: node, Pools: store.OnNode(node), Usage: w.ledger}
 	}
 	return w
 }

@@ -1,5 +1,5 @@
-// Package archive writes archives of which the same files make the same bits: the files are in the order of their names, belong to
-// nobody, and bear one time.
+// Package archive writes archives whose bits depend only on the files: these are in the order of their names, belong to nobody, and have
+// one time.
 package archive
 
 import (

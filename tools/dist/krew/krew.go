@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// FileName is what krew wants the manifest to be called: after the plugin.
+	// FileName is the name that krew expects of the manifest: the plugin's.
 	FileName = "devices.yaml"
 	home     = "https://github.com/quartermaster-dra/quartermaster"
 )

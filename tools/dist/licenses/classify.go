@@ -14,7 +14,7 @@ import (
 // allowed are the licences under which something may be linked, by SPDX identifier: those that ask for no more than to be passed on.
 var allowed = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// covered is how many percent of a licence's file have to be known. What is left are names, years and headings. It is what pkg.go.dev asks for.
+// covered is the percentage of a licence's file that must be known, as on pkg.go.dev. The rest are names, years and headings.
 const covered = 75
 
 // notLicense matches files that are passed on, and say nothing of how code is licensed: notices, and licences of documents, which are not linked.
@@ -34,7 +34,7 @@ func classify(module *Module) (string, error) {
 			ids[match.ID] = true
 		}
 		if coverage.Percent < covered || len(ids) == 0 {
-			others = append(others, fmt.Sprintf("%s is a text of which %.0f %% are known (%s)", file.Name, coverage.Percent, strings.Join(slices.Sorted(maps.Keys(ids)), ", ")))
+			others = append(others, fmt.Sprintf("%s: %.0f %% of the text are known (%s)", file.Name, coverage.Percent, strings.Join(slices.Sorted(maps.Keys(ids)), ", ")))
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(ids)) {
@@ -46,7 +46,7 @@ func classify(module *Module) (string, error) {
 	}
 	switch {
 	case len(others) > 0:
-		return "", fmt.Errorf("%s@%s is linked, and its licence is not allowed: %s. Allowed are %s (tools/dist/licenses/classify.go); do without the module, or decide that its licence will do and add it there",
+		return "", fmt.Errorf("%s@%s is linked, and its licence is not allowed: %s. Allowed are %s (tools/dist/licenses/classify.go); do without the module, or decide that its licence is acceptable and add it there",
 			module.Path, module.Version, strings.Join(others, "; "), strings.Join(allowed, ", "))
 	case len(found) == 0:
 		return "", fmt.Errorf("%s@%s is linked, and has no file with a licence in its folder, so nobody may pass it on; do without the module", module.Path, module.Version)

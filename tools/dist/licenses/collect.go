@@ -22,10 +22,10 @@ import (
 // Std is the name under which Go's standard library and runtime are listed.
 const Std = "std"
 
-// A Module of which something is linked.
+// A Module has linked packages.
 type Module struct {
 	Path, Version string
-	// License is what classify said of the files: an SPDX expression.
+	// License is the SPDX expression that classify returned for the files.
 	License string
 	Files   []File
 }
@@ -43,7 +43,7 @@ type Source struct {
 	Packages  []string
 }
 
-// listed is what is needed of what `go list` says about a package.
+// listed has the fields of a package in `go list` that Collect reads.
 type listed struct {
 	ImportPath, Dir string
 	Standard        bool
@@ -54,7 +54,7 @@ type listed struct {
 	}
 }
 
-// Collect returns the modules of which packages and their dependencies are, on any of the platforms (such as linux/amd64), in the order
+// Collect returns the modules of packages and their dependencies, on any of the platforms (such as linux/amd64), in the order
 // of their paths. A licence that is not allowed, not known or not there is an error; all of these are reported together.
 func Collect(ctx context.Context, platforms []string, sources ...Source) ([]Module, error) {
 	c := collection{modules: map[string]*Module{}, directories: map[string]bool{}}
@@ -103,7 +103,7 @@ func list(ctx context.Context, source Source, platform string) (packages []liste
 	}
 }
 
-// collection is what was found so far.
+// collection holds the modules found so far.
 type collection struct {
 	modules     map[string]*Module
 	directories map[string]bool // those that were looked into

@@ -61,10 +61,10 @@ func TestClassify(t *testing.T) {
 	apache := File{Name: "LICENSE", Content: text(t, "../../../LICENSE")}
 	const gpl = "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version."
 	for want, files := range map[string][]File{
-		"GPL-3.0":                      {apache, {Name: "third_party/LICENSE", Content: []byte(gpl)}},
-		"of which 0 % are known":       {{Name: "LICENSE", Content: []byte("Ask my lawyer.")}},
-		"has no file with a licence":   {{Name: "NOTICE", Content: apache.Content}},
-		"LICENSE is a text of which 0": {{Name: "LICENSE"}},
+		"GPL-3.0":                    {apache, {Name: "third_party/LICENSE", Content: []byte(gpl)}},
+		"0 % of the text are known":  {{Name: "LICENSE", Content: []byte("Ask my lawyer.")}},
+		"has no file with a licence": {{Name: "NOTICE", Content: apache.Content}},
+		"LICENSE: 0 %":               {{Name: "LICENSE"}},
 	} {
 		if _, err := classify(&Module{Path: "example.com/m", Version: "v1.0.0", Files: files}); err == nil ||
 			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "example.com/m@v1.0.0") {

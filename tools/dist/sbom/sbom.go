@@ -1,5 +1,5 @@
-// Package sbom says what a program is made of, as a bill of materials in the CycloneDX format: what the program itself says of that,
-// with licences. The same program gives the same text: it bears no time but the commit's, and no random number.
+// Package sbom writes a program's bill of materials in the CycloneDX format: the modules recorded in the program, with licences. The same
+// program gives the same text: the only time in it is the commit's, and it has no random number.
 package sbom
 
 import (
@@ -41,7 +41,7 @@ func Of(program Program, modules []licenses.Module) ([]byte, error) {
 	for _, module := range append([]*debug.Module{std}, info.Deps...) {
 		expression := expressions[module.Path]
 		if expression == "" {
-			return nil, fmt.Errorf("%s for %s has %s in it, of which no licence was collected; the program and the licences are not of the same commit: run `make dist` again", program.Name, program.Platform, module.Path)
+			return nil, fmt.Errorf("%s for %s links %s, and no licence of that was collected; the program and the licences are not of the same commit: run `make dist` again", program.Name, program.Platform, module.Path)
 		}
 		c := component(module, expression)
 		components, references = append(components, c), append(references, c.BOMRef)

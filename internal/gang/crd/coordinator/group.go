@@ -14,7 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // exist returns an error unless a gang has enough pods, whether they can be scheduled or not.
@@ -50,7 +50,7 @@ func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
 		return nil
 	}
 	nodes = without(group.Name, nodes)
-	for name, quantity := range group.MinResources {
+	for name, asked := range group.MinResources {
 		if c.Backing != nil && c.Backing.Backed(name) {
 			continue
 		}
@@ -58,12 +58,12 @@ func (c *Coordinator) Enough(group *Group, nodes []fwk.NodeInfo) error {
 		for _, node := range nodes {
 			free += freeOf(name, node)
 		}
-		want := amount.Value(quantity)
+		want := quantity.Value(asked)
 		if name == v1.ResourceCPU {
-			want = amount.MilliValue(quantity)
+			want = quantity.MilliValue(asked)
 		}
 		if free < want {
-			return fmt.Errorf("group %s: less of %s is free in the cluster than it wants at least (minResources: %s)", group.Name, name, quantity.String())
+			return fmt.Errorf("group %s: less of %s is free in the cluster than it wants at least (minResources: %s)", group.Name, name, asked.String())
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	amount "github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 // Consumption is the amount that one allocation of a device consumes of its capacities (KEP-5075).
@@ -43,9 +43,9 @@ func (r Rules) Consume(requested *resourceapi.CapacityRequirements, capacities m
 	if requested != nil {
 		asked = requested.Requests
 	}
-	for name, quantity := range asked {
-		if !amount.Countable(quantity) {
-			return Consumption{}, fmt.Errorf("capacity %s (%s asked for): %w", name, quantity.String(), errUncountable)
+	for name, amount := range asked {
+		if !quantity.Countable(amount) {
+			return Consumption{}, fmt.Errorf("capacity %s (%s asked for): %w", name, amount.String(), errUncountable)
 		}
 		if _, found := capacities[name]; !found {
 			return Consumption{Refused: true}, nil
@@ -89,7 +89,7 @@ func Countable(capacity *resourceapi.DeviceCapacity) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(all, func(q resource.Quantity) bool { return !amount.Countable(q) })
+	return !slices.ContainsFunc(all, func(q resource.Quantity) bool { return !quantity.Countable(q) })
 }
 
 func defaultAmount(capacity *resourceapi.DeviceCapacity) resource.Quantity {
@@ -109,7 +109,7 @@ func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequ
 		return r.roundUpToStep(asked, policy.ValidRange)
 	}
 	for _, valid := range policy.ValidValues {
-		if amount.Compare(asked, valid) <= 0 {
+		if quantity.Compare(asked, valid) <= 0 {
 			return valid.DeepCopy(), nil
 		}
 	}
@@ -117,7 +117,7 @@ func (r Rules) roundUp(asked resource.Quantity, policy *resourceapi.CapacityRequ
 }
 
 func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) (resource.Quantity, error) {
-	if amount.Compare(asked, *valid.Min) < 0 {
+	if quantity.Compare(asked, *valid.Min) < 0 {
 		return valid.Min.DeepCopy(), nil
 	}
 	if valid.Step == nil {
@@ -139,16 +139,16 @@ func (r Rules) roundUpToStep(asked resource.Quantity, valid *resourceapi.Capacit
 	return unit.quantity(lowest+steps*step, valid.Step.Format), nil
 }
 
-// allowed reports whether the policy allows an amount. The default is always allowed.
+// allowed reports whether the policy allows an quantity. The default is always allowed.
 func (r Rules) allowed(takes resource.Quantity, policy *resourceapi.CapacityRequestPolicy) bool {
 	switch {
-	case policy == nil || policy.Default != nil && amount.Equal(takes, *policy.Default):
+	case policy == nil || policy.Default != nil && quantity.Equal(takes, *policy.Default):
 		return true
 	case policy.ValidRange != nil:
 		return r.inRange(takes, policy.ValidRange)
 	case len(policy.ValidValues) > 0:
 		for _, valid := range policy.ValidValues {
-			if amount.Equal(takes, valid) {
+			if quantity.Equal(takes, valid) {
 				return true
 			}
 		}
@@ -158,7 +158,7 @@ func (r Rules) allowed(takes resource.Quantity, policy *resourceapi.CapacityRequ
 }
 
 func (r Rules) inRange(takes resource.Quantity, valid *resourceapi.CapacityRequestPolicyRange) bool {
-	if valid.Max != nil && amount.Compare(takes, *valid.Max) > 0 {
+	if valid.Max != nil && quantity.Compare(takes, *valid.Max) > 0 {
 		return false
 	}
 	if valid.Step == nil {
@@ -195,7 +195,7 @@ func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
 			return whole
 		}
 	}
-	if amount.MilliValue(*valid.Step) < 1 {
+	if quantity.MilliValue(*valid.Step) < 1 {
 		return whole
 	}
 	return milli
@@ -204,9 +204,9 @@ func (r Rules) unitOf(valid *resourceapi.CapacityRequestPolicyRange) unit {
 // value returns the quantity in the unit, rounded up.
 func (u unit) value(q resource.Quantity) int64 {
 	if u == milli {
-		return amount.MilliValue(q)
+		return quantity.MilliValue(q)
 	}
-	return amount.Value(q)
+	return quantity.Value(q)
 }
 
 // count returns the quantity in the unit, and whether the unit can represent it without overflow and, for
@@ -214,9 +214,9 @@ func (u unit) value(q resource.Quantity) int64 {
 func (u unit) count(q resource.Quantity) (int64, bool) {
 	n := u.value(q)
 	if u == milli {
-		return n, amount.Equal(q, *resource.NewMilliQuantity(n, q.Format))
+		return n, quantity.Equal(q, *resource.NewMilliQuantity(n, q.Format))
 	}
-	return n, amount.Compare(q, *resource.NewQuantity(math.MaxInt64, q.Format)) <= 0
+	return n, quantity.Compare(q, *resource.NewQuantity(math.MaxInt64, q.Format)) <= 0
 }
 
 // checksOverflow reports whether the overflow check is safe. A negative minimum, which the API does not

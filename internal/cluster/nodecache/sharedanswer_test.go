@@ -79,7 +79,7 @@ func (r *racks) find(t *testing.T, count int64) *nodecache.Answer {
 func TestRacks(t *testing.T) {
 	r := newRacks(200, 50, 2)
 	a := r.find(t, 2)
-	require.True(t, a.IsTied())
+	require.True(t, a.IsShared())
 	for range 10 {
 		a = r.find(t, 2)
 	}
@@ -100,12 +100,12 @@ func TestRacks(t *testing.T) {
 func TestSharedPoolsComeAndGo(t *testing.T) {
 	c := newCluster(1, 1)
 	shared := b.Slice("shared").OnAllNodes().Devices(b.Device("seat")).Obj()
-	require.False(t, c.index.Find(t.Context(), c.question(1)).IsTied())
+	require.False(t, c.index.Find(t.Context(), c.question(1)).IsShared())
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return shared })
 	a := c.index.Find(t.Context(), c.question(2))
-	require.True(t, a.IsTied())
+	require.True(t, a.IsShared())
 	require.True(t, a.Has("n0"), "one of its own, and the one that any node can use")
-	require.True(t, c.index.Find(t.Context(), c.question(1)).IsTied())
+	require.True(t, c.index.Find(t.Context(), c.question(1)).IsShared())
 	c.store.RefreshSlice("shared", func() *resourceapi.ResourceSlice { return nil })
 	require.Equal(t, []string{"n0"}, c.found(t, 1))
 	require.Empty(t, c.found(t, 2))
@@ -131,7 +131,7 @@ func TestTiedIsTrue(t *testing.T) {
 				require.False(t, a.Has(name))
 				continue
 			}
-			outcome, err := r.task(count).Check(t.Context(), allocator.Site{Node: n, Pools: r.store.OnNode(n), Usage: r.ledger})
+			outcome, err := r.task(count).Check(t.Context(), allocator.NodeView{Node: n, Pools: r.store.OnNode(n), Usage: r.ledger})
 			require.NoError(t, err)
 			fits := outcome.Fits()
 			outcome.Release()
@@ -139,11 +139,11 @@ func TestTiedIsTrue(t *testing.T) {
 				fitting++
 			}
 			require.False(t, a.Has(name) && !fits, "%s, count %d", name, count)
-			if complete && a.IsTied() {
+			if complete && a.IsShared() {
 				require.Equal(t, fits, names.Has(name), "%s, count %d", name, count)
 			}
 		}
-		if a.IsTied() && fitting < r.index.Enough {
+		if a.IsShared() && fitting < r.index.Enough {
 			require.True(t, complete, "if there are few, all of them are known")
 		}
 	}

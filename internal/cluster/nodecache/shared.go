@@ -12,10 +12,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// tied holds the results for a task that could use devices that several nodes reach. Nodes with the
+// shared holds the results for a task that could use devices that several nodes reach. Nodes with the
 // same view of all pools that matter form a group: either all of them have devices or none. The
 // cost of devices differs between nodes, and is unknown.
-type tied struct {
+type shared struct {
 	of     map[int32]*group  // by number of the node; nodes that were never looked at are absent
 	groups map[string]*group // by the nodes' view of the pools
 	// numbers replace views of pools in the keys of groups. They do not keep the views in memory
@@ -25,7 +25,7 @@ type tied struct {
 	due []*group
 	// having counts the nodes in groups that may have devices.
 	having int
-	// published is the count of changes of shared pools when tied was created: with each change,
+	// published is the count of changes of shared pools when shared was created: with each change,
 	// nodes may have another view.
 	published uint64
 }
@@ -41,12 +41,12 @@ type group struct {
 
 const nobody = -1
 
-func newTied(published uint64) *tied {
-	return &tied{of: make(map[int32]*group), groups: make(map[string]*group), numbers: make(map[weak.Pointer[inventory.NodePool]]uint64), published: published}
+func newShared(published uint64) *shared {
+	return &shared{of: make(map[int32]*group), groups: make(map[string]*group), numbers: make(map[weak.Pointer[inventory.NodePool]]uint64), published: published}
 }
 
 // number returns a number that is unique to a view, even among views that no longer exist.
-func (t *tied) number(pool *inventory.NodePool) uint64 {
+func (t *shared) number(pool *inventory.NodePool) uint64 {
 	seen := weak.Make(pool)
 	number, known := t.numbers[seen]
 	if !known {
@@ -57,7 +57,7 @@ func (t *tied) number(pool *inventory.NodePool) uint64 {
 }
 
 // isOld reports whether most of the numbers stand for views that no node has any more.
-func (t *tied) isOld() bool { return len(t.numbers) > 4*len(t.of)+goneAtMost }
+func (t *shared) isOld() bool { return len(t.numbers) > 4*len(t.of)+goneAtMost }
 
 // Memory of a node, of a group with its key, and of a number.
 const (
@@ -66,11 +66,11 @@ const (
 	numberBytes = 48
 )
 
-func (t *tied) bytes() int {
+func (t *shared) bytes() int {
 	return memberBytes*len(t.of) + groupBytes*len(t.groups) + numberBytes*len(t.numbers)
 }
 
-func (t *tied) setState(g *group, s state) {
+func (t *shared) setState(g *group, s state) {
 	if g.state.mayHave() {
 		t.having -= g.nodes
 	}
@@ -84,7 +84,7 @@ func (t *tied) setState(g *group, s state) {
 }
 
 // next removes and returns groups that are due and still have nodes, up to a limit.
-func (t *tied) next(most int) (groups []*group) {
+func (t *shared) next(most int) (groups []*group) {
 	for len(t.due) > 0 && len(groups) < most {
 		g := t.due[0]
 		t.due = t.due[1:]
@@ -96,7 +96,7 @@ func (t *tied) next(most int) (groups []*group) {
 }
 
 // remove drops a node. If its group was judged by this node, the group's state becomes unknown.
-func (t *tied) remove(id int32) {
+func (t *shared) remove(id int32) {
 	g := t.of[id]
 	if g == nil {
 		return
@@ -121,21 +121,21 @@ func (a *Answer) followTied() {
 	x := a.index
 	changes, end, complete := x.log.Since(a.position)
 	a.position = end
-	if a.names != x.names || !complete || a.tied.published != x.published || a.tied.isOld() {
+	if a.names != x.names || !complete || a.shared.published != x.published || a.shared.isOld() {
 		a.begin(x.names)
-		a.tied = newTied(x.published)
+		a.shared = newShared(x.published)
 		return
 	}
 	for _, c := range changes {
 		switch {
 		case c.pool != (inventory.PoolID{}):
-			for _, g := range a.tied.groups {
+			for _, g := range a.shared.groups {
 				if slices.Contains(g.pools, c.pool) {
-					a.tied.setState(g, unknown)
+					a.shared.setState(g, unknown)
 				}
 			}
 		case !c.resized:
-			a.tied.remove(c.id)
+			a.shared.remove(c.id)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (a *Answer) followTied() {
 // one of them can change the results of all nodes, and no two nodes need to have the same view.
 func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 	a.followTied()
-	t := a.tied
+	t := a.shared
 	var undecided []*group
 	for first := true; ctx.Err() == nil && (first || q.All || t.having < x.Enough); first = false {
 		most := x.AtOnce
@@ -174,14 +174,14 @@ func (x *Index) updateTied(ctx context.Context, a *Answer, q *Question) {
 
 // unknownTied returns nodes that were never looked at, up to a limit.
 func (a *Answer) unknownTied(most int) []int32 {
-	if len(a.tied.of) == len(a.names.names) {
+	if len(a.shared.of) == len(a.names.names) {
 		return nil
 	}
-	return a.unknown(nil, most, func(id int32) bool { return a.tied.of[id] == nil })
+	return a.unknown(nil, most, func(id int32) bool { return a.shared.of[id] == nil })
 }
 
 // join adds a node to its group.
-func (x *Index) join(ctx context.Context, t *tied, id int32, q *Question) {
+func (x *Index) join(ctx context.Context, t *shared, id int32, q *Question) {
 	key, pools := []byte("gone"), []inventory.PoolID(nil)
 	node := x.node(x.names.names[id])
 	if node != nil {
@@ -205,7 +205,7 @@ func (x *Index) join(ctx context.Context, t *tied, id int32, q *Question) {
 // seenBy returns the pools that matter to a task on a node, and a key for the node's view of them.
 // The features that the node declares also decide which devices it can use (KEP-5304), so they are
 // part of the key.
-func (x *Index) seenBy(ctx context.Context, t *tied, node *v1.Node, task *allocator.Task) (key []byte, pools []inventory.PoolID) {
+func (x *Index) seenBy(ctx context.Context, t *shared, node *v1.Node, task *allocator.Task) (key []byte, pools []inventory.PoolID) {
 	var numbers []byte
 	for _, pool := range x.inventory.OnNode(node) {
 		if task.Interested(ctx, pool) {
@@ -221,7 +221,7 @@ func (x *Index) seenBy(ctx context.Context, t *tied, node *v1.Node, task *alloca
 }
 
 // judge determines whether groups have devices, and returns the groups that are still pending.
-func (x *Index) judge(ctx context.Context, t *tied, q *Question, groups []*group) (pending []*group) {
+func (x *Index) judge(ctx context.Context, t *shared, q *Question, groups []*group) (pending []*group) {
 	unrated := *q
 	unrated.Rate = nil
 	for _, g := range groups {

@@ -16,9 +16,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
 
-// Room is the room for pods on a node, or the room that a pod takes. The room of a node may be
+// Resources is the room for pods on a node, or the room that a pod takes. The room of a node may be
 // negative, because a node can be overcommitted.
-type Room struct {
+type Resources struct {
 	MilliCPU int64
 	Memory   int64 // bytes
 	Pods     int
@@ -27,30 +27,30 @@ type Room struct {
 	Since int64
 }
 
-// InUse is the Room.Since of a node whose pods have not started yet.
+// InUse is the Resources.Since of a node whose pods have not started yet.
 const InUse = math.MaxInt64
 
 // Holds reports whether a pod that takes the given room fits in. Resources that the pod does not
 // ask for may be overcommitted, as in NodeResourcesFit.
-func (r Room) Holds(pod Room) bool {
+func (r Resources) Holds(pod Resources) bool {
 	return (pod.MilliCPU == 0 || pod.MilliCPU <= r.MilliCPU) && (pod.Memory == 0 || pod.Memory <= r.Memory) && pod.Pods <= r.Pods
 }
 
 // Of returns the room that a pod takes of its node.
-func Of(pod *v1.Pod) Room {
+func Of(pod *v1.Pod) Resources {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
-	return Room{MilliCPU: quantity.MilliValue(*requests.Cpu()), Memory: quantity.Value(*requests.Memory()), Pods: 1}
+	return Resources{MilliCPU: quantity.MilliValue(*requests.Cpu()), Memory: quantity.Value(*requests.Memory()), Pods: 1}
 }
 
 // Mebibytes returns the memory in MiB, rounded up.
-func (r Room) Mebibytes() int64 { return (r.Memory + mebibyte - 1) / mebibyte }
+func (r Resources) Mebibytes() int64 { return (r.Memory + mebibyte - 1) / mebibyte }
 
 const mebibyte = 1 << 20
 
 // On returns the free room on a node.
-func On(node fwk.NodeInfo) Room {
+func On(node fwk.NodeInfo) Resources {
 	most, taken := node.GetAllocatable(), node.GetRequested()
-	return Room{
+	return Resources{
 		MilliCPU: most.GetMilliCPU() - taken.GetMilliCPU(),
 		Memory:   most.GetMemory() - taken.GetMemory(),
 		Pods:     most.GetAllowedPodNumber() - len(node.GetPods()),
@@ -64,9 +64,9 @@ type Devices interface {
 	IsLocal(node string) bool
 }
 
-// Rooms follows the scheduler's snapshot. The zero value knows no nodes. It is safe for concurrent
+// Free follows the scheduler's snapshot. The zero value knows no nodes. It is safe for concurrent
 // use.
-type Rooms struct {
+type Free struct {
 	// Changed records the nodes whose room changed.
 	Changed inventory.Changes[string]
 	// Devices finds the nodes with devices of their own, for Beside; nil means that no node has
@@ -89,14 +89,14 @@ type seen struct {
 }
 
 type known struct {
-	room       Room
+	room       Resources
 	generation int64
 	taken      requested
 }
 
 // Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
 // cluster's.
-func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
+func (r *Free) Follow(nodes []fwk.NodeInfo) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.byName == nil || len(r.byName) > 2*len(nodes)+forgetAfter {
@@ -122,7 +122,7 @@ func (r *Rooms) Follow(nodes []fwk.NodeInfo) {
 const forgetAfter = 1000
 
 // look updates a node unless its generation is known.
-func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
+func (r *Free) look(node fwk.NodeInfo, generation int64) {
 	name := node.Node().Name
 	k := r.byName[name]
 	if k != nil && k.generation == generation {
@@ -142,25 +142,25 @@ func (r *Rooms) look(node fwk.NodeInfo, generation int64) {
 }
 
 // At returns the free room on a node, and whether it is known.
-func (r *Rooms) At(node string) (Room, bool) {
+func (r *Free) At(node string) (Resources, bool) {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
 	k := r.byName[node]
 	if k == nil {
-		return Room{}, false
+		return Resources{}, false
 	}
 	return k.room, true
 }
 
 // Nodes returns the names of all known nodes; some may no longer exist.
-func (r *Rooms) Nodes() []string {
+func (r *Free) Nodes() []string {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
 	return slices.Collect(maps.Keys(r.byName))
 }
 
 // Len returns the number of known nodes.
-func (r *Rooms) Len() int {
+func (r *Free) Len() int {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
 	return len(r.byName)

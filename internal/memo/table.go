@@ -17,7 +17,7 @@ type Finding[T any] interface {
 	Size() int
 }
 
-// A Table holds the findings for one question. It is safe for concurrent use; reading takes no lock and
+// A Table holds the findings for one key. It is safe for concurrent use; reading takes no lock and
 // allocates no memory.
 type Table[T Finding[T]] struct {
 	header
