@@ -50,8 +50,8 @@ func mixed(t *testing.T) *trace.Mix {
 }
 
 // TestOpenb has the tasks of openb arrive one after the other, each as a pod, those with GPUs with a claim; who
-// does not fit is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16, or 128 in short: every
-// 16th node), PLACEMENT_SEED the order, PLACEMENT_MIX another mix of tasks. With PLACEMENT_SCHEDULER=in-tree an
+// does not fit is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16: every
+// 16th node; 128 with -short), PLACEMENT_SEED the order, PLACEMENT_MIX another mix of tasks. With PLACEMENT_SCHEDULER=in-tree an
 // unchanged kube-scheduler does it, with PLACEMENT_SCHEDULER=devices ours only for pods with devices, as in
 // manifests/secondary; otherwise ours as in manifests/replace-default.
 func TestOpenb(t *testing.T) {
