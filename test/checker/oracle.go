@@ -104,8 +104,13 @@ func (s *snapshot) allocated(without func(*resourceapi.ResourceClaim) bool) stru
 	}
 	for _, holders := range s.heldBy {
 		for _, h := range holders {
-			if !without(h.claim) {
-				take(state, h.result)
+			if without(h.claim) {
+				continue
+			}
+			take(state, h.result)
+			// Upstream gives a device as a whole that is no longer offered for sharing, also while shares remain.
+			if device, published := s.device(deviceOf(h.result)); published && !device.shareable() {
+				state.AllocatedDevices.Insert(structured.MakeDeviceID(h.result.Driver, h.result.Pool, h.result.Device))
 			}
 		}
 	}

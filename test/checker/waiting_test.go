@@ -110,11 +110,16 @@ func TestWaiting(t *testing.T) {
 		"it is allocated elsewhere":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-b"))}},
 		"it is held twice": {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-0")), wanted(onNode("node-a"))},
 			want: []string{"DeviceHeldTwice device gpu.example.com/node-a/gpu-0"}},
-		"its device is not ready":      {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional)}},
-		"its device is ready":          {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready"))}, want: could},
-		"its device has failed":        {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready", "failed"))}},
-		"another node is full":         {change: []func(*cluster){func(c *cluster) { c.nodes = append(c.nodes, newNode("node-0")) }}, want: could},
-		"its claim wants more":         {change: []func(*cluster){wanted(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 })}},
+		"its device is not ready": {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional)}},
+		"its device is ready":     {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready"))}, want: could},
+		"its device has failed":   {change: []func(*cluster){wanted(allocated("gpu", "node-a", "gpu-1")), wanted(onNode("node-a")), wanted(conditional), wanted(reports("ready", "failed"))}},
+		"another node is full":    {change: []func(*cluster){func(c *cluster) { c.nodes = append(c.nodes, newNode("node-0")) }}, want: could},
+		"its claim wants more":    {change: []func(*cluster){wanted(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 })}},
+		"a share is left of its device, which is not shared any more": {change: []func(*cluster){func(c *cluster) {
+			c.slices[0] = newSlice("a", "node-a", builder.Device("gpu-0").Capacity("memory", "10Gi"))
+			share("s1", "1Gi")(c.claims[0])
+			c.claims[1].Spec.Devices.Requests[0].Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("2Gi")}}
+		}}},
 		"the class is missing":         {change: []func(*cluster){func(c *cluster) { c.others = nil }}},
 		"the device is tainted":        {change: []func(*cluster){rule("gpu-1")}},
 		"another device is tainted":    {change: []func(*cluster){rule("gpu-0")}, want: could},

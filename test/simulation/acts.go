@@ -14,35 +14,6 @@ const (
 	namespace = "default"
 )
 
-// claimKinds are the claims that pods ask for.
-var claimKinds = []struct {
-	name     string
-	requests func() *builder.ClaimBuilder
-}{
-	{"one", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "gpu")) }},
-	{"two", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "gpu").Count(2)) }},
-	{"all", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "gpu").All()) }},
-	{"big", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "big")) }},
-	{"first", func() *builder.ClaimBuilder {
-		return builder.Claim("", builder.FirstAvailable("r", builder.Request("a", "big").Count(2), builder.Request("b", "gpu")))
-	}},
-	{"pair", func() *builder.ClaimBuilder {
-		return builder.Claim("", builder.Request("r", "gpu"), builder.Request("s", "gpu")).Match(driver+"/board", "r", "s")
-	}},
-}
-
-// claimKind is one of those that the devices of the history are made for.
-func (g *generator) claimKind() string { return pick(g, claimKinds...).name }
-
-func claimOf(kind string) *builder.ClaimBuilder {
-	for _, k := range claimKinds {
-		if k.name == kind {
-			return k.requests().In(namespace)
-		}
-	}
-	panic("no kind of claim " + kind)
-}
-
 // ignore drops the answer of what is done in a history: what it is done to may be gone, or there already.
 func ignore(any, error) {}
 
@@ -87,6 +58,10 @@ func (w *World) deleteClaim(name string) {
 }
 
 func (w *World) createRule(name, node, device, effect string) {
+	w.createRuleOf(name, driver, node, device, effect)
+}
+
+func (w *World) createRuleOf(name, driver, node, device, effect string) {
 	rule := builder.TaintRule(name, driver, node, device, "example.com/broken", resourceapi.DeviceTaintEffect(effect))
 	ignore(w.client.ResourceV1().DeviceTaintRules().Create(w.ctx, rule, metav1.CreateOptions{}))
 }

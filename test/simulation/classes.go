@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,12 +17,21 @@ var classNames = []string{"gpu", "big"}
 // resourceNames are those by which pods may ask for devices. The last one is that of a class that has no other name.
 var resourceNames = []string{"example.com/gpu", "example.com/card", resourceapi.ResourceDeviceClassPrefix + "gpu"}
 
-func classOf(name string) *resourceapi.DeviceClass {
+// further are the classes of themes.
+var furtherClasses = map[string]string{"share": sharesDriver, "part": partsDriver}
+
+func classOf(name string) *resourceapi.DeviceClass { return builder.Class(name, selectorOf(name)) }
+
+// selectorOf is the expression of a class as it is at the beginning.
+func selectorOf(name string) string {
+	if other := furtherClasses[name]; other != "" {
+		return builder.OfDriver(other)
+	}
 	expression := builder.OfDriver(driver)
 	if name == "big" {
 		expression += fmt.Sprintf(` && device.attributes[%q].size == "big"`, driver)
 	}
-	return builder.Class(name, expression)
+	return expression
 }
 
 func (w *World) createClass(name string) {
@@ -56,6 +66,73 @@ func (w *World) offer(node, extended, amount string) {
 	ignore(w.client.CoreV1().Nodes().UpdateStatus(w.ctx, offering, metav1.UpdateOptions{}))
 }
 
+// selectors is the theme of histories in which the selectors of classes change.
+const selectors = "selectors"
+
+// selectClass has the class stand for other devices.
+func (w *World) selectClass(name, expression string) {
+	class, err := w.client.ResourceV1().DeviceClasses().Get(w.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	class.Spec.Selectors = builder.Class(name, expression).Spec.Selectors
+	ignore(w.client.ResourceV1().DeviceClasses().Update(w.ctx, class, metav1.UpdateOptions{}))
+}
+
+// changeSelector has a class stand for fewer devices, for those of all drivers, for none, or for what cannot be found out: its
+// expression fails for all devices, or for those that lack an attribute. It is mended after a while, mostly. Or the class is
+// deleted and comes back as another one.
+func changeSelector(g *generator) {
+	class := pick(g, g.classes()...)
+	expression := pick(g, selectorsOf(class)...)
+	if g.one(4) {
+		g.add(g.soon(), func(w *World) { w.deleteClass(class) }, "delete class %s", class)
+		g.later(g.soon(), func(w *World) {
+			w.createClass(class)
+			w.selectClass(class, expression)
+		}, "create class %s, which selects %s", class, expression)
+	} else {
+		g.add(g.soon(), func(w *World) { w.selectClass(class, expression) }, "class %s selects %s", class, expression)
+	}
+	if !g.one(5) {
+		g.later(g.soon(), func(w *World) { w.selectClass(class, selectorOf(class)) }, "class %s selects what it did at the beginning", class)
+	}
+}
+
+// selectorsOf are other expressions of a class than that at the beginning.
+func selectorsOf(class string) []string {
+	return []string{
+		selectorOf(class) + ` && device.attributes[device.driver].?size.orValue("") == "small"`,
+		`device.driver == "nobody.example.com"`,
+		`device.driver.endsWith(".example.com")`,
+		selectorOf(class) + ` && device.attributes[device.driver].nothing == "x"`,
+		`device.attributes[device.driver].size != "small"`,
+	}
+}
+
+// classes are those of the history.
+func (g *generator) classes() []string {
+	all := classNames
+	if g.has(shares) {
+		all = append(all[:len(all):len(all)], "share")
+	}
+	if g.has(partitions) {
+		all = append(all[:len(all):len(all)], "part")
+	}
+	return all
+}
+
+// namesOf returns the names of the objects of a collection.
+func (w *World) namesOf(collection string) (all []string) {
+	s := w.server.store
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, o := range s.collections[collection].sorted() {
+		all = append(all, o.text("name"))
+	}
+	return all
+}
+
 func setupExtended(g *generator) {
 	g.add(0, func(w *World) { w.nameClass("gpu", resourceNames[0]) }, "class gpu stands for %s", resourceNames[0])
 	if g.one(2) {
@@ -70,8 +147,28 @@ func changeExtended(g *generator) {
 		g.add(g.soon(), func(w *World) { w.offer(node, name, amount) }, "a device plugin of %s offers %s of %s", node, amount, name)
 		return
 	}
+	if g.one(3) {
+		g.migrate()
+		return
+	}
 	class, name := pick(g, classNames...), pick(g, resourceNames[0], resourceNames[1], "")
 	g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %q", class, name)
+}
+
+// migrate has all classes stand for one resource, until one of them goes or gets another name. A pod that asks for it comes then.
+func (g *generator) migrate() {
+	name, leaves, p := pick(g, resourceNames[:2]...), pick(g, classNames...), g.newPod()
+	for _, class := range classNames {
+		g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %s", class, name)
+	}
+	if g.one(2) {
+		g.add(g.soon(), func(w *World) { w.deleteClass(leaves) }, "delete class %s", leaves)
+		g.later(time.Minute, func(w *World) { w.createClass(leaves) }, "create class %s", leaves)
+	} else {
+		g.add(g.soon(), func(w *World) { w.nameClass(leaves, "") }, "class %s stands for nothing", leaves)
+	}
+	p.with(builder.Extended(v1.ResourceName(name), "1"), "1 of %s", name)
+	g.add(g.soon(), p.create, "create pod %s", p)
 }
 
 // asks has the pod ask for devices by an extended resource: in one container or in two, or also in one that ends before.

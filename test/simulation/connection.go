@@ -226,7 +226,7 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 // await sends a request, and waits for the answer until the client gives up. The server goes on with it then: it may be asking
 // a guard.
 func (c *Connection) await(r *http.Request, body []byte) (*http.Response, bool, error) {
-	if c.server.asks == nil {
+	if c.server.asks == nil || !mayAllocate(r) {
 		response, arrives := c.send(r, body)
 		return response, arrives, nil
 	}
@@ -265,6 +265,7 @@ func (c *Connection) isDead() bool {
 }
 
 func (c *Connection) refusal(r *http.Request) *http.Response {
+	c.server.refused.Add(1)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	switch c.random.IntN(3) {

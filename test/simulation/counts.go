@@ -8,6 +8,11 @@ import (
 	"strings"
 )
 
+// events is how many there were: requests that the server accepted or refused, and acts. It is to be called after the end.
+func (s *Server) events() int {
+	return s.Requests + int(s.refused.Load()+s.acts.Load())
+}
+
 // count returns how many requests of each kind were answered so far.
 func (s *Server) count() map[string]int {
 	s.store.mutex.Lock()

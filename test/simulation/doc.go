@@ -11,6 +11,13 @@
 // keep devices; every tenth history then waits for five more minutes, in which little may be asked of the server. A panic, and a goroutine that is left after
 // the end, are failures as well. A history with far too many failures or requests is ended before its time.
 //
+// An event of a history is a request that the API server in memory accepts or refuses, or an act: a step, or a moment that is reached. With
+// the usual number of steps a history has 500 on average, and more than 500 histories take a minute of one processor. Both are printed.
+//
+// Besides devices for one claim there are, in some histories, devices of which claims consume capacity (shares.go), cards with partitions
+// that draw from the same counters (partitions.go), admin access (admin.go), and classes whose selectors change (classes.go). With each
+// allocation that is stored, plain sums say whether anything is in use twice or more than there is (holders.go).
+//
 // In some histories the API server asks a guard before it stores an allocation (guard.go). Then no device is held twice at
 // any moment, also not by the foreign scheduler, which allocates what it thinks is free.
 //

@@ -139,12 +139,12 @@ func (f *foreignScheduler) place(ctx context.Context, pod *v1.Pod) {
 	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
 	for i := range f.claims {
 		if allocation := f.claims[i].Status.Allocation; allocation != nil {
-			for _, r := range allocation.Devices.Results {
-				state.AllocatedDevices.Insert(structured.MakeDeviceID(r.Driver, r.Pool, r.Device))
+			for i := range allocation.Devices.Results {
+				take(state, &allocation.Devices.Results[i])
 			}
 		}
 	}
-	allocator, err := structured.NewAllocator(ctx, structured.Features{PrioritizedList: true}, state, f.class, f.slices, cel.NewCache(10, cel.Features{}))
+	allocator, err := structured.NewAllocator(ctx, foreignFeatures, state, f.class, f.slices, cel.NewCache(10, cel.Features{EnableConsumableCapacity: true}))
 	if err != nil {
 		return
 	}
@@ -161,6 +161,22 @@ func (f *foreignScheduler) place(ctx context.Context, pod *v1.Pod) {
 		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: namespace, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: f.nodes[i].Name}}
 		_ = f.client.CoreV1().Pods(namespace).Bind(ctx, binding, metav1.CreateOptions{})
 		return
+	}
+}
+
+// foreignFeatures is what the foreign scheduler knows.
+var foreignFeatures = structured.Features{AdminAccess: true, ConsumableCapacity: true, PartitionableDevices: true, PrioritizedList: true}
+
+// take adds to the state what is allocated.
+func take(state structured.AllocatedState, r *resourceapi.DeviceRequestAllocationResult) {
+	device := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+	switch {
+	case isAdmin(*r):
+	case r.ShareID == nil:
+		state.AllocatedDevices.Insert(device)
+	default:
+		state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, r.ShareID))
+		state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, r.ConsumedCapacity))
 	}
 }
 

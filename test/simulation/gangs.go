@@ -68,6 +68,10 @@ func (g *generator) gang(kind string) {
 		if kind == podGroups {
 			p.with(builder.InGroup(name), "of group %s", name)
 			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
+			if size > least {
+				// kube-scheduler places one pod after the other. A large one takes the room of several small ones, and is not left out for them.
+				p.with(func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1") }, "1 CPU after all")
+			}
 		} else {
 			p.with(func(pod *v1.Pod) { pod.Labels = map[string]string{v1alpha1.PodGroupLabel: name} }, "of group %s", name)
 		}

@@ -116,7 +116,7 @@ func (g *guardProcess) decide(r *guard.Request) error {
 // admit asks whether a claim may get an allocation, without holding the store's mutex. It returns the version of the claim for
 // which the answer holds, "" if nobody was asked. If it may, some time passes until that is stored.
 func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version string, err error) {
-	if s.asks == nil || (r.Method != http.MethodPut && r.Method != http.MethodPatch) || !strings.Contains(r.URL.Path, "/resourceclaims/") || !strings.HasSuffix(r.URL.Path, "/status") {
+	if s.asks == nil || !mayAllocate(r) {
 		return "", nil
 	}
 	wanted := s.wantedAllocation(c, r, body)
@@ -130,6 +130,11 @@ func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version str
 		_ = pause(context.Background(), takes)
 	}
 	return wanted.Version, err
+}
+
+// mayAllocate reports whether a request is one for which a guard is asked, if it allocates.
+func mayAllocate(r *http.Request) bool {
+	return (r.Method == http.MethodPut || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
 }
 
 // wantedAllocation returns the question to the guard about a request, nil if the request fails anyway.

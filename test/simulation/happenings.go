@@ -34,15 +34,15 @@ var happenings = []happening{
 	}},
 	{"the slices of its node are deleted", func(w *World, s subject, d time.Duration) { w.withdraw(s.node, d) }},
 	{"the classes are deleted", func(w *World, _ subject, d time.Duration) {
-		for _, class := range classNames {
+		for _, class := range w.namesOf("resource.k8s.io/v1/deviceclasses") {
 			w.deleteClass(class)
 			w.afterwards(d, func() { w.createClass(class) })
 		}
 	}},
 	{"the templates are deleted", func(w *World, _ subject, d time.Duration) {
-		for _, kind := range claimKinds {
-			w.deleteTemplate(kind.name)
-			w.afterwards(d, func() { w.createTemplate(kind.name) })
+		for _, kind := range w.namesOf("resource.k8s.io/v1/resourceclaimtemplates") {
+			w.deleteTemplate(kind)
+			w.afterwards(d, func() { w.createTemplate(kind) })
 		}
 	}},
 	{"all pods and claims are deleted", func(w *World, _ subject, _ time.Duration) { w.deleteAll() }},
@@ -117,18 +117,22 @@ func (g *generator) joins(scheduler string) happening {
 	}}
 }
 
-// turnAway has a class go for good for which a pod waits that was just nominated. PreFilter turns the pod away from then on,
-// and others may have what was to become free for it.
+// turnAway has something go for good that a pod needs which others were just evicted for. PreFilter turns the pod away from then
+// on, and others may have what was to become free for it: one more comes for that.
 func (g *generator) turnAway(scheduler string) {
-	class := pick(g, classNames...)
-	g.at(scheduler, nominating, 1+g.random.IntN(3), func(w *World, _ *replica) func(subject, func()) bool {
-		return func(_ subject, send func()) bool {
+	p, d := g.newPod(), time.Duration(10+g.random.IntN(60))*time.Second
+	g.at(scheduler, preempting, 1+g.random.IntN(2), func(w *World, _ *replica) func(subject, func()) bool {
+		return func(s subject, send func()) bool {
 			send()
-			w.note("class %s is deleted", class)
-			w.deleteClass(class)
+			kind := w.takeAway(s)
+			w.afterwards(d, func() {
+				p.with(builder.Using(builder.FromTemplate(kind)...), "template %s", kind)
+				w.note("create pod %s", p)
+				p.create(w)
+			})
 			return true
 		}
-	}, "class %s is deleted", class)
+	}, "its volume claim is deleted, or a class that its claim asks for; after %s pod %s comes for the devices", d, p)
 }
 
 // at has something happen at the n-th write of who leads at the time of the step.
@@ -157,6 +161,10 @@ func (g *generator) stopAt(scheduler string, kind writeKind, n int) {
 // endAtBinding has a process end while a binding is on its way to a node that others must not use any more.
 func (g *generator) endAtBinding(scheduler string) {
 	late, cordoned := time.Duration(15+g.random.IntN(40))*time.Second, g.one(2)
+	if g.has(podGroups) && g.one(2) {
+		g.endWithShared(scheduler, late)
+		return
+	}
 	g.at(scheduler, binding, 1+g.random.IntN(3), func(w *World, r *replica) func(subject, func()) bool {
 		ends := w.ending(r, onItsWay, late)
 		return func(s subject, send func()) bool {

@@ -53,22 +53,39 @@ func (h *History) about() string {
 	return strings.Join(names, ", ")
 }
 
+// laterThemes came after histories had been found by their seeds. Whether a history has them follows from a source of its own, so
+// those without are as before.
+var laterThemes = []theme{
+	{shares, 0.3, 4, setupShares, changeShares},
+	{partitions, 0.3, 4, setupPartitions, changePartitions},
+	{admin, 0.2, 2, setupAdmin, changeAdmin},
+	{selectors, 0.3, 4, nil, changeSelector},
+}
+
 // NewHistory makes a history of that many steps. It is also about the given themes, separated by
 // commas.
 func NewHistory(seed uint64, steps int, also string) *History {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, length: steps, also: also, themes: map[string]bool{}}, pools: map[string]*pool{}}
 	g.history.nodes = 1 + g.random.IntN(4)
 	g.history.replicas = 1 + g.random.IntN(3)
-	total := 0
-	for _, t := range themes {
-		if g.random.Float64() < t.chance || slices.Contains(strings.Split(also, ","), t.name) {
+	total, later := 0, rand.New(rand.NewPCG(seed, 3))
+	for i, t := range themes {
+		source := g.random
+		if i >= len(themes)-len(laterThemes) {
+			source = later
+		}
+		if source.Float64() < t.chance || slices.Contains(strings.Split(also, ","), t.name) {
 			g.history.themes[t.name] = true
 			total += t.weight
 		}
 	}
-	for _, t := range themes {
-		if t.setup != nil && g.has(t.name) {
-			t.setup(g)
+	for i, t := range themes {
+		if t.setup == nil || !g.has(t.name) {
+			continue
+		}
+		before := len(g.planned)
+		if t.setup(g); i >= len(themes)-len(laterThemes) {
+			steps += len(g.planned) - before
 		}
 	}
 	for len(g.planned) < steps {

@@ -21,6 +21,10 @@ func (w *World) check(c *collection, e event) {
 		if e.kind == "MODIFIED" && isAllocated(e.was.fields) && !isAllocated(e.now.fields) {
 			w.note("claim %s is deallocated", e.now.text("name"))
 		}
+	case "resourceslices":
+		if e.kind != "DELETED" {
+			w.published.add(e.now.typed(c.resource).(*resourceapi.ResourceSlice))
+		}
 	case "nodes":
 		w.wakeKubelet()
 	case "persistentvolumeclaims":
@@ -106,97 +110,6 @@ func (w *World) tellPod(e event) {
 	}
 	if ending && !wasEnding {
 		w.note("pod %s is being deleted", name)
-	}
-}
-
-type deviceID struct{ driver, pool, device string }
-
-// checkAllocation: a device that is not shared has one holder.
-func (w *World) checkAllocation(c *collection, now *object) {
-	holders, byForeign := map[deviceID]string{}, map[string]bool{now.text("name"): isByForeign(now)}
-	for _, o := range c.sorted() {
-		if !isAllocated(o.fields) || o == now {
-			continue
-		}
-		byForeign[o.text("name")] = isByForeign(o)
-		for _, r := range resultsOf(o) {
-			if !isAdmin(r) && r.ShareID == nil {
-				holders[deviceID{r.Driver, r.Pool, r.Device}] = o.text("name")
-			}
-		}
-	}
-	for _, r := range resultsOf(now) {
-		id := deviceID{r.Driver, r.Pool, r.Device}
-		if holder, held := holders[id]; held && !isAdmin(r) && r.ShareID == nil {
-			if w.guard != nil {
-				w.fail("device %v is allocated to claims %s and %s, and the guard has allowed it", id, holder, now.text("name"))
-				continue
-			}
-			if byForeign[holder] || byForeign[now.text("name")] {
-				w.contested.Store(true) // Nothing but the guard prevents that.
-				w.note("device %v is allocated to claims %s and %s, one of them by the foreign scheduler", id, holder, now.text("name"))
-				continue
-			}
-			if w.overlaps.Load() || len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others {
-				w.note("device %v is allocated to claims %s and %s, one of which has to yield", id, holder, now.text("name"))
-				continue // See checkHolders.
-			}
-			w.fail("device %v is allocated to claims %s and %s", id, holder, now.text("name"))
-		}
-	}
-	w.note("claim %s gets %s", now.text("name"), devicesOf(now))
-	w.attach(claimOfObject(now))
-}
-
-// isByForeign reports whether the foreign scheduler has allocated a claim.
-func isByForeign(o *object) bool {
-	entries, _ := o.metadata()["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		if entry["subresource"] == "status" && entry["manager"] == foreign {
-			return true
-		}
-	}
-	return false
-}
-
-func devicesOf(o *object) string {
-	text := ""
-	for _, r := range resultsOf(o) {
-		text += " " + r.Pool + "/" + r.Device
-	}
-	return text
-}
-
-func isAdmin(r resourceapi.DeviceRequestAllocationResult) bool {
-	return r.AdminAccess != nil && *r.AdminAccess
-}
-
-func resultsOf(o *object) []resourceapi.DeviceRequestAllocationResult {
-	return claimOfObject(o).Status.Allocation.Devices.Results
-}
-
-// claimOfObject is a stored claim, not to be changed.
-func claimOfObject(o *object) *resourceapi.ResourceClaim {
-	return o.typed(Resource{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"}).(*resourceapi.ResourceClaim)
-}
-
-// checkHolders: of several claims with the same device, one has pods on nodes. Two schedulers may both allocate it, but one of
-// them yields before it binds a pod.
-func (w *World) checkHolders(pod *v1.Pod, claim *object) {
-	held := map[deviceID]bool{}
-	for _, r := range resultsOf(claim) {
-		held[deviceID{r.Driver, r.Pool, r.Device}] = !isAdmin(r) && r.ShareID == nil
-	}
-	for _, o := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
-		if o == claim || !isAllocated(o.fields) || w.guard == nil && (isByForeign(o) || isByForeign(claim)) {
-			continue
-		}
-		for _, r := range resultsOf(o) {
-			if id := (deviceID{r.Driver, r.Pool, r.Device}); held[id] && !isAdmin(r) && r.ShareID == nil && w.hasBound(o) {
-				w.fail("pod %s is bound with device %v of claim %s, which claim %s has for pods on nodes:%s", pod.Name, id, claim.text("name"), o.text("name"), consumersOf(o))
-			}
-		}
 	}
 }
 

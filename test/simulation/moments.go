@@ -10,6 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // moment is a write of a process at which something happens, once.
@@ -34,8 +37,13 @@ var (
 	reserving = writeKind{"write to the status of a claim", func(r *http.Request, _ []byte) bool {
 		return strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
 	}}
-	nominating = writeKind{"nomination", func(r *http.Request, body []byte) bool {
+	// nominating comes for pods that are about to be bound (KEP-5278), and for preemptors.
+	nominating = writeKind{"nomination", func(_ *http.Request, body []byte) bool {
 		return strings.Contains(string(body), `"nominatedNodeName":"`)
+	}}
+	// preempting comes with the reason why the pod is not scheduled yet.
+	preempting = writeKind{"nomination of a preemptor", func(r *http.Request, body []byte) bool {
+		return nominating.is(r, body) && strings.Contains(string(body), `"conditions":`)
 	}}
 	// writeKinds are those at which something may happen.
 	writeKinds = []writeKind{
@@ -43,6 +51,7 @@ var (
 		{"write to a claim", func(r *http.Request, _ []byte) bool { return strings.Contains(r.URL.Path, "/resourceclaims/") }},
 		reserving,
 		nominating,
+		preempting,
 		{"eviction", func(r *http.Request, _ []byte) bool {
 			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/")
 		}},
@@ -86,6 +95,7 @@ func (c *Connection) send(r *http.Request, body []byte) (response *http.Response
 	if m == nil {
 		return c.server.serve(c, r, body), true
 	}
+	c.server.acts.Add(1)
 	sent := make(chan *http.Response, 1)
 	arrives = m.happens(c.server.subjectOf(r, body), func() { sent <- c.server.serve(c, r, body) })
 	select {
@@ -202,6 +212,42 @@ func (w *World) ending(r *replica, way string, late time.Duration) func(subject,
 	}
 }
 
+// endWithShared has a process end while the binding of a pod is on its way that shares its claim with a pod on a node. Nobody can go to
+// that node then but a pod that has others evicted for all devices there.
+func (g *generator) endWithShared(scheduler string, late time.Duration) {
+	p := g.newPod()
+	p.with(func(pod *v1.Pod) {
+		priority := int32(1000)
+		pod.Spec.Priority = &priority
+		pod.Spec.Tolerations = []v1.Toleration{{Key: v1.TaintNodeUnschedulable, Operator: v1.TolerationOpExists}}
+	}, "priority 1000, also on nodes that are cordoned")
+	p.with(builder.Using(builder.FromTemplate("all")...), "template all")
+	var happens func(*World, *replica) func(subject, func()) bool
+	happens = func(w *World, r *replica) func(subject, func()) bool {
+		c, ends := r.connection, w.ending(r, onItsWay, late)
+		return func(s subject, send func()) bool {
+			if !w.isUsed(s.claim) {
+				c.Await(&moment{binding, 1, happens(w, r)})
+				send()
+				return true
+			}
+			w.cordon(s.node, true)
+			w.afterwards(2*late, func() { w.cordon(s.node, false) })
+			p.create(w)
+			return ends(s, send)
+		}
+	}
+	g.at(scheduler, binding, 1, happens, "or the first one after it of a pod that shares a claim with a pod on a node, it ends, and the server gets the binding %s later; the node is cordoned, and pod %s comes", late, p)
+}
+
+// isUsed reports whether a pod on a node uses a claim.
+func (w *World) isUsed(claim string) bool {
+	w.server.store.mutex.Lock()
+	defer w.server.store.mutex.Unlock()
+	o := w.server.store.collections["resource.k8s.io/v1/resourceclaims"].objects[types.NamespacedName{Namespace: namespace, Name: claim}]
+	return o != nil && w.hasBound(o)
+}
+
 // leader is the replica that schedules, the first one if none does.
 func (w *World) leader(scheduler string) *replica {
 	i := slices.IndexFunc(w.replicas, func(r *replica) bool { return r.scheduler == scheduler && r.leads.Load() })
@@ -244,4 +290,28 @@ func (w *World) deleteAll() {
 		}
 	}
 	w.deleteAllClaims()
+}
+
+// takeAway deletes the volume claim of a pod, or a class of its claim if it has no volume. It returns a kind of claims that can have
+// devices of this one nevertheless.
+func (w *World) takeAway(s subject) (kind string) {
+	pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, s.pod, metav1.GetOptions{})
+	if err == nil && len(pod.Spec.Volumes) > 0 {
+		volume := pod.Spec.Volumes[0].Name // The claim for it has the same name.
+		w.note("volume claim %s is deleted", volume)
+		_ = w.client.CoreV1().PersistentVolumeClaims(namespace).Delete(w.ctx, volume, metav1.DeleteOptions{})
+		return "one"
+	}
+	class := "gpu"
+	claim, err := w.client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, s.claim, metav1.GetOptions{})
+	if err == nil && claim.Spec.Devices.Requests[0].Exactly != nil {
+		class = claim.Spec.Devices.Requests[0].Exactly.DeviceClassName
+	}
+	kind = "one"
+	if class == "gpu" {
+		kind = "big"
+	}
+	w.note("class %s is deleted", class)
+	w.deleteClass(class)
+	return kind
 }

@@ -26,6 +26,8 @@ type Server struct {
 	// Requests counts those that were answered.
 	Requests int
 	Kinds    map[string]int
+	// refused counts those that were answered by 429, 500 or 503 only, acts what a history has done itself.
+	refused, acts atomic.Int64
 	// asks returns why an allocation must not be stored. It is nil without a guard.
 	asks func(*guard.Request) error
 	// slow is how much time passes at most between its answer and what is stored.

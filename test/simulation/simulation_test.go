@@ -4,12 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,9 +19,9 @@ import (
 var (
 	trace     = flag.Bool("trace", false, "tell each write, also of histories that do not fail")
 	seed      = flag.Uint64("seed", 1, "the first seed; 0 for a new one")
-	histories = flag.Int("histories", 15, "how many histories, unless a duration is given")
+	histories = flag.Int("histories", 50, "how many histories, unless a duration is given")
 	duration  = flag.Duration("duration", 0, "for how long histories are begun")
-	length    = flag.Int("steps", 200, "how many steps a history has")
+	length    = flag.Int("steps", 62, "how many steps a history has: with so many, it has at least 200 events")
 	about     = flag.String("about", "", "themes that all histories have whatever their seeds say, separated by commas")
 	shrink    = flag.Duration("shrink", 30*time.Second, "how long a history that fails is made smaller")
 	stop      = flag.Bool("stop", false, "live through no further history after one that fails")
@@ -62,15 +64,16 @@ func TestNewHistories(t *testing.T) {
 
 // liveThrough lives through histories from a seed on as long as there is another one.
 func liveThrough(t *testing.T, first uint64, another func(lived int) bool) {
-	start, requests, lived := time.Now(), 0, 0
+	start, used, lived, events, fewest := time.Now(), processorTime(t), 0, 0, math.MaxInt
 	for another(lived) && !(*stop && t.Failed()) {
 		h := NewHistory(first+uint64(lived), *length, *about)
 		began := time.Now()
 		w := Live(t, h, traced)
 		lived++
-		requests += w.server.Requests
+		events += w.server.events()
+		fewest = min(fewest, w.server.events())
 		if testing.Verbose() {
-			t.Logf("seed %d: %s, %d requests, %d failures", h.seed, time.Since(began).Round(time.Millisecond), w.server.Requests, len(w.failures))
+			t.Logf("seed %d: %s, %d events, %d of them requests, %d failures", h.seed, time.Since(began).Round(time.Millisecond), w.server.events(), w.server.Requests, len(w.failures))
 		}
 		if *trace {
 			tellRequests(t, w)
@@ -80,7 +83,19 @@ func liveThrough(t *testing.T, first uint64, another func(lived int) bool) {
 			report(t, h, w)
 		}
 	}
-	t.Logf("%d histories from seed %d on in %s, %d requests", lived, first, time.Since(start).Round(time.Second), requests)
+	used = processorTime(t) - used
+	t.Logf("%d histories from seed %d on in %s, with %d events, %d of them in the shortest one; %.0f in a minute of one processor",
+		lived, first, time.Since(start).Round(time.Second), events, fewest, float64(lived)/used.Minutes())
+}
+
+// processorTime is what the process has used of its processors so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // report makes a failed history small, and tells it.

@@ -3,6 +3,8 @@ package simulation
 import (
 	"fmt"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // theme is a kind of thing that happens in some histories. One with few themes has much of each.
@@ -51,7 +53,9 @@ func init() {
 		{clocks, 0.3, 3, setupClocks, changeClock},
 		{withoutDevices, 0.3, 6, nil, (*generator).plainPod},
 		{holds, 0.3, 0, nil, nil},
+		{"departures", 0.5, 0, setupDepartures, nil},
 	}
+	themes = append(themes, laterThemes...)
 }
 
 func setupNodes(g *generator) {
@@ -69,6 +73,27 @@ func setupClasses(g *generator) {
 	for _, kind := range claimKinds {
 		g.add(0, func(w *World) { w.createTemplate(kind.name) }, "create template %s", kind.name)
 	}
+}
+
+// departure is when most pods on nodes end, after all that happens else. Who waits then finds devices that are free.
+const departure = 20 * time.Minute
+
+func setupDepartures(g *generator) {
+	if g.has(holds) {
+		return // Nothing comes free when a pod gets what was held for it, so others go on to say that it is held.
+	}
+	every := 1 + g.random.IntN(2)
+	g.later(departure, func(w *World) {
+		pods, err := w.client.CoreV1().Pods(namespace).List(w.ctx, metav1.ListOptions{})
+		if err != nil {
+			return
+		}
+		for i := range pods.Items {
+			if i%every == 0 {
+				w.finishPod(pods.Items[i].Name)
+			}
+		}
+	}, "of all pods on nodes, one of %d ends", every)
 }
 
 func restartNode(g *generator) {

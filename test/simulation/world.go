@@ -53,6 +53,8 @@ type World struct {
 	clocks bool
 	// attaching is what the driver does with devices that have binding conditions; nil if there are none.
 	attaching atomic.Pointer[attaching]
+	// published is what drivers have published.
+	published *published
 	// attempts counts how often a pod could not be scheduled.
 	attempts attempts
 	// contested is set once the foreign scheduler and ours have allocated the same.
@@ -70,7 +72,7 @@ type World struct {
 // NewWorld returns a world in which everything runs but the schedulers.
 func NewWorld(seed uint64) *World {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, began: time.Now(), pods: make(chan struct{}, 1)}
+	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, published: newPublished(), began: time.Now(), pods: make(chan struct{}, 1)}
 	w.attempts.fail = w.fail
 	w.server.tooMany = func() {
 		w.giveUp("the history is ended after %d requests, mostly: %s", mostRequests, strings.Join(w.server.most(), "; "))

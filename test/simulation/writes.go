@@ -46,6 +46,9 @@ func (s *Server) create(req *request) (answer, error) {
 	if req.collection.objects[key] != nil {
 		return answer{}, apierrors.NewAlreadyExists(req.groupResource(), key.Name)
 	}
+	if err := s.authorize(req, nil, content); err != nil {
+		return answer{}, err
+	}
 	return answer{object: s.store.put(req.collection, key, nil, content)}, nil
 }
 
@@ -126,6 +129,9 @@ func (s *Server) change(req *request) (answer, error) {
 	if req.collection.resource.Name == "resourceclaims" {
 		forgetDevices(o, next)
 		record(o, next, managerOf(req, req.agent), req.subresource, time.Now())
+	}
+	if err := s.authorize(req, o, next); err != nil {
+		return answer{}, err
 	}
 	if err := validate(req.collection, o, next, req.subresource); err != nil {
 		return answer{}, err

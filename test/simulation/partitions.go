@@ -1,0 +1,139 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+const (
+	// partitions is the theme of histories with cards of which devices are parts that draw from the same counters (KEP-4815).
+	partitions = "partitionable devices"
+	// partsDriver publishes them: in a pool for each node, with the node's name. The counters are in a slice of their own.
+	partsDriver = "parts.example.com"
+	// partSlices is how many slices such a pool has: one with counters, and two with devices.
+	partSlices = 3
+)
+
+// partSizes are the devices of a card: what they are called, and what they consume of its 4 slots and its 40Gi. Of the last one, several
+// claims may have shares, and it consumes that once.
+var partSizes = []struct{ name, size, slots, memory string }{
+	{"whole", "whole", "4", "40Gi"},
+	{"half-0", "half", "2", "20Gi"},
+	{"half-1", "half", "2", "20Gi"},
+	{"quarter-0", "quarter", "1", "10Gi"},
+	{"quarter-1", "quarter", "1", "10Gi"},
+	{"quarter-2", "quarter", "1", "10Gi"},
+	{"quarter-3", "quarter", "1", "10Gi"},
+	{"shared", "shared", "1", "10Gi"},
+}
+
+// cardOf is the counter set of a card by its number.
+func cardOf(card int) string { return fmt.Sprintf("card-%d", card) }
+
+// partOf returns a device of a card.
+func partOf(card, i int) *builder.DeviceBuilder {
+	p := partSizes[i]
+	device := builder.Device(cardOf(card)+"-"+p.name).Attr("size", p.size).Attr("card", cardOf(card)).Consumes(cardOf(card), "slots", p.slots, "memory", p.memory)
+	if p.size == "shared" {
+		device.Shared().Capacity("memory", p.memory).Policy("memory", resourceapi.CapacityRequestPolicy{Default: ptr.To(resource.MustParse("2Gi"))})
+	}
+	return device
+}
+
+func setupPartitions(g *generator) {
+	g.add(0, func(w *World) { w.createClass("part") }, "create class part")
+	g.createKinds(partitions)
+	for i := range g.history.nodes {
+		g.publishParts(fmt.Sprintf("node-%d", i), 0)
+	}
+}
+
+func changePartitions(g *generator) {
+	node := g.anyNode()
+	if g.one(2) {
+		g.publishParts(node, g.soon())
+		return
+	}
+	g.taintOf(partsDriver, node, cardOf(0)+"-"+pick(g, partSizes...).name)
+}
+
+// publishParts has the driver publish the cards of a node: their counters, and the devices in two slices. The slices come in any order,
+// and one or two of them may be late. Now and then a size is missing, there is less than usual, or no counters of the last card, so that
+// the pool is not valid.
+func (g *generator) publishParts(node string, after time.Duration) {
+	generation, cards := g.generationOf(partsDriver+"/"+node), 1+g.random.IntN(2)
+	without, slots, counted := "", "4", cards
+	if g.one(3) {
+		without = pick(g, partSizes...).size
+	}
+	if g.one(4) {
+		slots = "3"
+	}
+	if g.one(12) {
+		counted--
+	}
+	for position, index := range g.random.Perm(partSlices) {
+		slice := sliceOf(partsDriver, node, index, generation, partSlices)
+		for card := range cards {
+			partsOfCard(slice, index, card, card < counted, slots, without)
+		}
+		g.later(after+g.gap(position), func(w *World) { w.putSlice(slice.Obj()) },
+			"publish %d cards of %s in generation %d, slice %d of %d; slots: %s, cards with counters: %d, without size: %q", cards, node, generation, index+1, partSlices, slots, counted, without)
+	}
+	g.now += after
+}
+
+// partsOfCard adds to a slice what it has of a card: its counters if it is that slice, or some of its devices.
+func partsOfCard(slice *builder.SliceBuilder, index, card int, counted bool, slots, without string) {
+	switch {
+	case index > 0:
+		for i := range partSizes {
+			if i%2 == index-1 && partSizes[i].size != without {
+				slice.Devices(partOf(card, i))
+			}
+		}
+	case counted:
+		slice.Counters(cardOf(card), "slots", slots, "memory", "40Gi")
+	}
+}
+
+// drawsOnWithdrawn reports whether a text names a device of a pool with counters of which another device is in use that is not
+// published any more. That one still draws from the counters, which upstream's allocator does not know.
+func (w *World) drawsOnWithdrawn(text string) bool {
+	s := w.server.store
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	newest, there := map[string]int64{}, map[deviceID]bool{}
+	slices := s.collections["resource.k8s.io/v1/resourceslices"].sorted()
+	for _, add := range []bool{false, true} {
+		for _, o := range slices {
+			spec := o.typed(Resource{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceSlice"}).(*resourceapi.ResourceSlice).Spec
+			pool := spec.Driver + "/" + spec.Pool.Name
+			newest[pool] = max(newest[pool], spec.Pool.Generation)
+			for i := range spec.Devices {
+				if add && spec.Pool.Generation == newest[pool] {
+					there[deviceID{spec.Driver, spec.Pool.Name, spec.Devices[i].Name}] = true
+				}
+			}
+		}
+	}
+	for _, claim := range s.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
+		if !isAllocated(claim.fields) {
+			continue
+		}
+		for _, u := range usesOf(claim) {
+			id := idOf(u.result)
+			if device := w.published.devices[id]; len(device.ConsumesCounters) > 0 && !there[id] && strings.Contains(text, id.driver+"/"+id.pool+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
