@@ -15,8 +15,9 @@ PUSH ?=
 DIST_PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 
-# Packages whose tests need more than what `make demo` builds, or a minute and more: make test-all runs them.
-LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image ./test/placement
+# Packages all of whose tests need more than what `make test` builds (the previous release, other releases of Kubernetes, the builder of
+# images), or minutes (soak): make test-all runs them.
+LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image
 # What runs a real driver, which it needs in bin.
 DRIVER_PACKAGES := ./test/driver
 # Packages with benchmarks.

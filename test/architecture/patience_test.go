@@ -50,9 +50,17 @@ func TestImpatience(t *testing.T) {
 		`took := time.Since(start); t.Log(took)`:                                                            "",
 		`synctest.Test(t, func(t *testing.T) { require.Eventually(t, ok, short, 1) })`:                      "",
 		`synctest.Test(t, func(t *testing.T) { require.Equal(t, time.Minute, time.Since(start)) }); a := 1`: "",
+		`synctest.Test(t, func(t *testing.T) { inside(t) })`:                                                "",
+		`synctest.Test(t, func(t *testing.T) { inside(t) }); require.Zero(t, time.Since(start))`:            "x_test.go:6: asserts how long something took",
+		`inside(t)`: "x_test.go:9: asserts how long something took",
+		`open(t, func(t *testing.T) { require.Zero(t, time.Since(start)) }) }; func open(t *testing.T, do func(*testing.T)) { synctest.Test(t, do)`: "",
 	} {
+		more := ""
+		if strings.Contains(code, "inside") {
+			more = "func inside(t *testing.T) {\nrequire.Zero(t, time.Since(start))\n}\n"
+		}
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, "x_test.go", "package x\n\nconst short = 30 * time.Second\n\nfunc TestX(t *testing.T) {\n"+code+"\n}\n", 0)
+		file, err := parser.ParseFile(files, "x_test.go", "package x\n\nconst short = 30 * time.Second\n\nfunc TestX(t *testing.T) {\n"+code+"\n}\n"+more, 0)
 		require.NoError(t, err, code)
 		require.Equal(t, want, strings.Join((&testFolder{files: files, parsed: []*ast.File{file}}).impatient(3*time.Minute), "; "), code)
 	}
@@ -62,8 +70,6 @@ func TestImpatience(t *testing.T) {
 type testFolder struct {
 	files  *token.FileSet
 	parsed []*ast.File
-	// bubbles is set if any of its tests runs in one: which of its functions do then cannot be told.
-	bubbles bool
 }
 
 // testFolders reads all tests, and all packages that only tests have.
@@ -90,7 +96,6 @@ func testFolders(t *testing.T) map[string]*testFolder {
 			return err
 		}
 		folder.parsed = append(folder.parsed, file)
-		folder.bubbles = folder.bubbles || slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 		return nil
 	}))
 	return folders
@@ -98,6 +103,7 @@ func testFolders(t *testing.T) map[string]*testFolder {
 
 // impatient returns what is wrong with the tests of a folder.
 func (f *testFolder) impatient(patience time.Duration) (faults []string) {
+	bubbles := f.bubbles()
 	for _, file := range f.parsed {
 		// took has the names of a function's variables with durations of the machine's clock.
 		took := make(map[string]bool)
@@ -106,8 +112,11 @@ func (f *testFolder) impatient(patience time.Duration) (faults []string) {
 			switch n := node.(type) {
 			case *ast.FuncDecl:
 				clear(took)
+				if bubbles.inside[n.Name.Name] {
+					return false
+				}
 			case *ast.CallExpr:
-				if isCallOf(n, "synctest", "Test") {
+				if bubbles.isOne(n) {
 					return false
 				}
 				fault = f.faultOfCall(n, took, patience)
@@ -130,6 +139,91 @@ func (f *testFolder) impatient(patience time.Duration) (faults []string) {
 	return faults
 }
 
+// bubbles are the functions of a folder by how they are part of bubbles. Methods count by their names.
+type bubbles struct {
+	functions map[string][]*ast.FuncDecl
+	// opens has those that call a function that they are given in a bubble, and inside those that are named in a bubble, and that
+	// these name.
+	opens, inside map[string]bool
+}
+
+func (f *testFolder) bubbles() *bubbles {
+	b := &bubbles{functions: make(map[string][]*ast.FuncDecl), opens: make(map[string]bool), inside: make(map[string]bool)}
+	for _, file := range f.parsed {
+		for _, declaration := range file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
+				b.functions[function.Name.Name] = append(b.functions[function.Name.Name], function)
+			}
+		}
+	}
+	for known := -1; known < len(b.opens); { // One that calls one that opens a bubble may open one as well.
+		known = len(b.opens)
+		for name, functions := range b.functions {
+			if slices.ContainsFunc(functions, b.passesOn) {
+				b.opens[name] = true
+			}
+		}
+	}
+	for _, functions := range b.functions {
+		for _, function := range functions {
+			b.inEach(function.Body, b.enter)
+		}
+	}
+	return b
+}
+
+// isOne reports whether a call's functions run in a bubble.
+func (b *bubbles) isOne(call *ast.CallExpr) bool {
+	name, ok := call.Fun.(*ast.Ident)
+	return isCallOf(call, "synctest", "Test") || ok && b.opens[name.Name]
+}
+
+// inEach visits the functions that run in bubbles which a function's body makes.
+func (b *bubbles) inEach(body *ast.BlockStmt, visit func(ast.Node) bool) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok || !b.isOne(call) {
+			return true
+		}
+		for _, arg := range call.Args {
+			switch arg.(type) {
+			case *ast.FuncLit, *ast.Ident:
+				ast.Inspect(arg, visit)
+			}
+		}
+		return false
+	})
+}
+
+// passesOn reports whether a function has one of its parameters, which is a function, called in a bubble.
+func (b *bubbles) passesOn(function *ast.FuncDecl) (does bool) {
+	given := make(map[string]bool)
+	for _, parameter := range function.Type.Params.List {
+		if _, ok := parameter.Type.(*ast.FuncType); ok {
+			for _, name := range parameter.Names {
+				given[name.Name] = true
+			}
+		}
+	}
+	b.inEach(function.Body, func(node ast.Node) bool {
+		name, ok := node.(*ast.Ident)
+		does = does || ok && given[name.Name]
+		return true
+	})
+	return does
+}
+
+// enter adds a function that is named, and those that it names.
+func (b *bubbles) enter(node ast.Node) bool {
+	if name, ok := node.(*ast.Ident); ok && !b.inside[name.Name] {
+		for _, function := range b.functions[name.Name] {
+			b.inside[name.Name] = true
+			ast.Inspect(function.Body, b.enter)
+		}
+	}
+	return true
+}
+
 func tooSoon(limit, patience time.Duration) string {
 	return fmt.Sprintf("gives up after %s, sooner than after %s", limit, patience)
 }
@@ -148,9 +242,6 @@ func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[string]bool, patie
 			return tooSoon(limit, patience)
 		}
 	case "Less", "LessOrEqual", "InDelta", "WithinDuration", "Equal", "Zero":
-		if f.bubbles {
-			return ""
-		}
 		for _, arg := range call.Args {
 			if name, ok := arg.(*ast.Ident); isCallOf(arg, "time", "Since") || ok && took[name.Name] {
 				return "asserts how long something took"

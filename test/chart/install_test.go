@@ -2,12 +2,15 @@ package chart
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
 var (
@@ -102,14 +105,26 @@ func TestUninstallWhileItRuns(t *testing.T) {
 	before := c.names(t)
 	h := c.helm(t, releaseName, releaseNamespace)
 	h.mustInstall(values{"guard": values{"enabled": true, "extraArgs": quickly("--")}})
-	scheduler, guard := c.run(t, releaseNamespace, "quartermaster"), c.run(t, "quartermaster-guard", "quartermaster-guard")
+	ours, guard := c.run(t, releaseNamespace, "quartermaster"), c.run(t, "quartermaster-guard", "quartermaster-guard")
 	c.requireLease(t, releaseNamespace, "quartermaster")
 	c.requireGuard(t)
 	h.uninstall()
 	c.requireLeft(t, before)
-	// They renew their Leases every two seconds and every half second.
-	time.Sleep(3 * time.Second)
-	require.NoError(t, scheduler.Stop())
+	requireRefused(t, ours)
+	requireRefused(t, guard)
+	require.NoError(t, ours.Stop())
 	require.NoError(t, guard.Stop())
 	c.requireLeft(t, before)
+}
+
+// requireRefused waits until a process whose account or rights are gone has tried to renew its Lease, and says that it could not.
+func requireRefused(t *testing.T, process *scheduler.Process) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		lines, err := process.LogLines("ease")
+		require.NoError(t, err)
+		return slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, "orbidden") || strings.Contains(line, "nauthorized") || strings.Contains(line, "not found")
+		})
+	}, patience, poll, "it has not tried to renew its Lease, see %s", process.LogFile())
 }

@@ -34,6 +34,7 @@ func TestRack(t *testing.T) {
 	s.LabelNode(0, rack.Label, "a")
 	s.LabelNode(1, rack.Label, "a")
 	s.LabelNode(2, rack.Label, "b")
+	s.Known()
 	s.group("small", 2, wanting(domain.RequiredAnnotation, rack))
 	small := s.members("small", 0, 2)
 	s.Running(small...)

@@ -26,18 +26,23 @@ func TestMain(m *testing.M) {
 }
 
 // space is the part of the cluster that belongs to one test.
-type space struct{ *harness.Space }
+type space struct {
+	*harness.Space
+	// shared is the scheduler that most tests use, nil if the test has schedulers of its own.
+	shared *harness.Scheduler
+}
 
 // newSpace makes a space with nodes that have a number of devices each. With own, the test starts the schedulers itself.
 func newSpace(t *testing.T, name string, own bool, nodes, devices int) *space {
 	t.Helper()
 	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
 	profile, log := "", ""
+	var scheduler *harness.Scheduler
 	if !own {
-		scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared"})
+		scheduler = shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared"})
 		profile, log = scheduler.Profile, scheduler.LogFile()
 	}
-	s := &space{cluster.NewSpace(t, name, profile, nodes)}
+	s := &space{cluster.NewSpace(t, name, profile, nodes), scheduler}
 	s.Log = log
 	for node := range nodes {
 		if devices > 0 {

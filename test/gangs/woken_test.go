@@ -2,7 +2,6 @@ package gangs
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ func TestTaintRuleEnds(t *testing.T) {
 	pods := s.members("train", 0, 2)
 	s.Waiting(pods[0], "group")
 	s.Waiting(pods[1], "group")
-	time.Sleep(5 * time.Second) // What came with the pods is over.
+	s.Asleep(s.shared, 2) // What came with the pods is over.
 	require.NoError(t, cluster.Client.ResourceV1().DeviceTaintRules().Delete(t.Context(), rule.Name, metav1.DeleteOptions{}))
 	s.RunningSoon(pods...)
 }
@@ -45,7 +44,7 @@ func TestVolumesBoundOneAfterTheOther(t *testing.T) {
 	s.Waiting(pods[1], "")
 	s.bindVolume("a")
 	s.Waiting(pods[0], "group")
-	time.Sleep(4 * time.Second) // The gang has been tried again since.
+	s.Asleep(s.shared, 2) // The gang has been tried again since.
 	s.bindVolume("b")
 	s.RunningSoon(pods...)
 }

@@ -29,7 +29,7 @@ type Catalogue struct {
 func (c *Catalogue) Run(t *testing.T, cluster *Cluster, scheduler *Scheduler, scenarios []scenario.Scenario) {
 	t.Helper()
 	require.NotEmpty(t, scenarios)
-	c.once.Do(func() { c.err = c.run(t.Context(), cluster, scenarios) })
+	c.once.Do(func() { c.err = c.run(t.Context(), cluster, scheduler.Profile, scenarios) })
 	require.NoError(t, c.err)
 	for _, result := range c.results {
 		t.Run(result.Scenario.Name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func (c *Catalogue) Run(t *testing.T, cluster *Cluster, scheduler *Scheduler, sc
 	assert.Empty(t, strings.Join(c.tally.Problems, "\n"), "at the end")
 }
 
-func (c *Catalogue) run(ctx context.Context, cluster *Cluster, scenarios []scenario.Scenario) error {
+func (c *Catalogue) run(ctx context.Context, cluster *Cluster, profile string, scenarios []scenario.Scenario) error {
 	cached, err := scenario.NewCache(ctx, cluster.Client, nil)
 	if err != nil {
 		return err
@@ -58,6 +58,9 @@ func (c *Catalogue) run(ctx context.Context, cluster *Cluster, scenarios []scena
 		}
 	}
 	if err := runner.Prepare(ctx, scenarios, scenario.DefaultAccounts(cluster.Client)); err != nil {
+		return err
+	}
+	if err := cluster.known(ctx, profile, ""); err != nil {
 		return err
 	}
 	c.results = runner.Run(ctx, scenarios)

@@ -48,7 +48,11 @@ func (s *Space) describe() string {
 		if err != nil {
 			fmt.Fprintf(&b, "%v\n", err)
 		}
-		if lines := linesAbout(content, s.Name); len(lines) > 0 {
+		lines := linesAbout(content, s.Name)
+		if path != s.Log { // Every scheduler sees all pods that are on nodes.
+			lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `event for scheduled pod"`) })
+		}
+		if len(lines) > 0 {
 			fmt.Fprintf(&b, "about %s in %s:\n  %s\n", s.Name, path, strings.Join(lines, "\n  "))
 		}
 	}

@@ -34,6 +34,7 @@ func TestPreemptedWhileWaiting(t *testing.T) {
 	s.announced("victim")
 
 	s.Devices(0, builder.Device("gpu-0").Attr(late, false))
+	s.Known()
 	urgent := large("urgent")
 	urgent.Spec.PriorityClassName = s.Name
 	s.Create(builder.Claim("urgent", s.Want(1)).Obj(), urgent)

@@ -61,6 +61,8 @@ func TestCases(t *testing.T) {
 type story struct {
 	*space
 	scheduler *harness.Scheduler
+	// changed is set if there may be something that the scheduler has not seen, and killed while it does not run.
+	changed, killed bool
 	// promised has what explain said of pods right before they were created, if that was the step before.
 	promised map[string]bool
 }
@@ -100,7 +102,9 @@ func (s *story) step(words []string, body string) {
 		}
 	case "delete":
 		s.deleteNamed(words[0], words[1])
+		s.changed = true
 	case "report":
+		s.known()
 		s.reports(words[0], words[1])
 	case "holds":
 		s.holds(words[0], words[1:]...)
@@ -121,8 +125,10 @@ func (s *story) step(words []string, body string) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	case "kill":
 		require.NoError(s.T, s.scheduler.Kill())
+		s.killed = true
 	case "restart":
 		require.NoError(s.T, s.scheduler.Restart(s.T.Context()))
+		s.killed, s.changed = false, false // It sees all that there is before it begins.
 	default:
 		require.FailNow(s.T, "no such step: "+verb)
 	}
@@ -133,11 +139,14 @@ func (s *story) apply(document string) {
 	s.T.Helper()
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
 	require.NoError(s.T, err, document)
+	_, isPod := object.(*corev1.Pod)
+	s.changed = s.changed || !isPod
 	switch o := object.(type) {
 	case *corev1.Node:
 		object = fleet.Node(o.Name, s.Name, o.Labels)
 	case *corev1.Pod:
 		object = s.completed(o)
+		s.known()
 		s.promised[o.Name] = len(s.fits(object.(*corev1.Pod))) > 0
 	case *resourceapi.DeviceClass:
 		if s.updated(o) {
@@ -149,6 +158,16 @@ func (s *story) apply(document string) {
 		}
 	}
 	s.Create(object)
+}
+
+// known waits until the scheduler, if it runs, knows what the story has changed. The first attempt for a pod decides by that, and so
+// does the next one after a device has failed.
+func (s *story) known() {
+	s.T.Helper()
+	if s.changed && !s.killed {
+		s.Known()
+		s.changed = false
+	}
 }
 
 // completed is a pod with what all pods of tests have.

@@ -51,12 +51,15 @@ func mixed(t *testing.T) *trace.Mix {
 
 // TestOpenb has the tasks of openb arrive one after the other, each as a pod, those with GPUs with a claim; who
 // does not fit is taken away, and nobody leaves. PLACEMENT_SCALE is which part of the cluster it is (16: every
-// 16th node), PLACEMENT_SEED the order, PLACEMENT_MIX another mix of tasks. With PLACEMENT_SCHEDULER=in-tree an
+// 16th node; 128 with -short), PLACEMENT_SEED the order, PLACEMENT_MIX another mix of tasks. With PLACEMENT_SCHEDULER=in-tree an
 // unchanged kube-scheduler does it, with PLACEMENT_SCHEDULER=devices ours only for pods with devices, as in
 // manifests/secondary; otherwise ours as in manifests/replace-default.
 func TestOpenb(t *testing.T) {
-	harness.Long(t, "it plays a part of a production cluster")
-	scale, seed := number(t, "PLACEMENT_SCALE", 16), number(t, "PLACEMENT_SEED", 42)
+	part := 16
+	if testing.Short() {
+		part = 128 // Ten nodes.
+	}
+	scale, seed := number(t, "PLACEMENT_SCALE", part), number(t, "PLACEMENT_SEED", 42)
 	mix := mixed(t)
 	nodes, tasks := mix.Draw(scale, int64(seed))
 	placing := os.Getenv("PLACEMENT_SCHEDULER")

@@ -1,4 +1,4 @@
-package gangs
+package harness
 
 import (
 	"context"
@@ -9,16 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// refuse has the API server refuse requests in the space's namespace for which an expression is false, until the function
+// Refuse has the API server refuse requests in the space's namespace for which an expression is false, until the function
 // that it returns is called. ConfigMaps are refused as well: by these it finds out when the policy is in force.
-func (s *space) refuse(resource, group string, operation admissionregistrationv1.OperationType, expression string) (allow func()) {
+func (s *Space) Refuse(resource, group string, operation admissionregistrationv1.OperationType, expression string) (allow func()) {
 	s.T.Helper()
-	ctx, policies := context.Background(), cluster.Client.AdmissionregistrationV1()
+	ctx, policies := context.Background(), s.Cluster.Client.AdmissionregistrationV1()
 	name := "refuse-in-" + s.Name
 	fail := admissionregistrationv1.Fail
 	rule := func(group, resource string, operation admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
@@ -63,7 +60,7 @@ func (s *space) refuse(resource, group string, operation admissionregistrationv1
 	s.T.Cleanup(allow)
 	s.Eventually("the policy is in force", func(ctx context.Context) error {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
-		_, err := cluster.Client.CoreV1().ConfigMaps(s.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.Cluster.Client.CoreV1().ConfigMaps(s.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			return errors.New("it is not yet")
 		}
@@ -75,12 +72,9 @@ func (s *space) refuse(resource, group string, operation admissionregistrationv1
 	return allow
 }
 
-// patchGroup changes a PodGroup with a JSON merge patch.
-func (s *space) patchGroup(name, patch string) {
+// RefuseBindings has the API server refuse to bind some pods until the function that it returns is called, so that a scheduler is not
+// through with them.
+func (s *Space) RefuseBindings(pods string) (allow func()) {
 	s.T.Helper()
-	client, err := dynamic.NewForConfig(cluster.ControlPlane.AdminConfig())
-	require.NoError(s.T, err)
-	groups := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podgroups")).Namespace(s.Name)
-	_, err = groups.Patch(s.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	require.NoError(s.T, err)
+	return s.Refuse("pods/binding", "", admissionregistrationv1.Create, "!("+pods+")")
 }
