@@ -94,20 +94,25 @@ func (h survivingHandler) OnDelete(obj any) {
 }
 
 const (
-	// survivals bounds the panics of a handler for one event; after each, the handler of slices gets survivalPause to catch up.
-	survivals     = 100
-	survivalPause = 10 * time.Millisecond
+	// survivalPause is the first pause in which the handler of slices can catch up. Each pause is twice as long as the one before,
+	// up to longestSurvivalPause.
+	survivalPause        = 10 * time.Millisecond
+	longestSurvivalPause = time.Second
+	// survivalTime is the time after which a panic ends the process. The handler of slices is that far behind at most: after a
+	// list, it handles tens of thousands of slices one after the other.
+	survivalTime = 10 * time.Minute
 )
 
 // survive calls the handler until it returns.
 func survive(handle func()) {
-	for range survivals {
+	pause := survivalPause
+	for begun := time.Now(); time.Since(begun) < survivalTime; pause = min(2*pause, longestSurvivalPause) {
 		failed := recovered(handle)
 		if failed == nil {
 			return
 		}
 		klog.Background().V(3).Info("Handling an event of a DeviceTaintRule once more", "err", failed)
-		time.Sleep(survivalPause)
+		time.Sleep(pause)
 	}
 	handle()
 }

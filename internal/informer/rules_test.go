@@ -17,8 +17,14 @@ import (
 )
 
 // TestRuleMeetsGrowingSlice: a driver adds a device at the moment at which a rule arrives. The tracker handles the rule
-// before the slice, whose handler is held up here, and panics.
+// before the slice, whose handler is held up here, and panics. It may be held up for long: after a list there are many slices.
 func TestRuleMeetsGrowingSlice(t *testing.T) {
+	for _, busy := range []time.Duration{100 * time.Millisecond, time.Minute} {
+		t.Run(busy.String(), func(t *testing.T) { testRuleMeetsGrowingSlice(t, busy) })
+	}
+}
+
+func testRuleMeetsGrowingSlice(t *testing.T, busy time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourceapi.ResourceSliceSpec{
@@ -33,7 +39,7 @@ func TestRuleMeetsGrowingSlice(t *testing.T) {
 		})
 		require.NoError(t, err)
 		held := 0
-		_, err = tracked.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { held++; time.Sleep(100 * time.Millisecond) }})
+		_, err = tracked.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { held++; time.Sleep(busy) }})
 		require.NoError(t, err)
 		factory.Start(ctx.Done())
 		factory.WaitForCacheSync(ctx.Done())
@@ -53,7 +59,7 @@ func TestRuleMeetsGrowingSlice(t *testing.T) {
 		}}
 		_, err = client.ResourceV1().DeviceTaintRules().Create(ctx, rule, metav1.CreateOptions{})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		time.Sleep(3 * busy)
 		synctest.Wait()
 		slices, err := tracked.ListPatchedResourceSlices()
 		require.NoError(t, err)
@@ -72,6 +78,7 @@ func TestSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		require.Panics(t, func() { survive(func() { calls++; panic("always") }) })
-		require.Equal(t, survivals+1, calls)
+		require.Greater(t, calls, 100)
+		require.Less(t, calls, 1000)
 	})
 }
