@@ -27,8 +27,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 )
 
-// controllerNames are the controllers of kube-controller-manager that run:
-// what claims and the common workloads need, and what every namespace needs
+// controllerNames returns the controllers of kube-controller-manager that run: those
+// that claims and the common workloads need, and those that every namespace needs
 // before a pod can be created in it.
 func controllerNames(nodeLifecycle bool) []string {
 	enabled := []string{
@@ -57,7 +57,7 @@ func controllerNames(nodeLifecycle bool) []string {
 	return enabled
 }
 
-// controllerShutdownTimeout is how long the controllers may take to finish their work.
+// controllerShutdownTimeout is the time limit for the controllers to finish their work.
 const controllerShutdownTimeout = 10 * time.Second
 
 // startControllers builds the controllers and starts them. The API server has
@@ -74,8 +74,8 @@ func startControllers(cfg *rest.Config, c credentials, nodeLifecycle bool) (*com
 		return nil, fmt.Errorf("prepare controllers: %w", err)
 	}
 	descriptors := app.NewControllerDescriptors()
-	// Tokens in secrets are a matter of the past: pods and this package use
-	// the TokenRequest API.
+	// Nothing needs tokens in secrets: pods and this package use the
+	// TokenRequest API.
 	delete(descriptors, names.ServiceAccountTokenController)
 	controllers, err := app.BuildControllers(ctx, controllerCtx, descriptors, nil, noHealthChecks{})
 	if err != nil {
@@ -94,7 +94,7 @@ func startControllers(cfg *rest.Config, c credentials, nodeLifecycle bool) (*com
 	}), nil
 }
 
-// newControllerContext is what kube-controller-manager shares among its controllers.
+// newControllerContext returns the context that kube-controller-manager shares among its controllers.
 func newControllerContext(ctx context.Context, cfg *rest.Config, c credentials, enabled []string) (app.ControllerContext, error) {
 	config, err := cmoptions.NewDefaultComponentConfig()
 	if err != nil {
@@ -156,8 +156,8 @@ func dropManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// noHealthChecks is where the controllers register health checks that nobody
-// serves: they share their fate with the process.
+// noHealthChecks accepts the health checks of the controllers and serves none of them:
+// controllers live and die with the process.
 type noHealthChecks struct{}
 
 func (noHealthChecks) AddHealthChecker(...healthz.HealthChecker) {}

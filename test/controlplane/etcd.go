@@ -42,7 +42,7 @@ func etcdSocket(d dataFolder) (path string, remove func() error, err error) {
 	return filepath.Join(dir, "etcd.sock"), func() error { return os.RemoveAll(dir) }, nil
 }
 
-// etcdEndpoint is how clients name an etcd that listens on a socket.
+// etcdEndpoint returns the URL of an etcd that listens on a socket.
 func etcdEndpoint(socket string) string {
 	endpoint := url.URL{Scheme: "unix", Path: socket}
 	return endpoint.String()
@@ -53,13 +53,13 @@ func startEtcd(ctx context.Context, d dataFolder, socket string, log *componentL
 	cfg := embed.NewConfig()
 	cfg.Dir = d.etcd()
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
-	// etcd insists on a host and a port in what it tells others, but there are
-	// no others: a single member needs no peers, and clients get the endpoint.
+	// etcd insists on a host and a port to advertise. Nobody uses them: a single
+	// member has no peers, and clients get the endpoint.
 	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	cfg.ListenPeerUrls = nil
 	cfg.QuotaBackendBytes = etcdQuota
-	// Survives the death of the process, but not of the machine: a fair price
-	// for tests and playgrounds that write thousands of objects.
+	// Data survives a crash of the process, but not of the machine. That makes
+	// thousands of writes by tests and playgrounds fast.
 	cfg.UnsafeNoFsync = true
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.etcdLogger())
 
@@ -78,8 +78,8 @@ func startEtcd(ctx context.Context, d dataFolder, socket string, log *componentL
 	return nil, fmt.Errorf("start etcd in %s: %w", d.etcd(), err)
 }
 
-// runEtcd makes a component of a running etcd. When it is stopped, all clients
-// have to be gone, or it waits for them for seconds.
+// runEtcd makes a component of a running etcd. All clients have to be gone when it
+// is stopped, or else it waits for them for seconds.
 func runEtcd(server *embed.Etcd) *component {
 	ctx, cancel := context.WithCancel(context.Background())
 	return runComponent("etcd", cancel, func() error {
@@ -94,7 +94,7 @@ func runEtcd(server *embed.Etcd) *component {
 }
 
 // compact removes the history up to the present from etcd and returns the
-// revision that is the oldest one now.
+// revision that is now the oldest one.
 func (e *etcdServer) compact(ctx context.Context) (int64, error) {
 	store := e.server.Server.KV()
 	revision := store.Rev()

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// Client-side limits in requests per second. They are far above what one
-	// machine serves: the API server is to be the one that limits.
+	// Client-side limits in requests per second. They are far above the rate that
+	// one machine serves, so that only the API server limits requests.
 	clientQPS   = 2000
 	clientBurst = 4000
 
-	// serviceAccountTokenLife is how long the token of a service account's
-	// kubeconfig is valid. Nothing renews it.
+	// serviceAccountTokenLife is the lifetime of the token in a service account's
+	// kubeconfig. Nothing renews the token.
 	serviceAccountTokenLife = 30 * 24 * time.Hour
 )
 
-// restConfig is the configuration of a client that identifies itself with a
+// restConfig returns the configuration of a client that identifies itself with a
 // client certificate.
 func (s *apiServer) restConfig(identity keyPair) *rest.Config {
 	return &rest.Config{
@@ -94,7 +94,7 @@ func (c *ControlPlane) AdminConfig() *rest.Config {
 func (c *ControlPlane) AdminKubeconfig() string { return c.folder.adminKubeconfig() }
 
 // ServiceAccountKubeconfig returns the absolute path of a kubeconfig file
-// whose token is the named service account's. What it may do is up to RBAC.
+// whose token is the named service account's. RBAC decides on its rights.
 // The service account has to exist. The token comes from the TokenRequest
 // API, is valid for 30 days and as long as the service account exists; each
 // call requests a new one and replaces the file.

@@ -18,30 +18,30 @@ import (
 )
 
 // SimulatedNodeAnnotation with the value SimulatedNodeValue marks the Node
-// objects that StartSimulatedNodes gives life to.
+// objects that StartSimulatedNodes simulates.
 const (
 	SimulatedNodeAnnotation = "kwok.x-k8s.io/node"
 	SimulatedNodeValue      = "fake"
 )
 
 const (
-	// Life of a simulated node's lease, in seconds. It is renewed four times
-	// in its life. The short one is the kubelet's and keeps the node
-	// lifecycle controller content; where that does not run, nobody looks,
-	// and thousands of nodes are not to keep the machine busy with leases.
+	// Duration of a simulated node's Lease, in seconds. The Lease is renewed four
+	// times in that duration. The short duration is the kubelet's and the node
+	// lifecycle controller needs it. Where that controller does not run, nobody
+	// reads the Leases, and thousands of nodes must not keep the machine busy.
 	watchedLeaseSeconds   = 40
 	unwatchedLeaseSeconds = 240
 
-	// kwokStopTimeout is how long kwok may take to end before it is killed.
+	// kwokStopTimeout is the time after which a kwok that does not end is killed.
 	kwokStopTimeout = 5 * time.Second
 )
 
-// kwokConfig is how simulated nodes and the pods on them behave.
+// kwokConfig defines the behaviour of simulated nodes and of the pods on them.
 //
 //go:embed kwok.yaml
 var kwokConfig []byte
 
-// simulatedNodes is the node simulator. The zero value is one that does not run.
+// simulatedNodes is the node simulator. The zero value is a simulator that does not run.
 type simulatedNodes struct {
 	mu sync.Mutex
 	// process is the last kwok process that was started, if any.
@@ -97,8 +97,8 @@ func (c *ControlPlane) startSimulatedNodes(ctx context.Context) error {
 	return nil
 }
 
-// releaseNodeLeases deletes what an earlier simulation, which is gone, left
-// behind: a new one would wait until those leases expire.
+// releaseNodeLeases deletes the Leases of an earlier simulation that has ended: a
+// new simulation would wait until they expire.
 func (c *ControlPlane) releaseNodeLeases(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.AdminConfig())
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *ControlPlane) kwokCommand(binary string) *exec.Cmd {
 		"--node-lease-duration-seconds", strconv.Itoa(leaseSeconds),
 		"--v", level,
 	)
-	// The user's own settings for kwok, in ~/.kwok, are not for this cluster.
+	// The user's settings for kwok in ~/.kwok must not apply to this cluster.
 	cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+filepath.Join(c.folder.root, "kwok"))
 	cmd.Stdout, cmd.Stderr = c.log.file, c.log.file
 	return cmd

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Options says what control plane to start. The zero value is a good one:
-// a temporary data folder, Kubernetes' default feature gates and APIs, and
-// silence on standard output and standard error.
+// Options are the options of a control plane. The zero value means a temporary
+// data folder, Kubernetes' default feature gates and APIs, and no output on
+// standard output and standard error.
 type Options struct {
 	// Dir is the data folder. It is made if it does not exist, and kept by
 	// Stop, so that a later Start with the same folder finds the objects,
@@ -18,10 +18,10 @@ type Options struct {
 	// Empty: a temporary folder, which Stop removes.
 	Dir string
 
-	// LogFile is where etcd, the API server, the controllers and the node
-	// simulator write their logs; lines are appended. Empty:
-	// "controlplane.log" in the data folder. A log in a temporary data folder
-	// goes away with it; if Start fails, it is kept and the error names it.
+	// LogFile is the file to which etcd, the API server, the controllers and the
+	// node simulator append their logs. Empty: "controlplane.log" in the data
+	// folder. A log in a temporary data folder is removed with the folder; if
+	// Start fails, the log is kept and the error names it.
 	LogFile string
 
 	// LogVerbosity is klog's -v for all components.
@@ -31,7 +31,7 @@ type Options struct {
 	// FeatureGates overrides the defaults of Kubernetes 1.37 for the API
 	// server and the controllers. Gates are process-wide in Kubernetes: while
 	// the control plane runs, all code in this process sees these values;
-	// Stop puts the earlier ones back.
+	// Stop restores the earlier values.
 	FeatureGates map[string]bool
 
 	// EmulatedVersion is an older minor release, such as "1.36", whose APIs and defaults of feature
@@ -43,15 +43,15 @@ type Options struct {
 	// --runtime-config does, for instance {"resource.k8s.io/v1beta2": true}.
 	RuntimeConfig map[string]bool
 
-	// NodeLifecycle adds what turns a silent node into an unusable one: the
-	// admission plugin TaintNodesByCondition and the controllers for node
-	// lifecycle and taint eviction. A node is then usable only once something
-	// (see StartSimulatedNodes) reports it ready, and has to keep doing so.
-	// Without it, a node is usable as soon as its object exists.
+	// NodeLifecycle makes nodes that report nothing unusable: it adds the admission
+	// plugin TaintNodesByCondition and the controllers for node lifecycle and
+	// taint eviction. A node is then usable only as long as something (see
+	// StartSimulatedNodes) reports it ready. Without NodeLifecycle, a node is
+	// usable as soon as its object exists.
 	NodeLifecycle bool
 
-	// WebhookCertificate has the API server show a client certificate to admission
-	// webhooks, by the authority of ControlPlane.WebhookClientCA. It is for 1.37 only.
+	// WebhookCertificate makes the API server show a client certificate to admission
+	// webhooks, signed by the authority of ControlPlane.WebhookClientCA. It is for 1.37 only.
 	WebhookCertificate bool
 
 	// Restartable runs etcd and the API server as child processes of this one,
@@ -60,10 +60,10 @@ type Options struct {
 	// executable of this process, which has to call RunPart first of all.
 	Restartable bool
 
-	// Release is that of another Kubernetes, such as "1.32.2": its kube-apiserver and
+	// Release is another release of Kubernetes, such as "1.32.2": its kube-apiserver and
 	// kube-controller-manager run as child processes, from the executables that
 	// FindBinary finds as "compat/kube-apiserver-1.32.2" and so on. FeatureGates and
-	// RuntimeConfig are theirs then; nothing is set in this process. It excludes
+	// RuntimeConfig then apply to them, and not to this process. It excludes
 	// Restartable. Empty: 1.37, as described above.
 	Release string
 
@@ -79,7 +79,7 @@ type dataFolder struct {
 	temporary bool
 }
 
-// openDataFolder makes the folder that o asks for.
+// openDataFolder makes the data folder according to o.
 func openDataFolder(o Options) (dataFolder, error) {
 	if o.Dir == "" {
 		root, err := os.MkdirTemp("", "quartermaster-controlplane-")
@@ -125,7 +125,7 @@ func (d dataFolder) remove() error {
 }
 
 // keepLog moves the log out of a temporary folder that is about to be
-// removed, and returns where it can be read.
+// removed, and returns its new path.
 func (d dataFolder) keepLog(current string) (string, error) {
 	if !d.temporary || filepath.Dir(current) != d.root {
 		return current, nil

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// partStopTimeout is how long a part may take to end before it is killed. Etcd
+// partStopTimeout is the time after which a part that does not end is killed. Etcd
 // waits seven seconds for its clients to go.
 const partStopTimeout = 20 * time.Second
 
@@ -25,7 +25,7 @@ type Part struct {
 	spec partSpec
 	// ready waits until the part serves.
 	ready func(context.Context, *component) error
-	// ended is told of an end that nobody asked for.
+	// ended is called when the part ends without being asked to.
 	ended func(error)
 
 	mu sync.Mutex
@@ -40,7 +40,7 @@ type partRun struct {
 	commands io.Writer
 	// replies is closed when the process has ended.
 	replies <-chan partReply
-	// asked says that somebody wanted the process to end.
+	// asked is set once the process is asked to end.
 	asked atomic.Bool
 }
 
@@ -97,7 +97,7 @@ func (p *Part) Kill() error {
 	return nil
 }
 
-// compact has etcd compact itself.
+// compact makes etcd compact itself.
 func (p *Part) compact(ctx context.Context) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *Part) compact(ctx context.Context) (int64, error) {
 	return reply.Revision, nil
 }
 
-// running wants the mutex held.
+// running reports whether the process runs. The caller holds the mutex.
 func (p *Part) running() bool {
 	if p.run == nil {
 		return false
@@ -123,7 +123,7 @@ func (p *Part) running() bool {
 	return !ended
 }
 
-// watch reports an end that nobody asked for.
+// watch reports an end of the process without being asked to.
 func (p *Part) watch(run *partRun) {
 	<-run.done
 	if !run.asked.Load() {
@@ -132,7 +132,7 @@ func (p *Part) watch(run *partRun) {
 	}
 }
 
-// launch starts the process, which answers once it has got as far as to listen.
+// launch starts the process, which answers once it listens.
 func (p *Part) launch() (*partRun, error) {
 	spec := p.spec
 	spec.Part = p.name

@@ -17,25 +17,25 @@ import (
 // partEnv holds a partSpec in the environment of a part's process.
 const partEnv = "QUARTERMASTER_CONTROLPLANE_PART"
 
-// compactCommand is what a part reads from its standard input to compact etcd.
+// compactCommand is the command to compact etcd. A part reads it from its standard input.
 const compactCommand = "compact"
 
-// replyDescriptor is the file descriptor that a part answers to.
+// replyDescriptor is the file descriptor to which a part writes its answers.
 const replyDescriptor = 3
 
-// partSpec says which part a process is.
+// partSpec describes the part that a process is.
 type partSpec struct {
 	Part         string
 	Dir, LogFile string
 	Options      Options
-	// Socket is etcd's.
+	// Socket is the path of etcd's socket.
 	Socket string
-	// Port is the API server's, on 127.0.0.1.
+	// Port is the API server's port on 127.0.0.1.
 	Port int
 }
 
-// partReply is a line from a part: the first when it has started, then one for
-// each command.
+// partReply is a line from a part: one when it has started, then one for each
+// command.
 type partReply struct {
 	Revision int64
 	Error    string
@@ -43,8 +43,8 @@ type partReply struct {
 
 var runPartWasCalled atomic.Bool
 
-// RunPart turns the process into a server of a control plane, and ends with it, if
-// it was started as one (see Options.Restartable). Otherwise it returns at once.
+// RunPart runs a server of a control plane if the process was started for one (see
+// Options.Restartable), and exits with it. Otherwise it returns at once.
 // Programs that use that option call it before everything else.
 func RunPart() {
 	runPartWasCalled.Store(true)
@@ -54,7 +54,7 @@ func RunPart() {
 	}
 	replies := json.NewEncoder(os.NewFile(replyDescriptor, "replies"))
 	if err := runPart([]byte(encoded), replies); err != nil {
-		// Whoever started the part reads it, or else the log.
+		// Standard error is the log; the parent process reads the reply.
 		fmt.Fprintln(os.Stderr, err)
 		_ = replies.Encode(partReply{Error: err.Error()})
 		os.Exit(1)

@@ -18,19 +18,19 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// otherStopTimeout is how long a server of another release may take to end before it is
+// otherStopTimeout is the time after which a server of another release that does not end is
 // killed.
 const otherStopTimeout = 20 * time.Second
 
-// controllersSince says which controllers older releases do not know, by the first
-// minor release of Kubernetes 1 that does.
+// controllersSince maps controllers that older releases do not have to the first minor
+// release of Kubernetes 1 that has them.
 var controllersSince = map[string]uint{
 	names.DeviceTaintEvictionController: 33,
 	names.PodGroupProtectionController:  37,
 }
 
-// startOtherAPIServer is startServers for another release, after etcd has started. It
-// fills c.apiServer.
+// startOtherAPIServer starts the API server of another release, as startServers does for this
+// one. etcd has to run. It sets c.apiServer.
 func (c *ControlPlane) startOtherAPIServer(ctx context.Context, credentials credentials, socket string) error {
 	listener, err := listenLoopback(c.folder.port())
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *ControlPlane) startOtherControllers(credentials credentials) (*componen
 	})
 }
 
-// startOther runs an executable of the release, which logs where all components log.
+// startOther runs an executable of the release, which writes to the log of all components.
 func (c *ControlPlane) startOther(name string, flags []string) (*component, error) {
 	if c.options.Restartable {
 		return nil, errors.New("Options.Release and Options.Restartable are both set; servers of another release are child processes anyway, but cannot be restarted one by one")
@@ -97,7 +97,7 @@ func (c *ControlPlane) startOther(name string, flags []string) (*component, erro
 	return startProcess(context.Background(), name, cmd, otherStopTimeout)
 }
 
-// controllersOf leaves out what a release does not know, which would be an error there.
+// controllersOf leaves out the controllers that a release does not have; they would be an error there.
 func controllersOf(release string, controllers []string) ([]string, error) {
 	parsed, err := version.ParseSemantic(release)
 	if err != nil {
@@ -106,7 +106,7 @@ func controllersOf(release string, controllers []string) ([]string, error) {
 	return slices.DeleteFunc(controllers, func(name string) bool { return parsed.Minor() < controllersSince[name] }), nil
 }
 
-// apiServerFlags are serverOptions as flags.
+// apiServerFlags returns serverOptions as flags.
 func apiServerFlags(c credentials, etcdEndpoint string, port int, o Options) []string {
 	flags := []string{
 		"--etcd-servers=" + etcdEndpoint,
@@ -142,7 +142,7 @@ func apiServerFlags(c credentials, etcdEndpoint string, port int, o Options) []s
 	return flags
 }
 
-// assignments is "a=true,b=false".
+// assignments returns the values as "a=true,b=false".
 func assignments(values map[string]bool) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

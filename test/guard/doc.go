@@ -1,8 +1,8 @@
-// Package guard has bin/guard decide about allocations on a real API server, and makes that hard for
-// it: whoever reaches its port sends it what no API server sends, guards are killed, paused for
-// longer than their Lease and replaced during a burst of allocations by schedulers that know nothing
-// of each other, and what was approved is never stored.
+// Package guard tests decisions of bin/guard about allocations on a real API server under bad
+// conditions: clients send requests to its port that no API server sends; guards are killed, paused
+// for longer than their Lease and replaced during a burst of allocations by schedulers that know
+// nothing of each other; and approved allocations are never stored.
 //
-// GUARD_REPLACEMENTS is how often guards are killed or paused in each burst (2 by default), and
-// GUARD_ATTACK how long each kind of hostile request goes on (1s by default).
+// GUARD_REPLACEMENTS is the number of times that guards are killed or paused in each burst (2 by
+// default), and GUARD_ATTACK the duration of each kind of hostile request (1s by default).
 package guard

@@ -18,28 +18,28 @@ import (
 
 const (
 	pollInterval = 25 * time.Millisecond
-	// Patience is how long anything may take that has to happen, unless the space
-	// says otherwise: long on a busy machine, but less than the five minutes after which
-	// a pod is tried again that no event has woken.
+	// Patience is the default time limit for anything that has to happen. It is long
+	// enough for a busy machine, but less than the five minutes after which the scheduler
+	// retries a pod without an event.
 	Patience = 3 * time.Minute
-	// TakeoverPatience is Patience where one leader follows another: what the first one had
-	// reserved for pods is left alone for as long as takeoverPause says, a minute as shipped,
-	// and a pod that lost a device to another may have to wait for that.
+	// TakeoverPatience is Patience where one leader follows another. The new leader leaves the
+	// old one's reservations alone during takeoverPause, a minute as shipped, and a pod that
+	// lost a device to another one may have to wait for its end.
 	TakeoverPatience = Patience + time.Minute
-	// WakeUpTime is how long a waiting pod may sleep after what it waits for has
-	// happened, however patient the space is. Without an event that wakes it, it would
-	// be tried again after five minutes.
+	// WakeUpTime is the time limit for waking a waiting pod after the event that it
+	// waits for, whatever the patience of the space. Without the event, the pod would
+	// be retried after five minutes.
 	WakeUpTime = Patience
 )
 
-// Eventually polls until the condition returns nil, and fails the test with its
-// last error if that takes longer than the patience of the space.
+// Eventually polls until the condition returns nil. It fails the test with the
+// condition's last error after the patience of the space.
 func (s *Space) Eventually(what string, condition func(context.Context) error) {
 	s.T.Helper()
 	s.Within(s.Patience, what, condition)
 }
 
-// Soon is Eventually for what an event has to bring about.
+// Soon is Eventually, with WakeUpTime as the limit, for conditions that an event has to cause.
 func (s *Space) Soon(what string, condition func(context.Context) error) {
 	s.T.Helper()
 	s.Within(WakeUpTime, what, condition)
@@ -58,7 +58,7 @@ func (s *Space) Within(limit time.Duration, what string, condition func(context.
 func Poll(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, func(ctx context.Context) (bool, error) {
-		// The last answer counts, not that the time was over while asking, or that it would have been.
+		// The last answer of the condition counts, and no error for a deadline that passed or would pass.
 		err := condition(ctx)
 		if err == nil || ctx.Err() == nil && !strings.Contains(err.Error(), "would exceed context deadline") {
 			last = err
@@ -89,8 +89,8 @@ func (s *Space) KnownClaim(name string) (*resourceapi.ResourceClaim, error) {
 	return s.Cluster.Informers.Resource().V1().ResourceClaims().Lister().ResourceClaims(s.Name).Get(name)
 }
 
-// Running waits until all pods run, each with claims that are allocated and
-// reserved for it.
+// Running waits until all pods run, each with its claims allocated and reserved
+// for it.
 func (s *Space) Running(pods ...string) {
 	s.T.Helper()
 	s.Eventually("run "+strings.Join(pods, ", "), s.allRun(pods))
@@ -119,11 +119,11 @@ func (s *Space) allRun(pods []string) func(context.Context) error {
 	}
 }
 
-// remindAfter is how long a pod is on a node before kwok is reminded of it.
+// remindAfter is the time after which kwok is reminded of a pod that does not start.
 const remindAfter = 10 * time.Second
 
-// remindKwok changes a pod that is on a node and does not start. kwok never starts a pod whose binding it sees before it manages the new node,
-// unless something happens to the pod afterwards.
+// remindKwok changes a pod that is on a node and does not start. If kwok sees the binding before it manages the new node,
+// it never starts the pod without a later change of the pod.
 func (s *Space) remindKwok(pod *corev1.Pod) {
 	since := pod.CreationTimestamp.Time
 	if last, err := time.Parse(time.RFC3339, pod.Annotations["example.com/reminded"]); err == nil {
@@ -133,11 +133,11 @@ func (s *Space) remindKwok(pod *corev1.Pod) {
 		return
 	}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/reminded":%q}}}`, time.Now().Format(time.RFC3339))
-	// If it fails, the next look tries again.
+	// If this fails, the next poll tries again.
 	_, _ = s.Cluster.Client.CoreV1().Pods(pod.Namespace).Patch(s.T.Context(), pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 }
 
-// Runs is nil if a pod runs on a node with its claims.
+// Runs returns an error unless a pod runs on a node with its claims.
 func (s *Space) Runs(pod *corev1.Pod) error {
 	if pod.Status.Phase != corev1.PodRunning {
 		return fmt.Errorf("pod %s is %s on node %q: %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName, Reason(pod))
@@ -145,8 +145,8 @@ func (s *Space) Runs(pod *corev1.Pod) error {
 	return s.Placed(pod)
 }
 
-// Placed is nil if a pod is on a node, and all its claims are allocated and reserved for
-// it or its PodGroup, which is what a scheduler can do for it.
+// Placed returns an error unless a pod is on a node and all its claims are allocated and
+// reserved for it or its PodGroup. A scheduler can do no more for a pod.
 func (s *Space) Placed(pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		return fmt.Errorf("pod %s is on no node: %s", pod.Name, Reason(pod))
@@ -164,7 +164,7 @@ func (s *Space) Placed(pod *corev1.Pod) error {
 }
 
 // ClaimsOf returns the claims of a pod as the informer knows them, in the order
-// of the pod's spec, and then the one that was made for its extended resources.
+// of the pod's spec, and then the claim for its extended resources.
 func (s *Space) ClaimsOf(pod *corev1.Pod) ([]*resourceapi.ResourceClaim, error) {
 	var claims []*resourceapi.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
@@ -191,7 +191,7 @@ func (s *Space) ClaimsOf(pod *corev1.Pod) ([]*resourceapi.ResourceClaim, error) 
 	return claims, nil
 }
 
-// Reason is what the pod's PodScheduled condition says, "" if it is true or missing.
+// Reason returns the message of the pod's PodScheduled condition, "" unless the condition is false.
 func Reason(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -201,7 +201,7 @@ func Reason(pod *corev1.Pod) string {
 	return ""
 }
 
-// Waiting waits until the pod is told to wait, for a reason with all the parts.
+// Waiting waits until the pod has no node and its reason has all the parts.
 func (s *Space) Waiting(pod string, parts ...string) {
 	s.T.Helper()
 	s.Eventually(fmt.Sprintf("see pod %s wait because of %q", pod, parts), func(context.Context) error {
@@ -213,7 +213,7 @@ func (s *Space) Waiting(pod string, parts ...string) {
 	})
 }
 
-// Waits is nil if the pod has no node, for a reason with all the parts.
+// Waits returns an error unless the pod has no node and its reason has all the parts.
 func Waits(pod *corev1.Pod, parts ...string) error {
 	if pod.Spec.NodeName != "" {
 		return fmt.Errorf("pod %s runs on node %s", pod.Name, pod.Spec.NodeName)

@@ -22,10 +22,10 @@ type Catalogue struct {
 	err     error
 }
 
-// Run runs scenarios at the same time, as the demo does, and has a subtest for each of them.
-// They have names of their own in the cluster: if the test runs again (go test -count), it
-// tells what came out the first time. The scheduler has the profile of the manifests, which
-// is that of the pods.
+// Run runs scenarios at the same time, as the demo does, and makes a subtest for each of them.
+// Their names in the cluster are fixed: if the test runs again (go test -count), it reports
+// the results of the first run. The scheduler has the profile of the manifests, as the pods
+// do.
 func (c *Catalogue) Run(t *testing.T, cluster *Cluster, scheduler *Scheduler, scenarios []scenario.Scenario) {
 	t.Helper()
 	require.NotEmpty(t, scenarios)

@@ -26,22 +26,22 @@ const startTimeout = 3 * time.Minute
 // controlPlaneLog is the name of the log of all parts of the control plane.
 const controlPlaneLog = "controlplane.log"
 
-// Options says what cluster to start.
+// Options are the options of a cluster.
 type Options struct {
 	// Name is the name of the package under test. It is part of the name of the
 	// folder of logs.
 	Name string
-	// ControlPlane are the options of the control plane. Its log file is set.
+	// ControlPlane are the options of the control plane. Start sets its LogFile.
 	ControlPlane controlplane.Options
-	// Binaries are those in bin that the tests run besides "scheduler" and "kwok".
+	// Binaries are the executables in bin that the tests run besides "scheduler" and "kwok".
 	Binaries []string
-	// Parallel is how many tests run at a time unless -parallel says something
-	// else. 0 is 12: they mostly wait, so that there can be more than processors.
+	// Parallel is the number of tests that run at a time unless -parallel is set.
+	// 0 is 12: tests mostly wait, so that there can be more of them than processors.
 	Parallel int
 }
 
 // Cluster is a running control plane with simulated nodes and the rights of the
-// scheduler. There is one in a process at a time. It is safe for concurrent use.
+// scheduler. A process has one at a time. It is safe for concurrent use.
 type Cluster struct {
 	ControlPlane *controlplane.ControlPlane
 	// Client acts as administrator.
@@ -49,14 +49,14 @@ type Cluster struct {
 	Objects *scenario.Objects
 	// Informers follow pods and claims, so that waiting costs the API server nothing.
 	Informers informers.SharedInformerFactory
-	// Kubeconfig is the path of the one of the scheduler's own identity.
+	// Kubeconfig is the path of the kubeconfig with the scheduler's own identity.
 	Kubeconfig string
 	// Logs is the folder of all logs.
 	Logs string
-	// OlderReleases is set if schedulers of older releases of ours run as well: reasons of pods had commas once.
+	// OlderReleases is set if older releases of our scheduler run as well: their reasons have commas.
 	OlderReleases bool
 
-	// release and gates are those of the control plane; "" is our own.
+	// release and gates are those of the control plane; release is "" for the default.
 	release string
 	gates   map[string]bool
 
@@ -94,7 +94,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// requireBinaries fails early and says what to do.
+// requireBinaries returns an error, with the remedy, if an executable is missing.
 func requireBinaries(more []string) error {
 	var errs []error
 	for _, name := range append([]string{"scheduler", "kwok"}, more...) {

@@ -1,8 +1,7 @@
-// Package harness is what tests of the scheduler against a real control plane have
-// in common: it starts the control plane, schedulers as processes of their own
-// under the identity and with the configuration of the manifests, and gives each
-// test a Space of its own in the cluster (a namespace, nodes, a driver with
-// devices, a device class).
+// Package harness holds the common parts of tests of the scheduler against a real
+// control plane. It starts the control plane and schedulers: separate processes with
+// the identity and the configuration of the manifests. It gives each test a Space of
+// its own in the cluster (a namespace, nodes, a driver with devices, a device class).
 //
 // A package of such tests calls Main in its TestMain:
 //
@@ -12,7 +11,7 @@
 //		os.Exit(harness.Main(m, harness.Options{Name: "faults"}, func(c *harness.Cluster) { cluster = c }))
 //	}
 //
-// and a test makes its space, starts its scheduler and says what it expects:
+// and a test makes its space, starts its scheduler and states its expectations:
 //
 //	s := cluster.NewSpace(t, "burst", "", 4)
 //	s.AddDevices(8)
@@ -22,8 +21,7 @@
 //	s.RunningAndWaiting(32, 0)
 //	s.NothingLeaked()
 //
-// At the end of a test the independent checker of test/checker looks at its space,
-// and at how that state came to be; at the end of all tests it looks at the whole
-// cluster. A pod that would fit must not wait then, unless the test says why it may
-// (Space.MayWait).
+// At the end of a test, the independent checker of test/checker checks its space and
+// the history of its state. At the end of all tests, it checks the whole cluster. A pod
+// that would fit must not wait then, unless the test gives a reason (Space.MayWait).
 package harness

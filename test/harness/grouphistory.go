@@ -17,7 +17,7 @@ func isGroup(consumer resourceapi.ResourceClaimConsumerReference) bool {
 	return consumer.Resource == "podgroups" && consumer.APIGroup == schedulingapi.GroupName
 }
 
-// consumerID is what a consumer is remembered under.
+// consumerID returns the key of a consumer in the history.
 func consumerID(consumer resourceapi.ResourceClaimConsumerReference) types.UID {
 	if isGroup(consumer) {
 		return groupConsumer(consumer.Name)
@@ -25,7 +25,7 @@ func consumerID(consumer resourceapi.ResourceClaimConsumerReference) types.UID {
 	return consumer.UID
 }
 
-// groupOf is what the reservations of the pod's group are remembered under.
+// groupOf returns the key of the reservations of the pod's group in the history, "" without a group.
 func groupOf(pod *corev1.Pod) types.UID {
 	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
 		return groupConsumer(*group.PodGroupName)
@@ -33,7 +33,7 @@ func groupOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// reservedAt is when a claim was first reserved for a pod or its group, 0 if never.
+// reservedAt returns the revision at which a claim was first reserved for a pod or its group, 0 if never.
 func (h *history) reservedAt(claim string, uid types.UID, pod *podHistory) revision {
 	at := h.reserved[claim][uid]
 	if ofGroup := h.reserved[claim][pod.group]; pod.group != "" && ofGroup > 0 && (at == 0 || ofGroup < at) {
@@ -42,7 +42,7 @@ func (h *history) reservedAt(claim string, uid types.UID, pod *podHistory) revis
 	return at
 }
 
-// members are the pods of a group that were bound with a claim.
+// members returns the pods of a group that were bound with a claim.
 func (h *history) members(f freed, group resourceapi.ResourceClaimConsumerReference) []*podHistory {
 	var members []*podHistory
 	for _, pod := range h.pods {

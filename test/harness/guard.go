@@ -21,16 +21,16 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
-// guardName is that of the guard's namespace, ServiceAccount and Lease.
+// guardName is the name of the guard's namespace, ServiceAccount and Lease.
 const guardName = "quartermaster-guard"
 
-// InstallGuard registers guards for API servers to ask, with the rights that the manifests give to
-// them and to our schedulers. Until one of them registers its address, nobody can be asked.
+// InstallGuard makes API servers ask guards, and grants the rights that guards and our schedulers have in the
+// manifests. API servers reach no guard until one registers its address.
 func (c *Cluster) InstallGuard(ctx context.Context, policy admissionregistrationv1.FailurePolicyType) error {
 	return c.installGuard(ctx, manifests.Guard, policy)
 }
 
-// InstallGuardInScheduler is InstallGuard for schedulers of ours with GuardArgs.
+// InstallGuardInScheduler is InstallGuard for our schedulers with GuardArgs.
 func (c *Cluster) InstallGuardInScheduler(ctx context.Context, policy admissionregistrationv1.FailurePolicyType) error {
 	return c.installGuard(ctx, manifests.GuardInScheduler, policy)
 }
@@ -49,9 +49,9 @@ func (c *Cluster) installGuard(ctx context.Context, overlay string, policy admis
 	return err
 }
 
-// StartGuard runs bin/guard with the identity of the manifests, and returns when it has started; it
-// need not decide yet, unless it is the first one of the cluster: that has to wait for the duration of a
-// Lease, which is nobody's business here. name is that of its log. ctx bounds only the start.
+// StartGuard runs bin/guard with the identity of the manifests, and returns when it has started. The
+// guard need not decide yet. For the first guard of the cluster, StartGuard also waits until it decides,
+// which takes the duration of a Lease. name is the name of its log. ctx bounds only the start.
 func (c *Cluster) StartGuard(ctx context.Context, name string, args ...string) (*scheduler.Process, error) {
 	return c.StartGuardOf(ctx, "guard", name, args...)
 }
@@ -82,7 +82,7 @@ func (c *Cluster) StartGuardOf(ctx context.Context, executable, name string, arg
 	return process, nil
 }
 
-// awaitGuard waits until a guard says by its Lease that it decides.
+// awaitGuard waits until the Lease shows that a guard decides.
 func (c *Cluster) awaitGuard(ctx context.Context) error {
 	return Poll(ctx, Patience, func(ctx context.Context) error {
 		lease, err := c.Client.CoordinationV1().Leases(guardName).Get(ctx, election.LeaseName, metav1.GetOptions{})
@@ -93,7 +93,7 @@ func (c *Cluster) awaitGuard(ctx context.Context) error {
 	})
 }
 
-// UseGuard has API servers ask a guard until the test ends, and allow nothing without it.
+// UseGuard makes API servers ask a guard until the test ends, and refuse everything without it.
 func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *scheduler.Process {
 	t.Helper()
 	require.NoError(t, c.InstallGuard(t.Context(), admissionregistrationv1.Fail))
@@ -107,8 +107,8 @@ func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *scheduler
 	return process
 }
 
-// GuardArgs are the arguments of a scheduler that is the guard as well, at a port that was free a
-// moment ago.
+// GuardArgs returns the arguments of a scheduler that is the guard as well, at a port that was free
+// a moment ago.
 func GuardArgs() ([]string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func GuardArgs() ([]string, error) {
 	}, nil
 }
 
-// RemoveGuard has API servers ask no guard any more.
+// RemoveGuard makes API servers stop asking guards.
 func (c *Cluster) RemoveGuard(ctx context.Context) error {
 	return c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, registration.Name, metav1.DeleteOptions{})
 }

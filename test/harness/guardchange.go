@@ -13,13 +13,13 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
-// ShortGuardLease are arguments by which a guard is replaced within seconds.
+// ShortGuardLease are the arguments with which a guard is replaced within seconds.
 var ShortGuardLease = []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=200ms"}
 
-// asking is the client for questions how a guard is, whoever has signed its certificate.
+// asking is the client for requests about the state of a guard. It accepts any certificate.
 var asking = http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
-// GuardDecides is nil if a guard says that it is the one that decides.
+// GuardDecides returns an error unless a guard reports that it is the one that decides.
 func GuardDecides(ctx context.Context, guard *scheduler.Process) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+guard.Address()+"/readyz", nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func GuardDecides(ctx context.Context, guard *scheduler.Process) error {
 	return nil
 }
 
-// GuardIsAsked is nil if API servers ask a guard.
+// GuardIsAsked returns an error unless API servers ask a guard.
 func (c *Cluster) GuardIsAsked(ctx context.Context, guard *scheduler.Process) error {
 	config, err := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, registration.Name, metav1.GetOptions{})
 	if err != nil {

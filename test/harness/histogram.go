@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Histogram is how often values up to a bound, in seconds, were observed. The zero value
-// has none.
+// Histogram maps bounds, in seconds, to the number of observed values that do not exceed them.
+// The zero value has no observations.
 type Histogram map[float64]float64
 
 // Histogram adds up the samples of a histogram that have all the labels, as Samples does.
@@ -26,14 +26,14 @@ func (m Metrics) Histogram(name string, labels ...string) Histogram {
 	return h
 }
 
-// Add adds what another histogram with the same bounds has observed.
+// Add adds the observations of another histogram with the same bounds.
 func (h Histogram) Add(other Histogram) {
 	for le, count := range other {
 		h[le] += count
 	}
 }
 
-// Since returns what was observed after an earlier state.
+// Since returns the observations after an earlier state.
 func (h Histogram) Since(before Histogram) Histogram {
 	since := Histogram{}
 	for le, count := range h {
@@ -42,7 +42,7 @@ func (h Histogram) Since(before Histogram) Histogram {
 	return since
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (h Histogram) Count() int { return int(h[math.Inf(1)]) }
 
 // Quantile estimates the value below which the fraction q of all values is, assuming
@@ -74,7 +74,7 @@ func (h Histogram) Quantile(q float64) time.Duration {
 	return time.Duration(lower * float64(time.Second)).Round(100 * time.Microsecond)
 }
 
-// String gives the number of values, the median and the 99th percentile.
+// String returns the number of values, the median and the 99th percentile.
 func (h Histogram) String() string {
 	if h.Count() == 0 {
 		return "none"

@@ -21,22 +21,22 @@ import (
 // of different kinds can be compared: the smaller one was written first.
 type revision uint64
 
-// history remembers the order of writes, for what the final state does not show:
-// a controller reserves claims for pods that were bound without, and an allocation
-// that was taken away can be there again.
+// history records the order of writes, because the final state does not show it:
+// a controller reserves claims for pods that were bound without a reservation, and
+// an allocation that was removed can be there again.
 type history struct {
 	sync.Mutex
 	pods map[types.UID]*podHistory
-	// reserved is when a claim (namespace/name) was first both allocated and
-	// reserved for a consumer.
+	// reserved holds, for each claim (namespace/name) and consumer, the revision at
+	// which the claim was first both allocated and reserved for the consumer.
 	reserved map[string]map[types.UID]revision
 	freed    []freed
-	// states are those that the status of a claim (namespace/name) went through.
+	// states holds the successive states of the status of each claim (namespace/name).
 	states map[string][]string
 	gaps   gaps
 }
 
-// podHistory says when a pod was bound, and when it ended; 0 is not yet.
+// podHistory holds the revisions at which a pod was bound and at which it ended; 0 is not yet.
 type podHistory struct {
 	namespace, name string
 	claims          []string // namespace/name, as of being bound
@@ -44,14 +44,14 @@ type podHistory struct {
 	group           types.UID // see groupConsumer; "" is none
 }
 
-// freed is the end of an allocation or of reservations of it.
+// freed is the end of an allocation or of reservations of its claim.
 type freed struct {
 	claim     string
 	namespace string
 	at        revision
-	// deallocated says that all of it ended.
+	// deallocated is set if the allocation ended.
 	deallocated bool
-	// consumers are those whose reservations ended.
+	// consumers are the consumers whose reservations ended.
 	consumers []resourceapi.ResourceClaimConsumerReference
 }
 
@@ -147,9 +147,9 @@ func revisionOf(resourceVersion string) revision {
 	return revision(number)
 }
 
-// check is nil if in a namespace every pod was bound only after all its claims were
-// allocated and reserved for it, and neither allocation nor reservation was taken away
-// from a pod that was on a node.
+// check returns an error if, in a namespace, a pod was bound before all its claims were
+// allocated and reserved for it, or if an allocation or a reservation was removed from a
+// pod that was on a node.
 func (h *history) check(namespace string) error {
 	h.Lock()
 	defer h.Unlock()
@@ -182,8 +182,8 @@ func (h *history) check(namespace string) error {
 	return nil
 }
 
-// uses reports whether a consumer was in need of a claim when it was freed; a group is if
-// one of its pods was. Of other consumers, nobody knows better than their reservation.
+// uses reports whether a consumer used a claim when the claim was freed. A group uses it if
+// one of its pods does. For other consumers, only the reservation counts.
 func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, f freed) bool {
 	if !isPod(consumer) && !isGroup(consumer) {
 		return true
@@ -191,7 +191,7 @@ func (h *history) uses(consumer resourceapi.ResourceClaimConsumerReference, f fr
 	return h.boundAt(consumer, f) > 0
 }
 
-// boundAt is since when a consumer uses a claim that was freed, 0 if it does not.
+// boundAt returns the revision since which a consumer uses a claim that was freed, 0 if it does not.
 func (h *history) boundAt(consumer resourceapi.ResourceClaimConsumerReference, f freed) revision {
 	pods := []*podHistory{h.pods[consumer.UID]}
 	if isGroup(consumer) {
@@ -205,7 +205,7 @@ func (h *history) boundAt(consumer resourceapi.ResourceClaimConsumerReference, f
 	return 0
 }
 
-// stateOf is what matters here of the status of a claim.
+// stateOf returns the state of a claim as text for errors: devices, reservations, finalizers, deletion and writers.
 func stateOf(claim *resourceapi.ResourceClaim) string {
 	var devices, consumers []string
 	for _, consumer := range claim.Status.ReservedFor {

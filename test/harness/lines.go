@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// shownLog is how many bytes at the end of a log are searched for lines about a space,
-	// shownLines how many of these lines are shown, and shownBytes how much of each.
+	// shownLog is the number of bytes at the end of a log that are searched for lines about a
+	// space, shownLines the maximum number of lines shown, shownBytes that of bytes of each.
 	shownLog   = 4 << 20
 	shownLines = 24
 	shownBytes = 400
 )
 
-// logHeader is how klog begins a line: how bad it is, the date, the time, the process, and the line of the source.
+// logHeader matches klog's header of a line: severity, date, time, process, and line of the source.
 var logHeader = regexp.MustCompile(`^([IWEF])\d{4} (\d\d:\d\d:\d\d\.\d+) +\d+ [^ ]+\] `)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// linesAbout returns what a log says about a space: lines about objects in its namespace, and warnings and errors that name
-// anything of it. They are in order, the last ones, and shortened. Of lines that differ only in numbers and in names of objects, the
-// last one is there.
+// linesAbout returns the lines of a log about a space: lines about objects in its namespace, and warnings and errors with any
+// name of the space. It returns the last of these lines, shortened, in their order. Of lines that differ only in numbers and in
+// names of objects, it returns the last one.
 func linesAbout(log []byte, space string) []string {
 	type said struct {
 		at    int
@@ -82,7 +82,7 @@ func linesAbout(log []byte, space string) []string {
 	return shown
 }
 
-// logs returns the logs of the processes that the tests have started; the control plane's is no scheduler's.
+// logs returns the paths of the logs of the processes that the tests have started, without the control plane's.
 func (s *Space) logs() []string {
 	paths, _ := filepath.Glob(filepath.Join(s.Cluster.Logs, "*.log"))
 	if s.Log != "" && !slices.Contains(paths, s.Log) {

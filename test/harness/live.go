@@ -9,14 +9,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
-// serving are the schedulers of ours that have been started and do all that upstream's allocator does. The zero value has none. It is safe for concurrent use.
+// serving are the started schedulers of this project that support everything that upstream's allocator does. The zero value
+// has none. It is safe for concurrent use.
 type serving struct {
 	mutex      sync.Mutex
 	schedulers []*Scheduler
 }
 
-// add takes a scheduler as it was started. One in which the test turns a feature off does not give everybody devices whom upstream's
-// allocator would, so its pods are not judged.
+// add adds a scheduler with the options that it was started with. It leaves out schedulers with a feature turned off: upstream's
+// allocator would allocate devices to more pods, so that waiting pods of such a scheduler are not checked.
 func (s *serving) add(scheduler *Scheduler, o *SchedulerOptions) {
 	for _, on := range o.FeatureGates {
 		if !on {
@@ -42,7 +43,7 @@ func (s *serving) serves(profile string) bool {
 	})
 }
 
-// MayWait declares that pods wait at the end of the test although they would fit, and why that is right.
+// MayWait allows pods to wait at the end of the test although they would fit; why is the reason.
 func (s *Space) MayWait(why string, pods ...string) {
 	if s.mayWait == nil {
 		s.mayWait = make(map[string]string)
@@ -52,8 +53,8 @@ func (s *Space) MayWait(why string, pods ...string) {
 	}
 }
 
-// isServed is checker.Options.Served for the pods of the space. Upstream's allocator has never known the alpha versions of
-// the API, so nothing is judged there.
+// isServed is checker.Options.Served for the pods of the space. Upstream's allocator has never supported the alpha versions of
+// the API, so that no waiting pod is checked with these.
 func (s *Space) isServed(pod *corev1.Pod) bool {
 	return pod.Namespace == s.Name && !api.IsAlpha(s.Cluster.Client) && s.mayWait[pod.Name] == "" && s.Cluster.serving.serves(pod.Spec.SchedulerName)
 }

@@ -12,10 +12,10 @@ import (
 // parallelTests is the default of Options.Parallel.
 const parallelTests = 12
 
-// Main is what TestMain of a package of tests does: it starts a cluster, hands it
-// over, runs the tests, and if they pass, checks the whole cluster. It returns the
-// status of the process. The folder of logs is kept if anything fails. The functions
-// in atEnd are called when the tests are done, before the check.
+// Main implements TestMain of a package of tests: it starts a cluster, passes it to
+// use, runs the tests, and if they pass, checks the whole cluster. It returns the exit
+// status of the process. If anything fails, it keeps the folder of logs. It calls the
+// functions in atEnd after the tests and before the check.
 func Main(m *testing.M, o Options, use func(*Cluster), atEnd ...func() error) int {
 	flag.Parse()
 	if !flagIsSet("test.parallel") {
@@ -44,7 +44,7 @@ func Main(m *testing.M, o Options, use func(*Cluster), atEnd ...func() error) in
 		failed(c.Check(ctx))
 	}
 	if err := c.Stop(); err != nil {
-		// On a busy machine the controllers of Kubernetes may take longer than that to end. The process ends now anyway.
+		// On a busy machine, the controllers of Kubernetes may exceed the time limit. The process ends now anyway.
 		fmt.Fprintln(os.Stderr, err)
 	}
 	if status == 0 {

@@ -23,8 +23,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/scheduler"
 )
 
-// metricsReader is the identity of who reads metrics: a service account with the
-// right to do that and no other.
+// metricsReader is the name of the service account that reads metrics. It has no
+// other right.
 const metricsReader = "metrics-reader"
 
 // Metrics are the samples of a scheduler.
@@ -55,12 +55,12 @@ func (m Metrics) Sum(name string, labels ...string) float64 {
 	return total
 }
 
-// Queued is the number of pods in a queue of the scheduler.
+// Queued returns the number of pods in a queue of the scheduler.
 func (m Metrics) Queued(queue string) int {
 	return int(m.Sum("scheduler_pending_pods", "queue", queue))
 }
 
-// Attempts is how often the scheduler has tried to schedule pods, by result.
+// Attempts returns the number of attempts to schedule a pod that had the result.
 func (m Metrics) Attempts(result string) int {
 	return int(m.Sum("scheduler_schedule_attempts_total", "result", result))
 }
@@ -76,7 +76,7 @@ func (s *Scheduler) ReadMetrics(ctx context.Context) (Metrics, error) {
 	return readMetrics(ctx, s.Address(), "Bearer "+token)
 }
 
-// ReadGuardMetrics asks a guard's port, which tells everybody who reaches it.
+// ReadGuardMetrics asks a guard's port, which answers everybody.
 func ReadGuardMetrics(ctx context.Context, guard *scheduler.Process) (Metrics, error) {
 	return readMetrics(ctx, guard.Address(), "")
 }
@@ -125,7 +125,7 @@ func parseMetrics(text io.Reader) (Metrics, error) {
 	return Metrics(samples), err
 }
 
-// metricsAccount is the identity that reads metrics. It is made when it is needed first.
+// metricsAccount is the identity that reads metrics. It is made at the first use.
 type metricsAccount struct {
 	mutex sync.Mutex
 	token string

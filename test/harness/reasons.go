@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// counted is how kube-scheduler begins the reason of some nodes.
+// counted matches the beginning of kube-scheduler's reason for a number of nodes.
 var counted = regexp.MustCompile(`^[0-9]+ `)
 
-// checkReasons: kube-scheduler joins the reasons of nodes by commas, so that a reason with a comma would read as two.
+// checkReasons returns an error if a reason has a comma: kube-scheduler joins reasons by commas, so that it would read as two.
 func checkReasons(message string) error {
 	_, reasons, is := strings.Cut(message, " nodes are available: ")
 	if !is {
@@ -29,7 +29,7 @@ func checkReasons(message string) error {
 	return nil
 }
 
-// checkReasonsOfPods checks what the pods of the space are told now.
+// checkReasonsOfPods checks the current reasons of the waiting pods of the space.
 func (s *Space) checkReasonsOfPods(ctx context.Context) error {
 	pods, err := s.Cluster.Client.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {

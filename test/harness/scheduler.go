@@ -27,8 +27,8 @@ type Scheduler struct {
 	cluster *Cluster
 }
 
-// SchedulerOptions says how a scheduler differs from the one of manifests/secondary.
-// The zero value is that scheduler without leader election, and with a short takeoverPause.
+// SchedulerOptions are the differences between a scheduler and that of manifests/secondary.
+// The zero value is that scheduler without leader election and with a short takeoverPause.
 type SchedulerOptions struct {
 	// Binary is the executable in bin. Empty: ours.
 	Binary string
@@ -46,7 +46,7 @@ type SchedulerOptions struct {
 	// Kubeconfig is the path of another identity or another way to the API server.
 	// Empty: the identity of the manifests.
 	Kubeconfig string
-	// LeaderElection has the scheduler wait for the lease, as in the manifests.
+	// LeaderElection makes the scheduler wait for the Lease, as in the manifests.
 	LeaderElection bool
 	// QPS is the limit of requests per second; 0 is that of the manifests.
 	QPS int
@@ -60,8 +60,8 @@ type SchedulerOptions struct {
 	ExtraArgs []string
 }
 
-// StartProcess starts a binary in bin. Unless the options say otherwise, it has
-// the identity of the manifests.
+// StartProcess starts a binary in bin. Its default identity is that of the
+// manifests.
 func (c *Cluster) StartProcess(ctx context.Context, binary string, options scheduler.Options) (*scheduler.Process, error) {
 	var err error
 	if options.Binary, err = controlplane.FindBinary(binary); err != nil {
@@ -74,7 +74,7 @@ func (c *Cluster) StartProcess(ctx context.Context, binary string, options sched
 		options.LogFile = filepath.Join(c.Logs, "scheduler.log")
 	}
 	options.ExtraArgs = append(options.ExtraArgs, schedulerVerbosity,
-		// In a pod, these two are found by themselves.
+		// In a pod, the defaults of these two are sufficient.
 		"--authentication-kubeconfig="+options.Kubeconfig, "--authorization-kubeconfig="+options.Kubeconfig)
 	return scheduler.Start(ctx, options)
 }
@@ -107,8 +107,8 @@ func (c *Cluster) StartScheduler(ctx context.Context, o SchedulerOptions) (*Sche
 	return scheduler, nil
 }
 
-// SchedulerConfig returns the shipped configuration with what the options change. It fills
-// in the profile.
+// SchedulerConfig returns the shipped configuration with the changes of the options. It fills
+// in o.Profile.
 func SchedulerConfig(o *SchedulerOptions) ([]byte, error) {
 	overlay, shipped := cmp.Or(o.Overlay, manifests.Secondary), o.Shipped
 	if len(shipped) == 0 {
@@ -139,7 +139,7 @@ func SchedulerConfig(o *SchedulerOptions) ([]byte, error) {
 	return yaml.Marshal(config)
 }
 
-// setPluginArgs adds arguments of the plugin to those that a profile has.
+// setPluginArgs adds arguments of the plugin to a profile's arguments.
 func setPluginArgs(profile, args map[string]any) {
 	configured, _ := profile["pluginConfig"].([]any)
 	for _, entry := range configured {
@@ -151,15 +151,15 @@ func setPluginArgs(profile, args map[string]any) {
 	profile["pluginConfig"] = append(configured, map[string]any{"name": pluginName, "args": args})
 }
 
-// takeoverPause is for schedulers that take over from one that was killed: nothing that it has
-// sent on this machine is under way for longer. Tests of pods that have to wait for the end of
-// the pause would take a minute each otherwise.
+// takeoverPause is the pause of schedulers that take over from a killed one: on this machine, no
+// request of the killed one is under way for longer. With the shipped pause, each test of pods
+// that have to wait for its end would take a minute.
 const takeoverPause = "3s"
 
-// pluginName is quartermaster.Name; this package does without the plugin.
+// pluginName is quartermaster.Name; this package does not import the plugin.
 const pluginName = "Quartermaster"
 
-// pluginArgs are PluginArgs, with a short takeoverPause unless they say another one.
+// pluginArgs returns PluginArgs. Without leader election, the default of takeoverPause is short.
 func (o *SchedulerOptions) pluginArgs() map[string]any {
 	args := make(map[string]any)
 	if !o.LeaderElection {
@@ -170,7 +170,7 @@ func (o *SchedulerOptions) pluginArgs() map[string]any {
 }
 
 // StartScheduler runs a scheduler for the pods of this space until the end of the
-// test. It is an error if it ends before without being asked to.
+// test. The test fails if the scheduler ends earlier without being asked to.
 func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
 	s.T.Helper()
 	if o.Profile == "" {
@@ -179,8 +179,8 @@ func (s *Space) StartScheduler(o SchedulerOptions) *Scheduler {
 	scheduler, err := s.Cluster.StartScheduler(s.T.Context(), o)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
-		s.tellIfFailed() // While all is as it was.
-		s.CheckSettled() // Afterwards, nobody would place the pods.
+		s.tellIfFailed() // Before anything else changes.
+		s.CheckSettled() // Before the scheduler stops: afterwards, no pod would be placed.
 		require.NoError(s.T, scheduler.Err(), "the scheduler ended although nobody asked it to")
 		require.NoError(s.T, scheduler.Stop())
 	})

@@ -13,12 +13,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/checker"
 )
 
-// CheckSettled waits until the checker has nothing to complain about in this
-// space, and checks how that state came to be. As long as one of our schedulers
-// runs for its pods, none of them may wait that would fit, see MayWait.
+// CheckSettled waits until the checker finds no violation in this space, and checks
+// the history of that state. As long as one of our schedulers runs for its pods, no
+// pod may wait that would fit, see MayWait.
 func (s *Space) CheckSettled() {
 	if s.Unchecked || s.T.Failed() {
-		return // Tests end where they fail; what they leave behind is no news.
+		return // Tests end at a failure; violations after it are no news.
 	}
 	if err := s.Settled(s.Patience); err != nil {
 		s.T.Error(err)
@@ -32,7 +32,7 @@ func (s *Space) CheckSettled() {
 	}
 }
 
-// Settled is CheckSettled with a limit of its own, and returns what there is to complain about at its end.
+// Settled is CheckSettled with a limit of its own. It returns the violations at the end of the limit.
 func (s *Space) Settled(limit time.Duration) error {
 	err := Poll(context.Background(), limit, func(ctx context.Context) error {
 		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{
@@ -53,20 +53,20 @@ func (s *Space) Settled(limit time.Duration) error {
 		return nil
 	})
 	if err == nil {
-		// What has happened does not go away; only one of the informers may be late.
+		// The history does not change; only one of the informers may be late.
 		err = Poll(context.Background(), limit, func(context.Context) error { return s.Cluster.history.check(s.Name) })
 	}
 	return err
 }
 
-// NothingLeaked shows that every device that no claim holds can be had: a device
-// that a running scheduler still takes for promised, because an entry in flight did
-// not end, is one that nobody would get. It creates as many pods as there are such
-// devices, waits until all run, and sees one more wait. Then it deletes them again and
-// returns how many devices there were.
+// NothingLeaked shows that every device that no claim holds can be allocated. A device
+// would be lost if a running scheduler still reserved it, because an entry in flight did
+// not end. NothingLeaked creates one pod more than there are free devices, and waits
+// until one pod waits and all others run. Then it deletes the pods and returns the
+// number of free devices.
 //
 // All devices of the space have to be exclusive, without taints and counters, in
-// pools of one generation, and on nodes that have room for one more pod a device.
+// pools of one generation, and on nodes with room for one more pod per device.
 func (s *Space) NothingLeaked() int {
 	s.T.Helper()
 	free := s.freeDevices()
@@ -111,7 +111,7 @@ func (s *Space) NothingLeaked() int {
 // test if one is held twice.
 func (s *Space) freeDevices() int {
 	s.T.Helper()
-	// Not by a field selector: v1alpha2 has none for the driver.
+	// No field selector: v1alpha2 has none for the driver.
 	slices, err := s.Cluster.Client.ResourceV1().ResourceSlices().List(s.T.Context(), metav1.ListOptions{})
 	require.NoError(s.T, err)
 	free := map[string]bool{}

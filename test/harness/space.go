@@ -18,8 +18,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
 
-// adminAccessLabels on a namespace permit admin access (KEP-5018), from 1.34 on and in 1.33.
-// 1.32 asks for none.
+// adminAccessLabels on a namespace permit admin access (KEP-5018): the first since 1.34, the
+// second in 1.33. 1.32 needs none.
 var adminAccessLabels = map[string]string{"resource.kubernetes.io/admin-access": "true", "resource.k8s.io/admin-access": "true"}
 
 // Space is the part of the cluster that belongs to one test. Its methods end the
@@ -27,29 +27,29 @@ var adminAccessLabels = map[string]string{"resource.kubernetes.io/admin-access":
 type Space struct {
 	T       *testing.T
 	Cluster *Cluster
-	// Name is that of the namespace and of the device class, the value of the
-	// node label that the pods select, and the beginning of the names of all
-	// nodes and of the driver. It is unique and not part of another's name.
+	// Name is the name of the namespace and of the device class, the value of the
+	// node label that the pods select, and the prefix of the names of all nodes
+	// and of the driver. It is unique and not part of another space's name.
 	Name string
-	// Driver is the only one whose devices are in the class.
+	// Driver is the only driver with devices in the class.
 	Driver string
 	// Profile is the schedulerName of the pods.
 	Profile string
 	// Log is the path of the scheduler's log; "" if there is none.
 	Log string
-	// Unchecked is set where schedulers are shown that break what must always hold.
+	// Unchecked is set by tests of schedulers that violate the invariants; the space is not checked then.
 	Unchecked bool
-	// mayWait has the reasons for which pods of this space may wait at its end although they would fit.
+	// mayWait maps pods that may wait at the end although they would fit to the reasons.
 	mayWait map[string]string
-	// Patience is how long anything may take that has to happen.
+	// Patience is the time limit for anything that has to happen.
 	Patience time.Duration
-	// told is set once it is logged what there is to know after a failure. The test's goroutine has it.
+	// told is set once the details of a failure are logged. Only the test's goroutine uses it.
 	told bool
 }
 
-// NewSpace makes a space with nodes without devices, for pods with a schedulerName;
-// if that is empty, it is the name of the space. At the end of the test the space
-// has to be in order, see CheckSettled.
+// NewSpace makes a space with nodes without devices. profile is the schedulerName of
+// its pods; if it is empty, the name of the space is used. CheckSettled must pass at
+// the end of the test.
 func (c *Cluster) NewSpace(t *testing.T, name, profile string, nodes int) *Space {
 	t.Helper()
 	s := c.NewBareSpace(t, name, profile, nodes)
@@ -76,8 +76,8 @@ func (c *Cluster) NewBareSpace(t *testing.T, name, profile string, nodes int) *S
 	return s
 }
 
-// CreateNamespace creates the namespace of the space with all that pods need in it.
-// NewSpace has done that; it is for tests that delete the namespace.
+// CreateNamespace creates the namespace of the space and waits until pods can be
+// created in it. NewSpace calls it; tests call it only if they delete the namespace.
 func (s *Space) CreateNamespace() {
 	s.T.Helper()
 	_, err := s.Cluster.Client.CoreV1().Namespaces().Create(s.T.Context(), &corev1.Namespace{
@@ -89,16 +89,16 @@ func (s *Space) CreateNamespace() {
 	require.NoError(s.T, scenario.DefaultAccounts(s.Cluster.Client)(ctx, []string{s.Name}))
 }
 
-// Node is the name of a node, from 0 on.
+// Node returns the name of node i; the first one is 0.
 func (s *Space) Node(i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
 
-// uniqueNames remembers what names are taken. The zero value has none.
+// uniqueNames holds the names in use. The zero value has none.
 type uniqueNames struct {
 	mutex sync.Mutex
 	used  map[string]int
 }
 
-// unique is the name itself unless a test runs again (go test -count).
+// unique returns the name, with a prefix if a test runs again (go test -count).
 func (n *uniqueNames) unique(name string) string {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -147,7 +147,7 @@ func (s *Space) Devices(node int, devices ...*builder.DeviceBuilder) {
 	s.Create(s.Slice(node, devices...).Obj())
 }
 
-// Slice starts the slice that devices publishes.
+// Slice returns the builder of the slice that Devices publishes.
 func (s *Space) Slice(node int, devices ...*builder.DeviceBuilder) *builder.SliceBuilder {
 	return builder.NodeSlice(s.Node(node), devices...).OfDriver(s.Driver)
 }

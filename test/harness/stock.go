@@ -18,13 +18,13 @@ import (
 const (
 	// stockIdentity is the service account of the stock scheduler.
 	stockIdentity = "stock-scheduler"
-	// stockConfig is what a kube-scheduler has that nobody configured.
+	// stockConfig is the configuration of a kube-scheduler with nothing but defaults.
 	stockConfig = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 )
 
 // StartStockScheduler runs an unchanged kube-scheduler, of the release of the control plane, for the pods of the default
-// scheduler, under an identity of its own with the rights that every cluster has for
-// it. name is that of its log. ctx bounds only the start.
+// scheduler. It has an identity of its own, with the rights that every cluster grants to kube-scheduler. name is the name of its
+// log. ctx bounds only the start.
 func (c *Cluster) StartStockScheduler(ctx context.Context, name string) (*Scheduler, error) {
 	return c.startStock(ctx, scheduler.Options{Config: []byte(stockConfig), LogFile: filepath.Join(c.Logs, name+".log")})
 }
@@ -40,7 +40,7 @@ func (c *Cluster) StartStockSchedulerWith(ctx context.Context, name string, qps 
 	})
 }
 
-// StartStockSchedulerFor is StartStockSchedulerWith for the pods of another scheduler's name.
+// StartStockSchedulerFor is StartStockSchedulerWith for pods with another schedulerName.
 func (c *Cluster) StartStockSchedulerFor(ctx context.Context, name, profile string, qps int) (*Scheduler, error) {
 	alone := false
 	return c.startStock(ctx, scheduler.Options{
@@ -68,8 +68,8 @@ func (c *Cluster) startStock(ctx context.Context, options scheduler.Options) (_ 
 	return &Scheduler{Profile: corev1.DefaultSchedulerName, Process: process, cluster: c}, nil
 }
 
-// StockKubeconfig returns the path of a kubeconfig with the identity of the stock scheduler,
-// and makes that unless it exists.
+// StockKubeconfig returns the path of a kubeconfig with the identity of the stock scheduler.
+// It creates the identity unless it exists.
 func (c *Cluster) StockKubeconfig(ctx context.Context) (string, error) {
 	_, err := c.Client.CoreV1().ServiceAccounts(manifests.Namespace).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: stockIdentity}}, metav1.CreateOptions{})

@@ -3,12 +3,11 @@
 // second replica that takes over), etcd, the API server, and the history of the API
 // server, so that the scheduler has to list everything again.
 //
-// Each test ends with all pods running, with the independent checker of test/checker
-// having nothing to say, and with the proof that every device that no claim holds can
-// be had. Each logs what it did in counts.
+// At the end of each test, all pods have to run, the independent checker of test/checker
+// must find no violation, and every device that no claim holds has to be available. Each
+// test logs the numbers of its actions.
 //
-// Where something is killed is random. Each test logs the seed; it can be given again
-// with -seed, although the scheduler's own timing will not be the same. -kills is how
-// often the scheduler is killed in a burst of ten pods for each time: 50 unless it says
-// otherwise.
+// The points of the kills are random. Each test logs the seed, and -seed sets it, although
+// the scheduler's own timing will not be the same. -kills is the number of times that the
+// scheduler is killed (50 by default); the burst has ten pods for each kill.
 package restarts

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// event is one of a watch.
+// event is one event of a watch.
 type event struct {
-	// sent is the event with all that the encoding has around it: what a client reads.
+	// sent is the encoded event, framing included, as a client reads it.
 	sent []byte
 	// kind is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	kind string
-	// object identifies what it is about: namespace/name. Bookmarks and errors have none.
+	// object is the namespace/name of the event's object. Bookmarks and errors have none.
 	object string
 }
 
-// aboutObject reports whether an event says something about an object. Bookmarks and errors
-// say something about the watch itself.
+// aboutObject reports whether events of a kind are about an object. Bookmarks and errors are
+// about the watch itself.
 func aboutObject(kind string) bool { return kind == "ADDED" || kind == "MODIFIED" || kind == "DELETED" }
 
 // reader reads the next event of a watch. After the last one it returns io.EOF.
@@ -63,11 +63,11 @@ func jsonReader(body io.Reader) reader {
 	}
 }
 
-// mostInFrame is more than an object can have.
+// mostInFrame is the maximum size of a frame, in bytes. No object is as large.
 const mostInFrame = 16 << 20
 
-// protobufReader reads frames: the length in four bytes, and a WatchEvent. The object in it
-// is wrapped as everywhere outside of watches.
+// protobufReader reads frames: the length in four bytes, and a WatchEvent. The object in the
+// WatchEvent has the same prefix as outside of watches.
 func protobufReader(body io.Reader) reader {
 	const header = 4
 	return func() (event, error) {
@@ -97,7 +97,7 @@ func protobufReader(body io.Reader) reader {
 	}
 }
 
-// wrapped is what objects in protobuf begin with, wherever they say themselves what they are.
+// wrapped is the prefix of objects in protobuf that carry their own type.
 var wrapped = []byte("k8s\x00")
 
 // metadataOf reads the metadata of an object in protobuf: all have it as their first field.

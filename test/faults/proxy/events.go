@@ -14,15 +14,15 @@ var errCut = errors.New("the proxy cut the watch")
 type eventStream struct {
 	body io.Closer
 	read reader
-	// choose decides about one event: the fault, how many events to repeat and
-	// how long to delay, where that matters.
+	// choose returns the fault for one event, the number of events to repeat and the
+	// delay. repeat and delay matter only for the faults that use them.
 	choose func() (kind Kind, repeat int, delay time.Duration)
-	// ready is what the client has not read yet, failure what follows it.
+	// ready holds the data that the client has not read yet, failure the error that follows it.
 	ready   bytes.Buffer
 	failure error
-	// recent are the last events in order, at most maxRepeated.
+	// recent holds the last events in their order, at most maxRepeated.
 	recent []event
-	// cutNext says that only a part of the next event gets through.
+	// cutNext is set if only a part of the next event is delivered.
 	cutNext bool
 }
 
@@ -44,7 +44,7 @@ func (s *eventStream) Read(buffer []byte) (int, error) {
 // Close implements io.Closer.
 func (s *eventStream) Close() error { return s.body.Close() }
 
-// next reads an event and makes ready what becomes of it.
+// next reads an event and writes the result, with its fault, to ready.
 func (s *eventStream) next() error {
 	e, err := s.read()
 	if err != nil {
@@ -73,9 +73,9 @@ func (s *eventStream) next() error {
 	return nil
 }
 
-// repeat delivers the last events once more. The end of an object is left out unless
-// the object has come back before: kube-scheduler's own cache of claims panics when an
-// object goes that is not there.
+// repeat delivers the last events once more. It leaves out the deletion of an object
+// unless the repeated events have brought the object back before: kube-scheduler's own
+// cache of claims panics when a missing object is deleted.
 func (s *eventStream) repeat(count int) {
 	present := map[string]bool{}
 	for _, earlier := range s.recent[max(0, len(s.recent)-count):] {

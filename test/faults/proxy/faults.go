@@ -37,8 +37,8 @@ const (
 // Faults of the events of a watch. The event itself is delivered.
 const (
 	// RepeatEvents delivers the last few events of the watch once more, in their
-	// order, so that each object is set back to a state that it had before and
-	// comes back to its last one.
+	// order, so that each object returns to an earlier state and then to its
+	// last one.
 	RepeatEvents Kind = "repeat events"
 	// CutWatch cuts the watch in the middle of the next event.
 	CutWatch Kind = "cut watch"
@@ -55,18 +55,18 @@ const (
 	// Delays are random in [minDelay, maxDelay).
 	minDelay = 50 * time.Millisecond
 	maxDelay = 2 * time.Second
-	// maxEventDelay keeps a watch from falling behind without end: what is
-	// delayed is a sequence.
+	// maxEventDelay limits the delay of one event: delays of the events of a watch
+	// add up, so that the watch would fall behind without end.
 	maxEventDelay = 500 * time.Millisecond
-	// maxRepeated is how many events RepeatEvents repeats at most.
+	// maxRepeated is the maximum number of events that RepeatEvents repeats.
 	maxRepeated = 32
 )
 
-// Rates say how likely faults are: probabilities between 0 and 1, which add up to 1 at
-// most. At most one fault hits one request or event.
+// Rates are the probabilities of faults, between 0 and 1. Their sum is at most 1. At most
+// one fault hits one request or event.
 type Rates map[Kind]float64
 
-// Faults say what a proxy does. The zero value forwards everything.
+// Faults are the faults that a proxy causes. The zero value forwards everything.
 type Faults struct {
 	// Writes are faults of POST, PUT, PATCH and DELETE.
 	Writes Rates
@@ -74,16 +74,16 @@ type Faults struct {
 	Reads Rates
 	// Events are faults of the events of watches.
 	Events Rates
-	// WatchCuts is how often CutWatch may hit each kind of object at most. After
-	// each cut client-go's reflectors pause twice as long before they watch
-	// again, up to 30 seconds, which says nothing about their users.
+	// WatchCuts is the maximum number of times that CutWatch hits each kind of
+	// object. After each cut, client-go's reflectors pause twice as long, up to
+	// 30 seconds, before they watch again; these pauses are not under test.
 	WatchCuts int
-	// NotRepeated are the kinds of objects whose events are never repeated, by
-	// resource like "pods".
+	// NotRepeated lists the kinds of objects whose events are never repeated, as
+	// resources like "pods".
 	NotRepeated []string
 }
 
-// Mixed are rates with the same total for some kinds.
+// Mixed returns rates that spread a total evenly over some kinds.
 func Mixed(total float64, kinds ...Kind) Rates {
 	rates := Rates{}
 	for _, kind := range kinds {
@@ -92,8 +92,8 @@ func Mixed(total float64, kinds ...Kind) Rates {
 	return rates
 }
 
-// Anything are faults of all kinds: of writes with twice the rate, of reads, and of events of
-// all kinds of objects, of which those of some are not repeated.
+// Anything returns faults of all kinds: of writes with twice the rate, of reads, and of events of
+// all kinds of objects. Events of the kinds in notRepeated are not repeated.
 func Anything(rate float64, watchCuts int, notRepeated ...string) Faults {
 	return Faults{
 		Writes: Mixed(2*rate, requestKinds...),
@@ -105,7 +105,7 @@ func Anything(rate float64, watchCuts int, notRepeated ...string) Faults {
 	}
 }
 
-// RequestKinds are all kinds that can hit a request.
+// RequestKinds returns all kinds that can hit a request.
 func RequestKinds() []Kind { return slices.Clone(requestKinds) }
 
 func (f Faults) validate() error {

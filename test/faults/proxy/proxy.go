@@ -20,20 +20,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say where a proxy leads.
+// Options are the options of a proxy.
 type Options struct {
-	// Server is how to reach the API server: address and CA. Credentials in it
-	// are not used; the proxy passes on those of its clients, which can only be
-	// tokens.
+	// Server holds the address and the CA of the API server. Credentials in it are
+	// not used: the proxy forwards those of its clients, which can only be tokens.
 	Server *rest.Config
 	// Seed starts the sequence of random numbers.
 	Seed uint64
-	// Hidden are versions of the API ("resource.k8s.io/v1") that clients do not get to see:
-	// requests for them are answered as by a server that does not have them. Only the list
-	// of all groups still names them.
+	// Hidden are versions of the API ("resource.k8s.io/v1") to hide from clients: requests
+	// for them are answered as by a server that does not have them. Only the list of all
+	// groups still names them.
 	Hidden []string
-	// HTTP1 has clients use HTTP/1.1, where a cut closes the connection of one
-	// request. With HTTP/2 it resets one of many streams.
+	// HTTP1 makes clients use HTTP/1.1, where a cut closes the connection of one
+	// request. With HTTP/2, a cut resets one of many streams.
 	HTTP1 bool
 }
 
@@ -49,7 +48,7 @@ type Proxy struct {
 	faults Faults
 	random *rand.Rand
 	counts Counts
-	// watchCuts is how many cuts of watches are left for a kind of object.
+	// watchCuts is the number of times that the watches of a kind of object were cut since Set.
 	watchCuts map[string]int
 }
 
@@ -90,15 +89,15 @@ func Start(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is the address for clients.
+// URL returns the address for clients.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// Certificate is the PEM of the certificate that the proxy shows to clients.
+// Certificate returns the certificate that the proxy shows to clients, in PEM.
 func (p *Proxy) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Set changes what the proxy does to requests and events from now on.
+// Set changes the faults of requests and events from now on.
 func (p *Proxy) Set(faults Faults) error {
 	if err := faults.validate(); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (p *Proxy) Set(faults Faults) error {
 	return nil
 }
 
-// Counts returns how many requests and faults there were since the start.
+// Counts returns the numbers of requests and faults since the start.
 func (p *Proxy) Counts() Counts {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -124,7 +123,7 @@ func (p *Proxy) Stop() {
 	p.upstream.CloseIdleConnections()
 }
 
-// ServeHTTP forwards a request or does something worse.
+// ServeHTTP forwards a request, possibly with a fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.hides(r.URL.Path) {
 		http.NotFound(w, r)
@@ -152,7 +151,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hides reports whether a path belongs to a version of the API that clients do not get to see.
+// hides reports whether a path belongs to a hidden version of the API.
 func (p *Proxy) hides(path string) bool {
 	return slices.ContainsFunc(p.hidden, func(version string) bool {
 		rest, found := strings.CutPrefix(path, "/apis/"+version)
@@ -160,8 +159,7 @@ func (p *Proxy) hides(path string) bool {
 	})
 }
 
-// cut ends the connection of the request that is being served, or its stream, without
-// an answer.
+// cut ends the connection or the stream of the current request without an answer.
 func cut() { panic(http.ErrAbortHandler) }
 
 // pause waits, but not longer than the client does.
@@ -174,7 +172,7 @@ func pause(r *http.Request, delay time.Duration) {
 	}
 }
 
-// chooseForRequest decides what happens to a request, and counts it.
+// chooseForRequest chooses the fault of a request, and counts both.
 func (p *Proxy) chooseForRequest(r *http.Request) (Kind, time.Duration) {
 	info, err := p.resolver.NewRequestInfo(r)
 	if err != nil || info.Verb == "watch" {
@@ -206,8 +204,8 @@ func isWrite(method string) bool {
 	return false
 }
 
-// watchEvents is the reverse proxy's hook for answers: it puts itself between a watch
-// and its reader.
+// watchEvents is the reverse proxy's hook for answers. It puts an eventStream between the
+// server and the reader of a watch.
 func (p *Proxy) watchEvents(response *http.Response) error {
 	info, err := p.resolver.NewRequestInfo(response.Request)
 	if err != nil || info.Verb != "watch" || response.StatusCode != http.StatusOK {
@@ -215,9 +213,9 @@ func (p *Proxy) watchEvents(response *http.Response) error {
 	}
 	read, err := readerOf(response.Header.Get("Content-Type"), response.Body)
 	if err != nil {
-		return err // Answered with 502: better than no faults, of which nobody would know.
+		return err // The answer is 502: without it, a lack of faults would go unnoticed.
 	}
-	// What is repeated, cut or delimited otherwise makes the length another.
+	// Repeated and cut events change the length.
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
 	response.Body = newEventStream(response.Body, read, func() (Kind, int, time.Duration) {
@@ -226,7 +224,7 @@ func (p *Proxy) watchEvents(response *http.Response) error {
 	return nil
 }
 
-// chooseForEvent decides what happens to an event of a watch, and counts it. For
+// chooseForEvent chooses the fault of an event of a watch, and counts both. For
 // RepeatEvents it returns the number of events to repeat.
 func (p *Proxy) chooseForEvent(resource string) (kind Kind, repeat int, delay time.Duration) {
 	p.mutex.Lock()

@@ -13,20 +13,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// OccupiedNamespace is where the claims are that hold devices for no pod.
+// OccupiedNamespace is the namespace of the claims that hold devices for no pod.
 const OccupiedNamespace = "occupied"
 
 const (
 	deviceClass = "device"
 	request     = "devices"
-	// seed is arbitrary, but always the same.
+	// seed is arbitrary, but the same in every run.
 	seed = 1
 )
 
-// Occupying makes claims that hold perClaim devices of one node each, at most
-// perNode of them on a node unless that is 0. Nodes are taken at random, with a fixed
-// seed so that every run finds the same cluster, and devices of a node in their order,
-// as a scheduler would hand them out.
+// Occupying makes claims that each hold perClaim devices of one node. A node has at most
+// perNode of these claims; there is no limit if perNode is 0. Occupying chooses nodes at
+// random, with a fixed seed so that every run finds the same cluster, and takes the devices
+// of a node in their order, as a scheduler would.
 func Occupying(published []*resourceapi.ResourceSlice, claims, perClaim, perNode int) ([]*resourceapi.ResourceClaim, error) {
 	free := devicesByNode(published)
 	if perNode > 0 {
@@ -98,8 +98,8 @@ func occupyingClaim(index int, node string, devices []resourceapi.DeviceRequestA
 	}
 }
 
-// Occupy creates the claims, and writes their allocations in the name of a field manager, from
-// which a scheduler of ours tells who has allocated them (docs/design/commit-protocol.md). It can be called again for more.
+// Occupy creates the claims and writes their allocations as the field manager. Our schedulers
+// infer the allocating scheduler from it (docs/design/commit-protocol.md). It can be called again for more claims.
 func Occupy(ctx context.Context, client kubernetes.Interface, claims []*resourceapi.ResourceClaim, manager string) error {
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OccupiedNamespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -1,5 +1,5 @@
-// Package cpuprofile reads from a CPU profile how much of the process's time was
-// the scheduler's.
+// Package cpuprofile computes the scheduler's share of a process's CPU time from a CPU
+// profile.
 package cpuprofile
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// schedulerPackages are what a stack passes through when it works for the
-// scheduler: its cycles, its queue, its event handlers and its plugins. Requests
-// that it sends count, as far as the sending goroutine goes. Not counted are what
-// it shares with the rest of the process: decoding watch events for informers, the
-// HTTP connections, collecting garbage.
+// schedulerPackages are the packages of the scheduler: its cycles, its queue, its
+// event handlers and its plugins. A stack that passes through one of them works for
+// the scheduler. Requests count for as long as they are in the goroutine that sends
+// them. Work that the scheduler shares with the rest of the process does not count:
+// decoding of watch events for informers, HTTP connections, garbage collection.
 var schedulerPackages = []string{
 	"k8s.io/kubernetes/pkg/scheduler.",
 	"k8s.io/kubernetes/pkg/scheduler/",
@@ -23,8 +23,8 @@ var schedulerPackages = []string{
 	"github.com/quartermaster-dra/quartermaster/pkg/",
 }
 
-// pluginFunctions are those of the wrapper that both plugins run in. What they call
-// in the scheduling cycle is the plugin's.
+// pluginFunctions are the functions of the wrapper in which both plugins run. All that
+// they call in the scheduling cycle belongs to the plugin.
 var pluginFunctions = []string{
 	"timing.(*timedPlugin).PreFilter",
 	"timing.(*timedPlugin).Filter",
@@ -87,7 +87,7 @@ func usage(parsed *profile.Profile) (Usage, error) {
 	return used, nil
 }
 
-// passesThrough says whether a function on the stack has one of the prefixes.
+// passesThrough reports whether a function on the stack has one of the prefixes.
 func passesThrough(sample *profile.Sample, prefixes []string) bool {
 	for _, location := range sample.Location {
 		for _, line := range location.Line {

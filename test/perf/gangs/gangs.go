@@ -19,36 +19,36 @@ import (
 const (
 	// writers is the number of requests at a time.
 	writers = 16
-	// interval is how often is looked; times are those of events, and do not depend on it.
+	// interval is the time between two polls. Measured times come from events and do not depend on it.
 	interval = 10 * time.Millisecond
-	// goneWithin is how long the pods of a gang and their claims may take to go.
+	// goneWithin is the time limit for the pods of a gang and their claims to disappear.
 	goneWithin = 5 * time.Minute
 )
 
-// Bound tells how many pods of the namespace were bound since it is empty, and when the last one was.
+// Bound counts the pods of the namespace that were bound since it was empty, and returns the time of the last binding.
 type Bound interface {
 	Bound() (count int64, last time.Time)
 }
 
-// Cluster is where gangs are placed. Nothing else is in the namespace.
+// Cluster is a cluster to place gangs in. The namespace holds nothing else.
 type Cluster struct {
 	Client    kubernetes.Interface
 	Namespace string
-	// Informers are the scheduler's, which is gone through with a gang when they say so.
+	// Informers are the scheduler's: a gang is gone when they no longer list its pods and claims.
 	Informers informers.SharedInformerFactory
 	Bound     Bound
 }
 
-// Outcome is what became of a gang.
+// Outcome is the result of placing a gang.
 type Outcome struct {
-	// Bound is how many pods of the gang were bound.
+	// Bound is the number of pods of the gang that were bound.
 	Bound int
-	// Created is when the first pod was about to be created, LastBound when the last one was bound.
+	// Created is the time just before the creation of the first pod, LastBound the time at which the last pod was bound.
 	Created, LastBound time.Time
 }
 
-// Place creates a gang that needs all of its pods, the parts one after the other, and waits until they are bound or the
-// patience is at an end, which is no error.
+// Place creates a gang that needs all of its pods, one part after the other, and waits until all pods are bound or the
+// patience ends. The end of the patience is no error.
 func (c *Cluster) Place(ctx context.Context, name string, parts [][]*v1.Pod, patience time.Duration) (Outcome, error) {
 	total := 0
 	for _, part := range parts {
@@ -79,7 +79,7 @@ func (c *Cluster) Place(ctx context.Context, name string, parts [][]*v1.Pod, pat
 	return outcome, err
 }
 
-// create creates pods of a gang, whose names have numbers from first on.
+// create creates pods of a gang. The numbers in their names start at first.
 func (c *Cluster) create(ctx context.Context, gang string, first int, pods []*v1.Pod) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// burst is what it came to that pods were created at once, in one or several rounds.
+// burst is the measurement of pods that are created at once, summed over one or several rounds.
 type burst struct {
 	pods, rounds int
-	// elapsed is from the creation of the first pod until the last one was scheduled; cpu
-	// is the scheduler's until it is at rest again.
+	// elapsed is the time from the creation of the first pod until the last one was scheduled,
+	// cpu the scheduler's CPU time until it is at rest again.
 	elapsed, cpu time.Duration
 	cycles       histogram
-	// others is CPU time of processes that have nothing to do with it, machine that of all
-	// cores, used or not. They say how far to trust the rest.
+	// others is the CPU time of unrelated processes, machine the time of all cores, used or
+	// not. The more others use, the less the other values can be trusted.
 	others, machine time.Duration
 }
 
 func (b burst) throughput() float64 { return float64(b.pods) / b.elapsed.Seconds() }
 
-// cpuSeconds is that of one round.
+// cpuSeconds returns the scheduler's CPU time in one round.
 func (b burst) cpuSeconds() float64 { return b.cpu.Seconds() / float64(b.rounds) }
 
-// othersPercent is the share of the machine that others used.
+// othersPercent returns the share of the machine's time that unrelated processes used.
 func (b burst) othersPercent() float64 { return 100 * ratio(b.others.Seconds(), b.machine.Seconds()) }
 
 func (b burst) plus(other burst) (_ burst, err error) {
@@ -40,12 +40,12 @@ func (b burst) plus(other burst) (_ burst, err error) {
 	return b, err
 }
 
-// disturbance does something to the cluster while pods are scheduled. It ends by itself
-// once all are, which closes scheduled, and leaves the cluster as it was.
+// disturbance changes the cluster while pods are scheduled. The caller closes scheduled once
+// all pods are scheduled; the disturbance then ends by itself and leaves the cluster as it was.
 type disturbance func(ctx context.Context, scheduled <-chan struct{}) error
 
-// compare alternates quiet bursts and those that are disturbed. A disturbance is asked for anew in
-// each round, so that what it needs to know beforehand does not count.
+// compare alternates quiet and disturbed bursts. Each round prepares a new disturbance before the
+// burst, so that the preparation is not measured.
 func (s *session) compare(ctx context.Context, name string, pods int, prepare func(context.Context) (disturbance, error)) (quiet, disturbed burst, err error) {
 	for round := range s.options.rounds {
 		got, err := s.burst(ctx, pods, nil, "")
@@ -101,7 +101,7 @@ func (s *session) burst(ctx context.Context, pods int, disturb disturbance, prof
 	return result, s.removePods(ctx)
 }
 
-// runDisturbed returns how long the pods took; the disturbance may take longer.
+// runDisturbed returns the time that the pods took; the disturbance may take longer.
 func (s *session) runDisturbed(ctx context.Context, pods int, disturb disturbance) (time.Duration, error) {
 	if disturb == nil {
 		return s.runPods(ctx, pods)
@@ -118,9 +118,9 @@ func (s *session) runDisturbed(ctx context.Context, pods int, disturb disturbanc
 	return elapsed, group.Wait()
 }
 
-// reading is what clocks and counters show at a moment.
+// reading is the state of clocks and counters at one moment.
 type reading struct {
-	// scheduler and control plane are CPU times of their processes; the latter is this one.
+	// scheduler and controlPlane are CPU times of their processes. This process is the control plane.
 	scheduler, controlPlane time.Duration
 	machine                 machineTime
 	cycles                  histogram
@@ -144,7 +144,7 @@ func (s *session) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// since returns what happened after an earlier reading.
+// since returns the difference to an earlier reading.
 func (r reading) since(before reading) (burst, error) {
 	cycles, err := r.cycles.since(before.cycles)
 	cpu := r.scheduler - before.scheduler
@@ -152,7 +152,7 @@ func (r reading) since(before reading) (burst, error) {
 	return burst{cpu: cpu, cycles: cycles, others: max(others, 0), machine: r.machine.all - before.machine.all}, err
 }
 
-// profile writes a CPU profile of the scheduler from now on.
+// profile records a CPU profile of the scheduler from now on and writes it to a file.
 func (s *session) profile(ctx context.Context, file string) error {
 	profile, err := get(ctx, s.process.Address(), fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(s.options.profile.Seconds())))
 	if err != nil {

@@ -36,14 +36,14 @@ func fill(ctx context.Context, client kubernetes.Interface, o options) error {
 	if err != nil {
 		return err
 	}
-	// As if ours had allocated them: other schedulers do not ask who did.
+	// The claims look as if our scheduler had allocated them; other schedulers ignore the field manager.
 	if err := cluster.Occupy(ctx, client, claims, write.FieldManager); err != nil {
 		return err
 	}
 	return prepareNamespace(ctx, client, o)
 }
 
-// createDrivers creates the nodes and what their drivers publish.
+// createDrivers creates the nodes and the slices of their drivers.
 func createDrivers(ctx context.Context, client kubernetes.Interface, o options) error {
 	nodes, err := cluster.Execute[v1.Node](filepath.Join(o.templates, "node.yaml"), o.nodes)
 	if err != nil {
@@ -59,7 +59,7 @@ func createDrivers(ctx context.Context, client kubernetes.Interface, o options) 
 	return cluster.Publish(ctx, client, slices)
 }
 
-// drivers is what they publish: a slice for each node.
+// drivers returns the slices that the drivers publish: one for each node.
 func drivers(o options) ([]*resourceapi.ResourceSlice, error) {
 	return cluster.ExecuteWith[resourceapi.ResourceSlice](filepath.Join(o.templates, "slice-devices.yaml"), o.nodes, map[string]any{"Devices": o.devices})
 }

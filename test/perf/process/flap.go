@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// flapInterval is how long nodes stay as they are, flappingNodes how many of them
-	// change then, unless that is more than a tenth of all.
+	// flapInterval is the time between two changes, flappingNodes the number of nodes that
+	// change each time, but at most a tenth of all nodes.
 	flapInterval  = 2 * time.Second
 	flappingNodes = 100
 )
 
-// flapScenario are nodes that come and go, some of them with their devices.
+// flapScenario measures nodes that come and go, every other time with their devices.
 var flapScenario = scenario{
 	name:  "flap",
 	title: fmt.Sprintf("Pods with a claim, quiet and while %d nodes change every %s", flappingNodes, flapInterval),
@@ -62,9 +62,9 @@ var flapScenario = scenario{
 // flapper makes nodes come and go.
 type flapper struct {
 	session *session
-	// slices has one of each node that changes.
+	// slices has one slice of each node that changes.
 	slices []*resourceapi.ResourceSlice
-	// changes counts nodes that became ready, or ceased to be, while there were pods to schedule.
+	// changes is the number of nodes that became ready or not ready while there were pods to schedule.
 	changes int
 }
 
@@ -80,7 +80,7 @@ func newFlapper(ctx context.Context, s *session) (*flapper, error) {
 	return f, nil
 }
 
-// spread are so many numbers below count, at equal distances.
+// spread returns wanted numbers below count at equal distances.
 func spread(count, wanted int) []int {
 	var result []int
 	for i := range wanted {
@@ -89,8 +89,8 @@ func spread(count, wanted int) []int {
 	return result
 }
 
-// run goes on until all pods are scheduled and the nodes are ready again. Every other
-// time their drivers take the slices away meanwhile, as on a node that restarts.
+// run changes nodes until all pods are scheduled and the nodes are ready again. Every other
+// time, drivers delete the slices of nodes that are not ready, as on a node that restarts.
 func (f *flapper) run(ctx context.Context, scheduled <-chan struct{}) error {
 	ticker := time.NewTicker(flapInterval)
 	defer ticker.Stop()
@@ -117,7 +117,7 @@ func (f *flapper) run(ctx context.Context, scheduled <-chan struct{}) error {
 	}
 }
 
-// change has all the nodes become ready or cease to be.
+// change makes all the nodes ready or not ready. If restarts is set, it creates or deletes their slices, too.
 func (f *flapper) change(ctx context.Context, ready, restarts bool) error {
 	return cluster.InParallel(ctx, len(f.slices), func(i int) error {
 		slice := f.slices[i]
@@ -137,12 +137,12 @@ func (f *flapper) change(ctx context.Context, ready, restarts bool) error {
 	})
 }
 
-// anew is a slice as its driver creates it after a start.
+// anew returns a slice as its driver creates it after a start.
 func anew(slice *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
 	return &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: slice.Name}, Spec: slice.Spec}
 }
 
-// setReady writes what kubelet and the node lifecycle controller write of a node.
+// setReady writes the status and the taints that the kubelet and the node lifecycle controller write to a node.
 func setReady(ctx context.Context, s *session, node string, ready bool) error {
 	status, spec, err := readiness(ready)
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// histogram is what a metric of Prometheus has counted: how many observations are at most
-// as large as each bound, of which the last one is infinite.
+// histogram is the state of a Prometheus histogram. cumulative has, for each bound, the number
+// of observations that do not exceed it. The last bound is infinite.
 type histogram struct {
 	bounds     []float64
 	cumulative []uint64
 	sum        float64
 }
 
-// since returns what was counted after an earlier state of the same metric.
+// since returns the observations after an earlier state of the same metric.
 func (h histogram) since(before histogram) (histogram, error) {
 	return h.combine(before, "subtract", func(a, b uint64) uint64 { return a - b }, h.sum-before.sum)
 }
 
-// plus returns what both have counted.
+// plus returns the observations of both histograms.
 func (h histogram) plus(other histogram) (histogram, error) {
 	return h.combine(other, "add", func(a, b uint64) uint64 { return a + b }, h.sum+other.sum)
 }
@@ -41,7 +41,7 @@ func (h histogram) combine(other histogram, verb string, each func(a, b uint64) 
 	return result, nil
 }
 
-// count is the number of observations.
+// count returns the number of observations.
 func (h histogram) count() uint64 {
 	if len(h.cumulative) == 0 {
 		return 0
@@ -56,9 +56,9 @@ func (h histogram) mean() float64 {
 	return h.sum / float64(h.count())
 }
 
-// quantile is what a share q of the observations do not exceed, as histogram_quantile of
-// Prometheus has it: within a bucket by interpolation, and in the last, infinite one its
-// lower bound.
+// quantile estimates the value that a share q of the observations does not exceed, like
+// histogram_quantile of Prometheus: it interpolates within a bucket, and returns the lower
+// bound of the last bucket, which is infinite.
 func (h histogram) quantile(q float64) float64 {
 	rank := q * float64(h.count())
 	below, lower := uint64(0), 0.0

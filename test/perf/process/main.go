@@ -19,21 +19,21 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
 
-// options are the command line.
+// options are the options of the command line.
 type options struct {
 	// templates is the directory with the templates of the workloads.
 	templates string
 	// results is the directory for logs and profiles.
 	results string
-	// nodes have so many devices each; claims hold one of these.
+	// nodes is the number of nodes, devices that of the devices of each node, claims that of the claims that hold a device.
 	nodes, devices, claims int
-	// pods are scheduled before the heap is measured, and while nodes flap.
+	// pods is the number of pods to schedule before the heap is measured, and while nodes flap.
 	pods int
-	// scenarios are the names of those to measure, separated by commas.
+	// scenarios are the names of the scenarios to measure, separated by commas.
 	scenarios string
-	// rounds is how often a scheduler goes through a scenario other than the first.
+	// rounds is the number of times that a scheduler goes through each scenario but the first.
 	rounds int
-	// profile is how long the CPU of a scheduler is profiled in each disturbed burst; not at all if 0.
+	// profile is the duration of the CPU profile of a scheduler in each disturbed burst; 0 is none.
 	profile time.Duration
 }
 
@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// check finds what would have pods wait for ever, or nothing be measured.
+// check returns an error for options with which pods would wait for ever or nothing would be measured.
 func (o options) check() error {
 	if most := max(o.pods, republishPods); o.nodes*o.devices-o.claims < most {
 		return fmt.Errorf("%d pods with a device each are asked for, and %d nodes with %d devices each have %d that no claim holds; raise -nodes or lower -claims or -pods",
@@ -111,7 +111,7 @@ func measure(ctx context.Context, o options) (err error) {
 			break
 		}
 	}
-	// What was measured until something failed has taken minutes.
+	// Results from before a failure took minutes to measure, so they are published, too.
 	return errors.Join(err, publishTables(o.results, chosen, results))
 }
 

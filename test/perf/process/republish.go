@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// republishPods wait while drivers republish.
+	// republishPods is the number of pods to schedule while drivers republish.
 	republishPods = 500
-	// versionAttribute is what another version of a driver changes of each device.
+	// versionAttribute is the attribute of each device that an upgrade of the driver changes.
 	versionAttribute = "driverVersion"
-	// slicesPerPage is as many as an answer of the API server should hold.
+	// slicesPerPage limits the number of slices in one answer of the API server.
 	slicesPerPage = 500
 )
 
-// republishScenario is a driver that is upgraded on all nodes at once.
+// republishScenario measures a driver that is upgraded on all nodes at once.
 var republishScenario = scenario{
 	name:  "republish",
 	title: fmt.Sprintf("%d pods with a claim, quiet and while all drivers republish", republishPods),
@@ -81,7 +81,7 @@ func upgraded(ctx context.Context, s *session) ([]*resourceapi.ResourceSlice, er
 	}
 }
 
-// upgrade changes a slice as another version of its driver does: in the next generation of the
+// upgrade changes a slice as an upgrade of its driver does: in the next generation of the
 // pool, each device has another driver version.
 func upgrade(slice *resourceapi.ResourceSlice) {
 	slice.Spec.Pool.Generation++
@@ -91,7 +91,7 @@ func upgrade(slice *resourceapi.ResourceSlice) {
 	}
 }
 
-// ratio is 0 if there is nothing to compare with.
+// ratio returns value/to, 0 if there is nothing to compare with.
 func ratio(value, to float64) float64 {
 	if to == 0 {
 		return 0

@@ -20,11 +20,11 @@ type subject struct {
 	label, binary string
 	// change turns the shipped configuration into this scheduler's.
 	change func(config map[string]any)
-	// only is the one scenario that it goes through; all if empty.
+	// only is the name of the one scenario that it goes through; all if empty.
 	only string
 }
 
-// file is how the names of its files begin.
+// file returns the prefix of the names of its files.
 func (s subject) file() string { return strings.ReplaceAll(s.label, " ", "-") }
 
 // baseline is the subject to which the others are compared: the in-tree plugin under

@@ -22,7 +22,7 @@ const (
 	pollInterval = 200 * time.Millisecond
 	// podTimeout is far more than any scheduler needs.
 	podTimeout = 15 * time.Minute
-	// settleTime is what events take that are on their way, to the scheduler and in it.
+	// settleTime is the time for pending events to reach the scheduler and for the scheduler to handle them.
 	settleTime = 2 * time.Second
 )
 
@@ -32,18 +32,18 @@ type session struct {
 	options options
 	subject subject
 	process *scheduler.Process
-	// pod is what all measured pods look like.
+	// pod is the template of all measured pods.
 	pod *v1.Pod
-	// started is the CPU time until the process was ready.
+	// started is the CPU time of the process until it was ready.
 	started time.Duration
 }
 
-// file is the path of a file with results of the scheduler.
+// file returns the path of a file with results of the scheduler.
 func (s *session) file(suffix string) string {
 	return filepath.Join(s.options.results, s.subject.file()+suffix)
 }
 
-// prepareNamespace makes the namespace of the pods and what they make claims from.
+// prepareNamespace makes the namespace of the pods and the template of their claims.
 func prepareNamespace(ctx context.Context, client kubernetes.Interface, o options) error {
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workload.Namespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
@@ -57,14 +57,14 @@ func prepareNamespace(ctx context.Context, client kubernetes.Interface, o option
 	return err
 }
 
-// readPod reads what all measured pods look like.
+// readPod reads the template of all measured pods.
 func readPod(o options) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	return pod, readObject(filepath.Join(o.templates, "pod.yaml"), pod)
 }
 
 // runPods creates pods with a claim each, waits until all are scheduled, and returns
-// how long that took from the first creation on.
+// the time from the first creation until then.
 func (s *session) runPods(ctx context.Context, count int) (time.Duration, error) {
 	counter, done, err := countScheduled(ctx, s.client, count)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *session) runPods(ctx context.Context, count int) (time.Duration, error)
 	return end.Sub(begin), err
 }
 
-// await waits until all pods are scheduled, and returns when the last one was.
+// await waits until all pods are scheduled, and returns the time at which the last one was.
 func (s *session) await(ctx context.Context, counter *scheduledCounter) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
@@ -94,8 +94,8 @@ func (s *session) await(ctx context.Context, counter *scheduledCounter) (time.Ti
 	}
 }
 
-// removePods deletes the pods and their claims, so that whoever is next finds the same
-// cluster, and waits until the claims are gone: they go once nobody uses them.
+// removePods deletes the pods and their claims, so that the next measurement finds the same
+// cluster. It waits until the claims are gone, which happens once no pod uses them.
 func (s *session) removePods(ctx context.Context) error {
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 	if err := s.client.CoreV1().Pods(workload.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// column is one of the things that are measured.
+// column is one measured quantity.
 type column struct {
 	title, format string
-	// own is set for what compares a scheduler with itself: no ratio to the baseline is shown.
+	// own is set if the value compares a scheduler with itself; its ratio to the baseline is not shown.
 	own bool
 }
 
-// row is what a scheduler came to, with a value for each column.
+// row holds the results of a scheduler, a value for each column.
 type row struct {
 	label  string
 	values []float64
 }
 
-// writeTable writes what was measured as a Markdown table, each value with its ratio to
-// that of the baseline.
+// writeTable writes the results as a Markdown table, each value with its ratio to the
+// baseline's.
 func writeTable(w io.Writer, columns []column, rows []row) error {
 	var base []float64
 	for _, row := range rows {

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// ticksPerSecond is the unit of CPU times in /proc; Linux has the same for all
+// ticksPerSecond is the resolution of CPU times in /proc. Linux has the same value on all
 // architectures.
 const ticksPerSecond = 100
 
-// cpuTime is the CPU time of a process so far, user's and kernel's (fields 14 and 15
-// of /proc/PID/stat, see proc_pid_stat(5)).
+// cpuTime returns the CPU time of a process so far, in user and in kernel mode (fields 14 and
+// 15 of /proc/PID/stat, see proc_pid_stat(5)).
 func cpuTime(pid int) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -43,8 +43,8 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	return time.Duration(total) * (time.Second / ticksPerSecond), nil
 }
 
-// machineTime is the time of all cores together: used by anybody (another machine on the
-// same host included), and all of it.
+// machineTime is the time of all cores together. busy is the part that was used, also by
+// other machines on the same host; all includes idle time.
 type machineTime struct{ busy, all time.Duration }
 
 func readMachineTime() (machineTime, error) {
@@ -59,7 +59,7 @@ func readMachineTime() (machineTime, error) {
 func parseMachineTime(stat []byte) (machineTime, error) {
 	line, _, _ := strings.Cut(string(stat), "\n")
 	fields := strings.Fields(line)
-	// Fields after "steal" are part of others.
+	// The fields after "steal" are included in earlier ones.
 	const idle, iowait, steal = 4, 5, 8
 	if len(fields) <= steal || fields[0] != "cpu" {
 		return machineTime{}, fmt.Errorf("CPU time of the machine: %q is not the first line of /proc/stat", line)
@@ -79,7 +79,7 @@ func parseMachineTime(stat []byte) (machineTime, error) {
 	return result, nil
 }
 
-// residentMemory is what a process occupies in memory, in bytes.
+// residentMemory returns the resident memory of a process, in bytes.
 func residentMemory(pid int) (uint64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -93,8 +93,8 @@ func residentMemory(pid int) (uint64, error) {
 	return kibibytes << 10, err
 }
 
-// liveHeap has a scheduler collect its garbage and returns what remains, in bytes.
-// What the objects are is written to file.
+// liveHeap makes a scheduler collect its garbage and returns the size of the remaining heap,
+// in bytes. It writes the heap profile to file.
 func liveHeap(ctx context.Context, address, file string) (uint64, error) {
 	profile, err := get(ctx, address, "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
@@ -106,8 +106,8 @@ func liveHeap(ctx context.Context, address, file string) (uint64, error) {
 	return parseHeap(profile)
 }
 
-// contention writes where goroutines have waited for locks and for each other since the start. Schedulers keep
-// account of that by default (enableContentionProfiling), of each wait, but not of who held the lock.
+// contention writes the profile of the waits of goroutines for locks and for each other since the start. Schedulers
+// record each wait by default (enableContentionProfiling), but not the holder of the lock.
 func contention(ctx context.Context, address string, file func(string) string) error {
 	profile, err := get(ctx, address, "/debug/pprof/block")
 	if err != nil {

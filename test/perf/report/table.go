@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// better says which of two values is the better one.
+// better is the direction in which a value is better.
 type better int
 
 const (
@@ -25,8 +25,8 @@ type column struct {
 	format string
 }
 
-// columns: how many nodes and attempts it took explains the other values, but is neither
-// good nor bad by itself.
+// columns are the columns of workloads without preemption and gangs. The numbers of nodes and
+// attempts explain the other values, but are neither good nor bad by themselves.
 var columns = []column{
 	{"per second", more, func(r Result) float64 { return r.Throughput }, "%.1f"},
 	{"overall/s", more, func(r Result) float64 { return overall(r) }, "%.1f"},
@@ -43,8 +43,8 @@ var columns = []column{
 	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
 }
 
-// preemptionColumns are those of workloads in which pods evict others. What is measured of the
-// in-tree plugin is none of its own work there, so the plugins' time is left out.
+// preemptionColumns are the columns of workloads in which pods evict others. They leave out the
+// plugins' time, because the in-tree plugin does none of the measured work there.
 var preemptionColumns = []column{
 	{"per second", more, func(r Result) float64 { return r.Throughput }, "%.1f"},
 	{"overall/s", more, func(r Result) float64 { return overall(r) }, "%.1f"},
@@ -60,7 +60,7 @@ var preemptionColumns = []column{
 	{"heap growth MiB", less, func(r Result) float64 { return float64(r.Heap) / (1 << 20) }, "%.0f"},
 }
 
-// gangColumns are those of gangs: times are of a whole gang, and nothing if it was not placed.
+// gangColumns are the columns of gangs. Times are those of a whole gang; they are empty if it was not placed.
 var gangColumns = []column{
 	{"pods", neither, func(r Result) float64 { return float64(r.Gang.Pods) }, "%.0f"},
 	{"bound", more, func(r Result) float64 { return float64(r.Count) }, "%.0f"},
@@ -73,10 +73,10 @@ var gangColumns = []column{
 	{"nodes/pod", neither, func(r Result) float64 { return per(float64(r.Nodes), r.Gang.Pods) }, "%.1f"},
 }
 
-// tolerance is by how much two runs of the same code may differ, as a part of the value.
+// tolerance is the difference between two runs of the same code that is ignored, as a fraction of the value.
 const tolerance = 0.05
 
-// behind says whether the ratio of ours to the baseline is worse than 1.
+// behind reports whether the ratio of our plugin to the baseline is worse than 1 by more than the tolerance.
 func (c column) behind(ratio float64) bool {
 	switch c.better {
 	case more:
@@ -109,16 +109,16 @@ func perPod(r Result, d, unit time.Duration) float64 { return per(in(d, unit), r
 const (
 	// nothing stands for a value that was not measured.
 	nothing = "–"
-	// ratioRow is the name of the row that divides ours by the in-tree plugin's.
+	// ratioRow is the name of the row with our plugin's values divided by the in-tree plugin's.
 	ratioRow = "ratio"
-	// behindMark precedes a ratio with which ours is the worse one.
+	// behindMark precedes a ratio for which our plugin is the worse one.
 	behindMark = "▼ "
 )
 
-// Write writes the results as a Markdown table, another one for those with preemption and one for gangs: for
-// each workload, in the order in which they come, a row for the baseline, and for each of ours a
-// row and then the ratio, ours : baseline. A ratio with which ours is the worse one is marked, and
-// what is marked is listed below the tables.
+// Write writes the results as Markdown tables: one for preemption, one for gangs and one for all others.
+// Each workload, in the order of the results, has a row for the baseline and, for each label in ours, a
+// row and then the ratio, ours : baseline. Write marks the ratios for which ours is worse, and lists them
+// below the tables.
 func Write(w io.Writer, results []Result, baseline string, ours ...string) error {
 	var plain, withPreemption, gangs []Result
 	for _, result := range results {
@@ -149,7 +149,7 @@ func Write(w io.Writer, results []Result, baseline string, ours ...string) error
 	return err
 }
 
-// compare returns the rows of a table, and a line for each of ours that is behind in it.
+// compare returns the rows of a table, and a line for each workload and label in ours that is behind the baseline.
 func compare(columns []column, results []Result, baseline string, ours []string) (table [][]string, lost []string) {
 	table = append(table, header(columns))
 	for _, workload := range workloads(results) {
@@ -197,7 +197,7 @@ func row(columns []column, result Result) []string {
 	return cells
 }
 
-// ratios returns the row, and in which columns ours is behind by how much.
+// ratios returns the row of ratios, and the name and ratio of each column in which ours is behind.
 func ratios(columns []column, ours, baseline Result) (cells, behind []string) {
 	cells = []string{ours.Workload, ratioRow}
 	for _, column := range columns {

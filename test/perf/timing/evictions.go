@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Evictions counts, from events about pods, who of the measured namespace was bound and who of
-// the others was evicted for them. It is safe for concurrent use.
+// Evictions counts, from events, the pods of the measured namespace that were bound and the other
+// pods that were evicted for them. It is safe for concurrent use.
 type Evictions struct {
 	namespace string
 
@@ -19,20 +19,20 @@ type Evictions struct {
 	lastBound      time.Time
 }
 
-// NewEvictions makes a count for measured pods of a namespace. In others, nobody deletes pods
-// but the scheduler.
+// NewEvictions makes a count for the measured pods of a namespace. In other namespaces, only the
+// scheduler may delete pods.
 func NewEvictions(namespace string) *Evictions {
 	return &Evictions{namespace: namespace, bound: make(map[types.UID]bool), victims: make(map[types.UID]bool)}
 }
 
-// Bound is how many measured pods were bound, and when the last one was.
+// Bound returns the number of measured pods that were bound, and the time of the last binding.
 func (e *Evictions) Bound() (count int64, last time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	return int64(len(e.bound)), e.lastBound
 }
 
-// Victims is how many other pods that were bound are gone or going.
+// Victims returns the number of other pods that were bound and are deleted or being deleted.
 func (e *Evictions) Victims() int64 {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

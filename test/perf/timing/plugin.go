@@ -8,8 +8,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// devicePlugin is what both plugins that allocate devices implement. What the
-// scheduler finds by type assertion is listed in extensionInterfaces.
+// devicePlugin is the interface that both plugins that allocate devices implement.
+// extensionInterfaces lists the interfaces that the scheduler finds by type assertion.
 type devicePlugin interface {
 	fwk.PreEnqueuePlugin
 	fwk.EnqueueExtensions
@@ -22,28 +22,28 @@ type devicePlugin interface {
 	fwk.PreBindPlugin
 }
 
-// timedPlugin forwards every call to the plugin that it embeds, and adds the time
-// that the extension points under measurement take to the recorder.
+// timedPlugin forwards every call to the plugin that it embeds, and adds the times of
+// the measured extension points to the recorder.
 type timedPlugin struct {
 	devicePlugin
 	name     string
 	recorder *Recorder
 }
 
-// timedPodGroupPlugin is a timedPlugin around a plugin that also knows pod groups.
+// timedPodGroupPlugin is a timedPlugin around a plugin that also handles pod groups.
 type timedPodGroupPlugin struct {
 	*timedPlugin
 	fwk.PodGroupPostFilterPlugin
 }
 
-// morePoints are the extension points of ours that the in-tree plugin does not have.
+// morePoints are the extension points that our plugin has and the in-tree plugin does not.
 type morePoints interface {
 	fwk.PreScorePlugin
 	fwk.PermitPlugin
 	fwk.PostBindPlugin
 }
 
-// timedOwnPlugin is a timedPodGroupPlugin around a plugin that has them as well.
+// timedOwnPlugin is a timedPodGroupPlugin around a plugin that has morePoints as well.
 type timedOwnPlugin struct {
 	*timedPodGroupPlugin
 	morePoints
@@ -59,8 +59,8 @@ func (p *timedPodGroupPlugin) Name() string { return p.name }
 // Name resolves the ambiguity between the two embedded plugins.
 func (p *timedOwnPlugin) Name() string { return p.name }
 
-// PreEnqueue runs when a pod gets into the queue, which is when the first one starts
-// the measurement.
+// PreEnqueue runs when a pod gets into the queue. The first measured pod starts the
+// measurement.
 func (p *timedPlugin) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	p.recorder.enqueued(pod)
 	status := p.devicePlugin.PreEnqueue(ctx, pod)
@@ -100,7 +100,7 @@ func (p *timedPlugin) PostFilter(ctx context.Context, state fwk.CycleState, pod 
 	return result, status
 }
 
-// PreScore is timed where the plugin has it.
+// PreScore is timed if the plugin has it.
 func (p *timedOwnPlugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	start := time.Now()
 	status := p.morePoints.PreScore(ctx, state, pod, nodes)
@@ -143,7 +143,7 @@ func (p *timedPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1
 	return status
 }
 
-// timedPreFilterExtensions counts as PreFilter: it keeps that point's result true.
+// timedPreFilterExtensions counts as PreFilter, because it keeps the result of PreFilter up to date.
 type timedPreFilterExtensions struct {
 	extensions fwk.PreFilterExtensions
 	recorder   *Recorder

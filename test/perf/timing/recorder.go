@@ -20,8 +20,8 @@ type Recorder struct {
 
 	mutex  sync.Mutex
 	handle fwk.Handle
-	// first is when the first pod got into the queue, last when the claims of the last
-	// one had been written.
+	// first is the time at which the first pod got into the queue, last the time at which the
+	// claims of the last pod had been written.
 	first, last time.Time
 	// onFirst is called when the first pod gets into the queue, which waits for it.
 	onFirst func()
@@ -37,7 +37,7 @@ func (t *total) sum() Total {
 	return Total{Calls: t.calls.Load(), Time: time.Duration(t.nanoseconds.Load())}
 }
 
-// Total is what the calls of one extension point came to.
+// Total is the number of calls of one extension point and their total time.
 type Total struct {
 	Calls int64
 	// Time is wall-clock time. Calls on several nodes at a time are added up.
@@ -50,12 +50,12 @@ type Totals struct {
 	// Committed is the number of pods whose claims have been written, that is,
 	// whose PreBind succeeded.
 	Committed int64
-	// Elapsed is from when the first pod got into the queue until the claims of the
-	// last one had been written.
+	// Elapsed is the time from the arrival of the first pod in the queue until the claims
+	// of the last one had been written.
 	Elapsed time.Duration
 }
 
-// Plugin is the plugin's own time in the scheduling cycle: PreFilter, Filter,
+// Plugin returns the plugin's own time in the scheduling cycle: PreFilter, Filter,
 // PostFilter, PreScore, Score and Reserve with their extensions.
 func (t Totals) Plugin() time.Duration {
 	var sum time.Duration
@@ -90,14 +90,14 @@ func (r *Recorder) Totals() Totals {
 	}
 }
 
-// First is when the first pod got into the queue.
+// First returns the time at which the first pod got into the queue.
 func (r *Recorder) First() time.Time {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.first
 }
 
-// Handle is the scheduler's, or nil before it has made the plugin.
+// Handle returns the scheduler's handle, nil until the scheduler has made the plugin.
 func (r *Recorder) Handle() fwk.Handle {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -110,7 +110,7 @@ func (r *Recorder) setHandle(handle fwk.Handle) {
 	r.handle = handle
 }
 
-// OnFirst has f called once, when the first pod gets into the queue.
+// OnFirst registers f to be called once, when the first pod gets into the queue.
 func (r *Recorder) OnFirst(f func()) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Span is when the scheduler dealt with the pods of the measured namespace, from a call of Restart on. What did not happen is zero.
+// Span holds the times at which the scheduler handled the pods of the measured namespace, since Restart. Zero: not yet.
 type Span struct {
-	// Ready is when, before any of them was tried, the last one that may be scheduled was let into the queue by the plugin.
+	// Ready is the time at which the plugin let the last pod into the queue before any pod was tried.
 	Ready time.Time
-	// Tried is when PreFilter was called for the first of them, Reserved when Reserve had succeeded for the last one.
+	// Tried is the time of the first call of PreFilter, Reserved the time at which Reserve had succeeded for the last pod.
 	Tried, Reserved time.Time
 }
 
@@ -21,7 +21,7 @@ func (r *Recorder) Restart() {
 	r.span = Span{}
 }
 
-// Span is what happened since Restart.
+// Span returns the times since Restart.
 func (r *Recorder) Span() Span {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -9,22 +9,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// UpstreamPrefix is how the names of upstream's own cases begin here: some of them are
-// called as ours are.
+// UpstreamPrefix is the prefix of the names of upstream's own cases here: some of them have
+// the same names as ours.
 const UpstreamPrefix = "upstream/"
 
-// upstreamDirectories are where upstream's configurations for devices are, below their
-// common directory. extendedresource/scoring is left out: it is about the score of
-// another plugin, for which it needs a scheduler configuration of its own.
+// upstreamDirectories are the directories of upstream's configurations for devices, below
+// their common directory. extendedresource/scoring is left out: it measures the score of
+// another plugin and needs a scheduler configuration of its own.
 var upstreamDirectories = []string{
 	".", "partitionabledevices", "extendedresource", "compatibilitygroups", "listattributes",
 	"workloadresourceclaims", "consumablecapacity", "prioritizedlist", "devicetaints",
 }
 
 // LoadUpstream reads upstream's own configurations below sources, the directory of the
-// module k8s.io/kubernetes. Nothing is changed but what cannot be used here: files that
-// they name get absolute paths, their scheduler configurations, thresholds and labels
-// are dropped. Cases that do not measure pods in Namespace are left out.
+// module k8s.io/kubernetes. It changes only the parts that cannot be used here: it makes the
+// paths of files absolute, and drops scheduler configurations, thresholds and labels. It
+// leaves out cases that do not measure pods in Namespace.
 func LoadUpstream(sources string) ([]Case, error) {
 	var cases []Case
 	for _, directory := range upstreamDirectories {
@@ -35,7 +35,7 @@ func LoadUpstream(sources string) ([]Case, error) {
 			return nil, fmt.Errorf("load upstream's workloads: %w; did they move in this release of Kubernetes?", err)
 		}
 		var read []Case
-		// Not strict: there are fields that are not ours.
+		// Not strict: the files have fields that Case does not have.
 		if err := yaml.Unmarshal(content, &read); err != nil {
 			return nil, fmt.Errorf("load upstream's workloads: %s: %w", file, err)
 		}
@@ -62,8 +62,8 @@ func measuresPods(c Case) bool {
 	return false
 }
 
-// makePathsAbsolute changes the files that an operation names, which are relative to the
-// directory of its configuration.
+// makePathsAbsolute makes the paths of files in an operation absolute. They are relative to
+// the directory of its configuration.
 func makePathsAbsolute(operation map[string]any, directory string) {
 	for field, value := range operation {
 		if file, ok := value.(string); ok && strings.HasSuffix(field, "Path") && !filepath.IsAbs(file) {

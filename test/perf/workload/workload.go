@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Namespace is where the measured pods of every workload are created.
+// Namespace is the namespace of the measured pods of every workload.
 const Namespace = "test"
 
 // Case is a kind of work: a sequence of scheduler_perf's operations, and the
@@ -21,35 +21,35 @@ const Namespace = "test"
 type Case struct {
 	Name string `json:"name"`
 	// Slices are templates of the ResourceSlices that each node's driver publishes.
-	// They are executed as scheduler_perf executes templates of its own, with the
+	// They are executed as scheduler_perf executes its own templates, with the
 	// node's number as .Index.
 	Slices []string `json:"slices,omitempty"`
-	// NodesPerSlice is the number of nodes that share the slices, which then have the
-	// number of these nodes' group as .Index; 1 if unset.
+	// NodesPerSlice is the number of nodes that share the slices; 1 if unset. .Index is
+	// then the number of the group of nodes.
 	NodesPerSlice int `json:"nodesPerSlice,omitempty"`
-	// MoreSlices are those of drivers whose devices other numbers of nodes reach.
+	// MoreSlices are the slices of drivers whose devices are shared by other numbers of nodes.
 	MoreSlices []SharedSlices `json:"moreSlices,omitempty"`
-	// Occupied is how the claims look that occupy devices before the measurement.
+	// Occupied describes the claims that hold devices before the measurement.
 	Occupied Occupied `json:"occupied,omitempty"`
-	// FeatureGates, WorkloadTemplate are those of scheduler_perf.
+	// FeatureGates and WorkloadTemplate are those of scheduler_perf.
 	FeatureGates     map[string]bool  `json:"featureGates,omitempty"`
 	WorkloadTemplate []map[string]any `json:"workloadTemplate"`
 	Workloads        []Workload       `json:"workloads"`
-	// MeasurePublishing has the slices published not after the first createNodes, but
-	// after the second one, and that measured. There are no pods then, and the second
+	// MeasurePublishing measures the publishing of the slices: it happens after the second
+	// createNodes instead of the first one. There are no pods then, and the second
 	// createNodes creates no node.
 	MeasurePublishing bool `json:"measurePublishing,omitempty"`
-	// VictimsPerPod is how many pods have to be evicted for each measured pod, no fewer and
-	// no more; 0 if none. What is measured then is preemption, which has a table of its own.
+	// VictimsPerPod is the exact number of pods that have to be evicted for each measured pod;
+	// 0 if none. Otherwise the case measures preemption, which has a table of its own.
 	VictimsPerPod int `json:"victimsPerPod,omitempty"`
-	// InTreeTemplate is what is run with the in-tree plugin instead of WorkloadTemplate, and
-	// without slices, where it cannot do with devices what is measured.
+	// InTreeTemplate is the WorkloadTemplate of the in-tree plugin, which then runs without
+	// slices. It is set where the in-tree plugin cannot do the measured work with devices.
 	InTreeTemplate []map[string]any `json:"inTreeTemplate,omitempty"`
-	// Gangs is set if what is measured are gangs, which have a table of their own.
+	// Gangs is set if the case measures gangs, which have a table of their own.
 	Gangs *Gangs `json:"gangs,omitempty"`
 }
 
-// InTree is the case as it is run with the in-tree plugin.
+// InTree returns the case as it is run with the in-tree plugin.
 func (c Case) InTree() Case {
 	if len(c.InTreeTemplate) > 0 {
 		c.WorkloadTemplate, c.Slices, c.MoreSlices = c.InTreeTemplate, nil, nil
@@ -57,7 +57,7 @@ func (c Case) InTree() Case {
 	return c
 }
 
-// SharedSlices are templates of ResourceSlices for so many nodes each, with the number of these nodes' group as .Index.
+// SharedSlices are templates of ResourceSlices that NodesPerSlice nodes share, with the number of the group of nodes as .Index.
 type SharedSlices struct {
 	Templates     []string `json:"templates"`
 	NodesPerSlice int      `json:"nodesPerSlice"`
@@ -68,9 +68,9 @@ type Occupied struct {
 	// DevicesPerClaim is the number of devices, of one node, that each claim holds;
 	// 1 if unset.
 	DevicesPerClaim int `json:"devicesPerClaim,omitempty"`
-	// ClaimsPerNode is the most claims that get devices of the same node; as many
-	// as there are devices for if unset. Devices that draw on the same counters
-	// need it: they cannot all be taken.
+	// ClaimsPerNode is the maximum number of claims with devices of the same node; if
+	// unset, the number of devices is the limit. Devices that consume the same counters
+	// need it, because they cannot all be allocated.
 	ClaimsPerNode int `json:"claimsPerNode,omitempty"`
 }
 
@@ -81,12 +81,12 @@ type Workload struct {
 	Short bool `json:"short,omitempty"`
 	// OccupiedClaims is the number of claims that hold devices beforehand.
 	OccupiedClaims int `json:"occupiedClaims,omitempty"`
-	// Gangs are those of the workload, in this order.
+	// Gangs are the gangs of the workload, in this order.
 	Gangs []Gang `json:"gangs,omitempty"`
-	// FeatureGates are those that differ from the case's.
+	// FeatureGates are the gates that differ from the case's.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
-	// Timeout is how long it may take to schedule the pods of one operation; the ten
-	// minutes of scheduler_perf if unset.
+	// Timeout is the time limit for scheduling the pods of one operation; if unset, the
+	// ten minutes of scheduler_perf.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// Params are values for WorkloadTemplate, and for InTreeTemplate.
 	Params map[string]any `json:"params,omitempty"`
@@ -117,7 +117,7 @@ func Load(directory string) ([]Case, error) {
 	return cases, check(cases)
 }
 
-// check finds what would make two results indistinguishable.
+// check returns an error if two workloads have the same name, because their results could not be told apart.
 func check(cases []Case) error {
 	seen := make(map[string]bool)
 	for _, c := range cases {
@@ -132,7 +132,7 @@ func check(cases []Case) error {
 	return nil
 }
 
-// FullName is how a workload is called on the command line and in the table.
+// FullName returns the name of a workload on the command line and in the table.
 func FullName(c Case, w Workload) string { return c.Name + "/" + w.Name }
 
 // upstreamCase is a test case in the format of scheduler_perf.
@@ -163,7 +163,7 @@ type labelValues struct {
 // AttemptMetric is the metric that is collected for successful attempts.
 const AttemptMetric = "scheduler_scheduling_attempt_duration_seconds"
 
-// Upstream is the configuration for scheduler_perf that runs one workload with the
+// Upstream returns the configuration for scheduler_perf that runs one workload with the
 // given scheduler configuration file. The label is the one that scheduler_perf
 // selects by default.
 func Upstream(c Case, w Workload, schedulerConfig string) ([]byte, error) {

@@ -19,15 +19,15 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/realslices"
 )
 
-// exampleComment is how a file of examples begins: one line each about what it does, what to expect, and what it needs.
+// exampleComment matches the beginning of a file of examples: one line each for its purpose, the expected result and its needs.
 var exampleComment = regexp.MustCompile(`\A# ([A-Z].*\.)\n# Expect: (.*\.)\n# Needs: (.*\.)\n`)
 
-// quoted is a part of a waiting pod's reason in the second line.
+// quoted matches a quoted part of a waiting pod's reason in the second line.
 var quoted = regexp.MustCompile(`"([^"]+)"`)
 
-// example says on which hardware the demo applies a file of examples, and what becomes of it there.
+// example is a file of examples with the hardware to which the demo applies it and the expected result.
 type example struct {
-	// file is its name without the ending.
+	// file is the name of the file without the ending.
 	file     string
 	hardware []exampleNode
 	// expect holds once all objects exist except the pods, Deployments and Jobs named in later. The demo creates those

@@ -22,7 +22,7 @@ import (
 // Runner runs scenarios concurrently. All fields are required.
 type Runner struct {
 	Objects *Objects
-	// Steps read Cached while they wait, and Live for confirmation.
+	// Cached is the source that steps read while they wait, Live the source for confirmation.
 	Cached, Live Source
 	// Dialect is the wording of the scheduler under test.
 	Dialect Dialect
@@ -35,7 +35,7 @@ type Runner struct {
 // Result is the outcome of one scenario.
 type Result struct {
 	Scenario Scenario
-	// Err says which step failed and why; nil if all steps passed.
+	// Err is the error of the step that failed; nil if all steps passed.
 	Err error
 	// Took is the time from the first step to the last.
 	Took time.Duration
@@ -64,11 +64,11 @@ func (r *Runner) Prepare(ctx context.Context, scenarios []Scenario, accounts Acc
 	return accounts(ctx, namespaces)
 }
 
-// untilNodesAreKnown is how often, within a quarter of a minute, an object is created that the API server forbids.
+// untilNodesAreKnown limits the attempts to create an object that the API server forbids, to a quarter of a minute.
 var untilNodesAreKnown = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 15}
 
-// createInCluster creates an object. The API server forbids slices with devices that take resources of a node, until its cache has
-// what the node declares (KEP-5517).
+// createInCluster creates an object. The API server forbids slices with devices that take resources of a node until its cache has
+// the declared features of the node (KEP-5517).
 func (r *Runner) createInCluster(ctx context.Context, object runtime.Object) error {
 	return retry.OnError(untilNodesAreKnown, func(err error) bool { return apierrors.IsForbidden(err) && ctx.Err() == nil },
 		func() error { return r.Objects.Create(ctx, "", object) })
@@ -122,11 +122,11 @@ func (r *Runner) runOne(ctx context.Context, s Scenario) Result {
 type Tally struct {
 	// Scheduled and Waiting count the pods that are as expected.
 	Scheduled, Waiting int
-	// Problems has one entry for each thing that is not as expected.
+	// Problems has one entry for each deviation from the expectations.
 	Problems []string
 }
 
-// Confirm checks everything that was expected once more in the API server, and counts. Pods without any expectation
+// Confirm checks all expectations once more in the API server, and counts the results. Pods without any expectation
 // are problems, too.
 func (r *Runner) Confirm(ctx context.Context, results []Result) Tally {
 	var tally Tally
