@@ -31,8 +31,8 @@ const (
 	requestTimeout = time.Minute
 )
 
-// guardProcess is a guard like package server makes it, without its webhook, its certificate and its registration: schedulers
-// do not know that it exists. It decides from the beginning to the end.
+// guardProcess is a guard as package server makes it, but without its webhook, its certificate and its registration:
+// schedulers do not know that it exists. It decides from the beginning to the end.
 type guardProcess struct {
 	world      *World
 	guard      *guard.Guard

@@ -122,7 +122,7 @@ func (r *replica) run(ctx context.Context) error {
 	defer factory.Shutdown()
 	defer broadcaster.Shutdown()
 	// wiring.WatchHistory is left out: the versions of this server never go back, and to ask each second is half of all requests.
-	defer r.cancel() // before what waits for its goroutines
+	defer r.cancel() // before the calls that wait for its goroutines
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
@@ -143,7 +143,7 @@ func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElect
 			r.world.note("%s leads", r.name)
 			r.leads.Store(true)
 			defer r.leads.Store(false)
-			sched.Run(ctx) // This one ends as late as that of a process that was stopped.
+			sched.Run(ctx) // This context ends late if the process was stopped; see outlast.
 		},
 		OnStoppedLeading: func() {
 			connection.outlast(ctx)

@@ -136,7 +136,7 @@ func (w *World) violations() []string {
 		if (v.Rule == checker.PodCouldRun || v.Rule == checker.GroupCouldRun) && w.drawsOnWithdrawn(v.Message) {
 			continue
 		}
-		// Drivers may publish less than is in use, and the checker knows only what they publish now. See clashesLeft.
+		// Drivers may publish less than is in use, and the checker sees only the current slices. See clashesLeft.
 		if v.Rule == checker.DeviceHeldTwice || v.Rule == checker.CapacityExceeded || v.Rule == checker.CounterOverdrawn {
 			continue
 		}
