@@ -3,11 +3,10 @@
 // with the scheduler, so that a mistake there is not repeated here. (Older versions of
 // the API are converted by the same package, if the client is one from there.)
 //
-// What it checks is the section "What must always hold" of the design: nobody gets a
-// device that somebody else has, no capacity or counter is overdrawn, pods run only
-// with what they asked for, nothing is left behind, and nobody waits who would fit. What cannot be decided
-// afterwards is not checked: whether taints were tolerated, whether selectors matched
-// and how many devices "all" were at the time of the allocation.
+// It checks the section "What must always hold" of the design: nobody gets a device that somebody else has, no capacity or counter is
+// overdrawn, pods run only with the devices that they asked for, nothing is left behind, and no pod waits that would fit. It cannot
+// check afterwards whether taints were tolerated, whether selectors matched, and how many devices "all" were at the time of the
+// allocation.
 package checker
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
-// Rule names what was violated.
+// Rule is the name of a rule that can be violated.
 type Rule string
 
 // Rules about devices.
@@ -91,16 +90,16 @@ const (
 	GroupCouldRun Rule = "GroupCouldRun"
 	// HeldForNobody: a pod says that devices are held for a pod or group that does not wait.
 	HeldForNobody Rule = "HeldForNobody"
-	// NotLookedAt: whether a pod or a gang could run was not found out within a bound. It is always a warning.
+	// NotLookedAt: the search whether a pod or a gang could run has reached a bound. It is always a warning.
 	NotLookedAt Rule = "NotLookedAt"
 )
 
-// Violation is one thing that is not as it has to be.
+// Violation is one violation of a rule.
 type Violation struct {
 	Rule Rule
-	// Object is what the message is about, like "claim train/gpus".
+	// Object is the subject of the message, like "claim train/gpus".
 	Object string
-	// Message says what was expected and what was found.
+	// Message describes the expected and the actual state.
 	Message string
 }
 
@@ -126,8 +125,8 @@ type Options struct {
 	// StrictDevices makes DeviceMissing a violation, for clusters in which no
 	// driver withdraws or changes devices.
 	StrictDevices bool
-	// Served says of a pod whether a scheduler runs that has to place it. With Settled, such a pod must
-	// not wait while it could run. Nil: no pod is looked at.
+	// Served reports whether a scheduler runs that has to place the pod. With Settled, such a pod must not wait while it could run. Nil:
+	// no pod is looked at.
 	Served func(*corev1.Pod) bool
 	// PodGroups lists the PodGroups of scheduler-plugins, see PodGroupsFrom. Nil: pods with their label are not looked at.
 	PodGroups func(context.Context) ([]v1alpha1.PodGroup, error)
@@ -152,7 +151,7 @@ func Check(ctx context.Context, client kubernetes.Interface, o Options) ([]Viola
 	checkCompatibility(r, s)
 	checkDevicesExist(r, s)
 	for _, claim := range s.claims {
-		// What controllers allocate, and how they protect it, is their business.
+		// Controllers may allocate and protect claims as they like.
 		if conversion.AlphaClaimOf(claim).Allocator != conversion.ByController {
 			checkProtection(r, claim)
 			checkRequests(r, claim)

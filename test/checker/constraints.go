@@ -29,7 +29,7 @@ func checkConstraints(r *report, s *snapshot, claim *resourceapi.ResourceClaim) 
 	}
 }
 
-// attributeValues are the values that a device has for the attribute of a constraint.
+// attributeValues are a device's values for the attribute of a constraint.
 type attributeValues struct {
 	device deviceID
 	name   resourceapi.FullyQualifiedName

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkConsumers: status.reservedFor is what the API permits.
+// checkConsumers: status.reservedFor obeys the limits of the API.
 func checkConsumers(r *report, claim *resourceapi.ResourceClaim) {
 	object := claimObject(claim)
 	consumers := claim.Status.ReservedFor
@@ -45,8 +45,7 @@ func checkConsumersExist(r *report, s *snapshot, claim *resourceapi.ResourceClai
 	}
 }
 
-// checkUsed: a claim which is allocated without being reserved for anybody is at least
-// wanted by some pod.
+// checkUsed: if a claim is allocated without a reservation, some pod wants it.
 func checkUsed(r *report, s *snapshot, claim *resourceapi.ResourceClaim) {
 	if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) > 0 {
 		return
@@ -69,13 +68,13 @@ func checkUsed(r *report, s *snapshot, claim *resourceapi.ResourceClaim) {
 	r.warning(AllocatedForNobody, object, "it is allocated, but it is not reserved for anybody, and no pod refers to it")
 }
 
-// done says whether the pod will never use its claims (again): it has finished, or it
-// was deleted before it was bound.
+// done reports whether the pod will never use its claims (again): it has finished, or it was
+// deleted before it was bound.
 func done(pod *corev1.Pod) bool {
 	return finished(pod) || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
-// finished says whether all containers of the pod have terminated for good.
+// finished reports whether all containers of the pod have terminated for good.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

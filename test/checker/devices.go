@@ -28,7 +28,7 @@ func (h holding) String() string {
 	return fmt.Sprintf("%s, request %s (%s)", claimObject(h.claim), h.result.Request, kind)
 }
 
-// holdings returns who holds which device, in the order of the claims.
+// holdings returns the holders of each device, in the order of the claims.
 func holdings(claims []*resourceapi.ResourceClaim) map[deviceID][]holding {
 	held := map[deviceID][]holding{}
 	for _, claim := range claims {
@@ -94,8 +94,7 @@ func list(holders []holding) string {
 	return strings.Join(names, "; ")
 }
 
-// checkCapacity: what the shares of a device consume is not more than it has
-// (KEP-5075).
+// checkCapacity: the shares of a device do not consume more than its capacity (KEP-5075).
 func checkCapacity(r *report, s *snapshot) {
 	held := s.heldBy
 	for _, id := range sortedDevices(held) {
@@ -128,9 +127,9 @@ func checkCapacity(r *report, s *snapshot) {
 	}
 }
 
-// checkCounters: the devices of a pool that are in use do not consume more of a shared
-// counter than there is (KEP-4815). The counters may be in other slices of the pool
-// than the devices, and a device counts once however many shares of it are in use.
+// checkCounters: the allocated devices of a pool do not consume more of a shared counter than its
+// value (KEP-4815). The counters may be in other slices of the pool than the devices, and a device
+// counts once for all its shares.
 func checkCounters(r *report, s *snapshot) {
 	held := s.heldBy
 	inUse := map[poolID][]deviceID{}
@@ -178,7 +177,7 @@ func checkPoolCounters(r *report, p *pool, inUse []deviceID) {
 	}
 }
 
-// checkDevicesExist: what is allocated is published.
+// checkDevicesExist: allocated devices are published.
 func checkDevicesExist(r *report, s *snapshot) {
 	for _, claim := range s.claims {
 		for i := range Results(claim) {

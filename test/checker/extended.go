@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// extendedClaim returns what the pod needs of the node itself, and the claim for the extended resources that no device plugin
-// offers there but that a device class stands for (KEP-5004), nil if there are none.
+// extendedClaim returns the resources that the pod needs from the node itself, and a claim for the extended resources that no
+// device plugin offers there but that have a device class (KEP-5004), nil if there are none.
 func (o *oracle) extendedClaim(pod *corev1.Pod, node *corev1.Node) (corev1.ResourceList, *resourceapi.ResourceClaim) {
 	own, claim := corev1.ResourceList{}, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + " (extended resources)", UID: pod.UID}}
 	needs := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
@@ -36,8 +36,9 @@ func (o *oracle) extendedClaim(pod *corev1.Pod, node *corev1.Node) (corev1.Resou
 	return own, claim
 }
 
-// devicesFor returns how many devices the containers of the pod need: those that run at the same time have some each, and an init
-// container that ends before uses those of later ones. What these lack is had once, for the one that lacks most.
+// devicesFor returns the number of devices that the containers of the pod need. Containers that run at the same time have devices
+// of their own. An init container that ends before uses the devices of later ones; the largest shortage of such a container is
+// added.
 func devicesFor(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	lasting, lack := int64(0), int64(0)
 	count := func(container *corev1.Container) int64 {
@@ -58,8 +59,8 @@ func devicesFor(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return lasting + lack
 }
 
-// behind returns the class behind an extended resource, nil if there is none: that which the resource is named after, or of
-// those with this name the one that was created last.
+// behind returns the class of an extended resource, nil if there is none: the class that the resource is named after, or else the
+// newest class with that resource name.
 func (c classes) behind(name corev1.ResourceName) (found *resourceapi.DeviceClass) {
 	if implicit, isImplicit := strings.CutPrefix(string(name), resourceapi.ResourceDeviceClassPrefix); isImplicit {
 		found, _ = c.Get(implicit)
@@ -73,7 +74,7 @@ func (c classes) behind(name corev1.ResourceName) (found *resourceapi.DeviceClas
 	return found
 }
 
-// isLeftOf reports whether an attempt for the pod has made the claim, for extended resources. The next one uses or deletes it.
+// isLeftOf reports whether an attempt for the pod has made the claim for extended resources. The next attempt uses or deletes it.
 func isLeftOf(pod *corev1.Pod, claim *resourceapi.ResourceClaim) bool {
 	return claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" && metav1.IsControlledBy(claim, pod)
 }

@@ -18,34 +18,35 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// oldGroupLabel has named the gang of a pod in early versions of scheduler-plugins.
+// oldGroupLabel is the label with the gang of a pod in early versions of scheduler-plugins.
 const oldGroupLabel = "pod-group.scheduling.sigs.k8s.io"
 
-// unit is what is placed together: a pod, or as many pods of a gang as it lacks.
+// unit is a set of pods that are placed together: one pod, or as many pods of a gang as it lacks.
 type unit struct {
-	// object is what a violation is about.
+	// object is the subject of a violation.
 	object string
 	isGang bool
-	// lacks is how many of the pods have to be placed for any of them to run.
+	// lacks is the number of pods that have to be placed before any of them can run.
 	lacks int
 	pods  []*corev1.Pod
-	// beside are pods that all have to be able to be tried before any of them is.
+	// beside are the pods that kube-scheduler must all be able to try before it tries any of them.
 	beside []*corev1.Pod
 }
 
-// gang is a PodGroup of either kind, as far as it matters here.
+// gang is a PodGroup of either kind, with the fields that matter here.
 type gang struct {
 	object string
-	// least is how many pods have to run or to have succeeded, succeeded how many have.
+	// least is the number of pods that have to run or to have succeeded, succeeded the number of pods that have succeeded.
 	least, succeeded int
-	// native is set for one of Kubernetes. kube-scheduler tries that only if it can try all of its pods, and if these are alike.
+	// native is set for a PodGroup of Kubernetes. kube-scheduler tries it only if it can try all of its pods, and if these are
+	// alike.
 	native *schedulingapi.PodGroup
 	// judged is false for a gang that needs more than nodes and devices for its pods.
 	judged bool
 }
 
-// gather has pods that wait be placed together with others of their gang, if that lacks any, and else each for itself. Pods of
-// a PodGroup that does not exist wait rightly.
+// gather makes units of the waiting pods: one for each gang that lacks pods, and else one for each pod. Pods of a PodGroup that
+// does not exist wait rightly.
 func gather(ctx context.Context, client kubernetes.Interface, labeled func(context.Context) ([]v1alpha1.PodGroup, error), s *snapshot, open []*corev1.Pod) ([]unit, error) {
 	gangs, err := listGangs(ctx, client, labeled, open)
 	if err != nil {
@@ -77,7 +78,7 @@ func gather(ctx context.Context, client kubernetes.Interface, labeled func(conte
 	return units, nil
 }
 
-// units are the pods of a gang that are placed together: all that it lacks, or each of those that it can also do without.
+// units returns the units of a gang: one for all pods that it lacks, or one for each pod if it lacks none.
 func (g gang) units(members, waiting []*corev1.Pod) (units []unit) {
 	lacks := g.least - g.succeeded
 	for _, pod := range members {
@@ -101,14 +102,14 @@ func (g gang) units(members, waiting []*corev1.Pod) (units []unit) {
 	return units
 }
 
-// isTried reports whether a pod does not keep others of its PodGroup from being tried. One that is being deleted counts to
-// kube-scheduler, but not for long.
+// isTried reports whether a pod does not keep others of its PodGroup from being tried. A pod that is being deleted keeps them
+// from it, but not for long.
 func isTried(group *schedulingapi.PodGroup, pod *corev1.Pod, waiting []*corev1.Pod) bool {
 	return finished(pod) || pod.DeletionTimestamp == nil && (pod.Spec.NodeName != "" || slices.Contains(waiting, pod)) &&
 		corev1helpers.PodPriority(pod) == ptr.Deref(group.Spec.Priority, 0) && ptr.Deref(pod.Spec.PreemptionPolicy, "") == ptr.Deref(waiting[0].Spec.PreemptionPolicy, "")
 }
 
-// gangOf returns the gang of the pod as gang.object has it, empty if it is in none.
+// gangOf returns the gang of the pod as gang.object has it, "" if the pod is in none.
 func gangOf(pod *corev1.Pod) string {
 	switch {
 	case pod.Labels[oldGroupLabel] != "":
@@ -171,7 +172,7 @@ func ofNative(group *schedulingapi.PodGroup) gang {
 	return g
 }
 
-// isPlain reports whether the pods of a group may be on any nodes: annotations may want them in one domain.
+// isPlain reports whether the pods of a group may be on any nodes. Annotations may require one domain for them.
 func isPlain(group metav1.Object) bool {
 	for name := range group.GetAnnotations() {
 		if strings.HasSuffix(name, "-domain") {
@@ -181,10 +182,10 @@ func isPlain(group metav1.Object) bool {
 	return true
 }
 
-// podGroupsPath is where the API server has all PodGroups of scheduler-plugins.
+// podGroupsPath is the path of all PodGroups of scheduler-plugins.
 const podGroupsPath = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
 
-// PodGroupsFrom makes Options.PodGroups. There are none where the resource is not installed.
+// PodGroupsFrom returns a function for Options.PodGroups. It returns no groups if the resource is not installed.
 func PodGroupsFrom(client rest.Interface) func(context.Context) ([]v1alpha1.PodGroup, error) {
 	return func(ctx context.Context) ([]v1alpha1.PodGroup, error) {
 		raw, err := client.Get().AbsPath(podGroupsPath).SetHeader("Accept", "application/json").Do(ctx).Raw()

@@ -16,16 +16,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// oraclePatience is how long upstream's allocator may search for a pod on a node. What takes longer is not judged.
+// oraclePatience is the maximum time of upstream's allocator for a pod on a node. Searches that take longer are not judged.
 const oraclePatience = 2 * time.Second
 
-// allFeatures are all of the allocator's. The API server does not store what a gate that is off needs.
+// allFeatures are all features of the allocator. The API server does not store fields of a disabled feature gate.
 var allFeatures = structured.Features{
 	AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true, DeviceBindingAndStatus: true, DeviceTaints: true,
 	FractionalCapacityRange: true, ListTypeAttributes: true, PartitionableDevices: true, PrioritizedList: true,
 }
 
-// oracle is upstream's allocator in the state of the cluster, and what else decides where a pod can go.
+// oracle is upstream's allocator in the state of the cluster, with all else that decides where a pod can go.
 type oracle struct {
 	*snapshot
 	*storage
@@ -49,7 +49,7 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclasses"), name)
 }
 
-// newOracle lists what the snapshot does not have, for pods that wait.
+// newOracle lists the objects that waiting pods need and the snapshot does not have.
 func newOracle(ctx context.Context, client kubernetes.Interface, s *snapshot, open []*corev1.Pod) (*oracle, error) {
 	listed, err := client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -72,7 +72,7 @@ func newOracle(ctx context.Context, client kubernetes.Interface, s *snapshot, op
 	return o, err
 }
 
-// allocator returns upstream's in a state.
+// allocator returns upstream's allocator for a state.
 func (o *oracle) allocator(ctx context.Context, state structured.AllocatedState) (structured.Allocator, error) {
 	allocator, err := structured.NewAllocator(ctx, allFeatures, state, o.classes, o.published, o.expressions)
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *oracle) allocator(ctx context.Context, state structured.AllocatedState)
 	return allocator, nil
 }
 
-// allocate returns devices on the node for the claims, nil if there are none. If that is an error, such as an expression that
+// allocate returns devices on the node for the claims, nil if there are none. After an error, such as an expression that
 // fails, the pods have to wait.
 func allocate(ctx context.Context, allocator structured.Allocator, node *corev1.Node, open []*resourceapi.ResourceClaim) []resourceapi.AllocationResult {
 	if len(open) == 0 {
@@ -96,7 +96,7 @@ func allocate(ctx context.Context, allocator structured.Allocator, node *corev1.
 	return results
 }
 
-// allocated is what claims hold, as upstream's allocator wants it, but for some claims.
+// allocated returns the devices of all claims but some, in the form that upstream's allocator wants.
 func (s *snapshot) allocated(without func(*resourceapi.ResourceClaim) bool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
@@ -108,7 +108,7 @@ func (s *snapshot) allocated(without func(*resourceapi.ResourceClaim) bool) stru
 				continue
 			}
 			take(state, h.result)
-			// Upstream gives a device as a whole that is no longer offered for sharing, also while shares remain.
+			// Upstream allocates a device as a whole if it is no longer offered for sharing, even while shares remain.
 			if device, published := s.device(deviceOf(h.result)); published && !device.shareable() {
 				state.AllocatedDevices.Insert(structured.MakeDeviceID(h.result.Driver, h.result.Pool, h.result.Device))
 			}
@@ -117,7 +117,7 @@ func (s *snapshot) allocated(without func(*resourceapi.ResourceClaim) bool) stru
 	return state
 }
 
-// take adds a device, or a share of one, to what is allocated.
+// take adds an allocated device, or a share of one, to the state.
 func take(state structured.AllocatedState, result *resourceapi.DeviceRequestAllocationResult) {
 	device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
 	switch {

@@ -14,26 +14,26 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// maxSteps limits how many times a pod is put on a node when places for several are looked for.
+// maxSteps is the maximum number of times that the search for places of several pods puts a pod on a node.
 const maxSteps = 20_000
 
-// errTooMany is the error of a search that has come to its limit.
+// errTooMany is the error of a search that has reached its limit.
 var errTooMany = errors.New("too many ways")
 
-// candidate is a pod that waits for nothing but a node.
+// candidate is a pod that waits only for a node.
 type candidate struct {
 	pod     *corev1.Pod
 	claims  []*resourceapi.ResourceClaim
 	volumes []*corev1.PersistentVolumeClaim
-	// needs is what it needs on each node.
+	// needs holds the needs of the pod by node.
 	needs map[*corev1.Node]need
 }
 
-// need is what a pod needs on a node.
+// need holds the resources and claims that a pod needs on a node.
 type need struct {
 	possible bool
 	room     corev1.ResourceList
-	// claims are those of the pod, and the one for its extended resources.
+	// claims are the claims of the pod, and the claim for its extended resources.
 	claims []*resourceapi.ResourceClaim
 }
 
@@ -50,8 +50,8 @@ func (o *oracle) candidate(pod *corev1.Pod) *candidate {
 	return &candidate{pod: pod, claims: claims, volumes: volumes, needs: map[*corev1.Node]need{}}
 }
 
-// on returns what the pod needs on a node. Whether it may be there alone follows from the node itself, the volumes, and the
-// claims that are allocated.
+// on returns the needs of the pod on a node. The node itself, the volumes and the allocated claims decide whether the pod may be
+// there alone.
 func (c *candidate) on(node *corev1.Node, o *oracle, together bool) need {
 	if known, found := c.needs[node]; found {
 		return known
@@ -71,7 +71,7 @@ func (c *candidate) on(node *corev1.Node, o *oracle, together bool) need {
 	return n
 }
 
-// placement is a pod, where it would run, and with what.
+// placement is a pod with its node and its devices.
 type placement struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
@@ -97,23 +97,23 @@ func placements(all []placement) string {
 type search struct {
 	*oracle
 	pods []*candidate
-	// on are the nodes of the first pods, nil for one that is left out.
+	// on holds the nodes of the first pods, nil for a pod that is left out.
 	on []*corev1.Node
-	// fit says of pods on a node whether they fit there, if there are no others.
+	// fit records whether a set of pods fits on a node without others.
 	fit   map[string]bool
 	steps int
 	found []placement
 	err   error
 }
 
-// place looks for nodes for so many of the pods together, and returns nil if there are none.
+// place looks for nodes for lacks of the pods together, and returns nil if there are none.
 func (o *oracle) place(ctx context.Context, pods []*candidate, lacks int) ([]placement, error) {
 	s := &search{oracle: o, pods: pods, fit: map[string]bool{}, steps: maxSteps + len(o.nodes)}
 	s.from(ctx, lacks)
 	return s.found, s.err
 }
 
-// from places so many of the pods that come after those in s.on. It returns true when the search is over.
+// from places lacks of the pods that come after those in s.on. It returns true when the search is over.
 func (s *search) from(ctx context.Context, lacks int) bool {
 	i := len(s.on)
 	switch {
@@ -140,7 +140,7 @@ func (s *search) from(ctx context.Context, lacks int) bool {
 	return false
 }
 
-// podsOn are the pods that were put on a node, and a name for that.
+// podsOn returns the pods that were put on a node, and a key for this set.
 func (s *search) podsOn(node *corev1.Node) (pods []*candidate, key string) {
 	key = node.Name
 	for i, on := range s.on {
@@ -151,7 +151,7 @@ func (s *search) podsOn(node *corev1.Node) (pods []*candidate, key string) {
 	return pods, key
 }
 
-// fits reports whether the pods on the node fit there, if all others are left out.
+// fits reports whether the pods on the node fit there without all other pods.
 func (s *search) fits(ctx context.Context, node *corev1.Node) bool {
 	pods, key := s.podsOn(node)
 	fits, known := s.fit[key]
@@ -171,8 +171,8 @@ func (s *search) fits(ctx context.Context, node *corev1.Node) bool {
 	return fits
 }
 
-// together reports whether the pods can be where they were put, one node after the other, and notes that. What claims get on one
-// node is taken from the others, and pods that share a claim have to reach what it got.
+// together reports whether the pods fit where they were put, one node after the other, and records the result. Devices that
+// claims get on one node are taken from the other nodes, and pods that share a claim have to reach its devices.
 func (s *search) together(ctx context.Context) bool {
 	state, got := s.allocated(s.isLeft), map[*resourceapi.ResourceClaim]*resourceapi.AllocationResult{}
 	made := map[*corev1.PersistentVolumeClaim]*corev1.Node{}
@@ -204,7 +204,7 @@ func (s *search) together(ctx context.Context) bool {
 	return true
 }
 
-// allocateOn gives devices to all claims of the pods on a node that have none, and returns what is allocated then.
+// allocateOn allocates devices to the open claims of the pods on a node, and returns the state after that.
 func (s *search) allocateOn(ctx context.Context, state structured.AllocatedState, got map[*resourceapi.ResourceClaim]*resourceapi.AllocationResult, node *corev1.Node) (structured.AllocatedState, bool) {
 	pods, _ := s.podsOn(node)
 	var open []*resourceapi.ResourceClaim
@@ -236,7 +236,7 @@ func (s *search) allocateOn(ctx context.Context, state structured.AllocatedState
 	return state, len(results) == len(open)
 }
 
-// isLeft reports whether one of the pods would use or delete the claim, because an earlier attempt of it has made that.
+// isLeft reports whether one of the pods would use or delete the claim, because an earlier attempt for that pod has made it.
 func (s *search) isLeft(claim *resourceapi.ResourceClaim) bool {
 	return slices.ContainsFunc(s.pods, func(c *candidate) bool { return isLeftOf(c.pod, claim) })
 }
@@ -255,7 +255,7 @@ func devicesOf(claims []*resourceapi.ResourceClaim, got map[*resourceapi.Resourc
 	return texts
 }
 
-// hasRoom reports whether the node has what pods request of it, besides devices.
+// hasRoom reports whether the node has the resources that pods request, without devices.
 func (s *snapshot) hasRoom(node *corev1.Node, needed []corev1.ResourceList) bool {
 	free, pods := corev1.ResourceList{}, int64(len(needed))
 	maps.Copy(free, node.Status.Allocatable)

@@ -20,8 +20,8 @@ type claimRef struct {
 	pending bool
 }
 
-// claimRefs returns all claims that the pod needs. Entries for which the pod's status
-// says that no claim was necessary are left out.
+// claimRefs returns all claims that the pod needs. It leaves out entries that need no claim
+// according to the pod's status.
 func claimRefs(pod *corev1.Pod) []claimRef {
 	generated := map[string]*string{}
 	for _, status := range pod.Status.ResourceClaimStatuses {
@@ -47,8 +47,8 @@ func claimRefs(pod *corev1.Pod) []claimRef {
 	return refs
 }
 
-// checkPod: a pod is bound only when each of its claims is there, allocated on that
-// node and reserved for it. That stays so until the pod has finished.
+// checkPod: a pod is bound only when each of its claims exists, is allocated on that node and is
+// reserved for it, until the pod has finished.
 func checkPod(r *report, s *snapshot, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || finished(pod) {
 		return
@@ -90,7 +90,7 @@ func checkOwner(r *report, pod *corev1.Pod, ref claimRef, claim *resourceapi.Res
 	}
 }
 
-// belongsTo says whether the claim was generated for the pod or its pod group.
+// belongsTo reports whether the claim was generated for the pod or its pod group.
 func belongsTo(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	if metav1.IsControlledBy(claim, pod) {
 		return true
@@ -111,7 +111,7 @@ func podGroupName(pod *corev1.Pod) string {
 	return ""
 }
 
-// reservedFor says whether the claim is reserved for the pod or its pod group.
+// reservedFor reports whether the claim is reserved for the pod or its pod group.
 func reservedFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	for _, consumer := range claim.Status.ReservedFor {
 		if consumer.UID == pod.UID {
@@ -124,9 +124,9 @@ func reservedFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	return false
 }
 
-// checkNode: the devices of the claim can be used on the node of the pod. Both the node
-// selector in the allocation and what the driver published have to agree. Nothing is
-// said about nodes that do not exist anymore.
+// checkNode: the devices of the claim can be used on the node of the pod. Both the node selector in
+// the allocation and the published slices have to agree. It does not check nodes that do not exist
+// anymore.
 func checkNode(r *report, s *snapshot, pod *corev1.Pod, claim *resourceapi.ResourceClaim) {
 	node := s.nodeNamed[pod.Spec.NodeName]
 	if node == nil {

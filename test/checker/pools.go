@@ -30,12 +30,12 @@ func (id poolID) compare(other poolID) int {
 	return cmp.Or(cmp.Compare(id.driver, other.driver), cmp.Compare(id.name, other.name))
 }
 
-// deviceOf returns which device was allocated.
+// deviceOf returns the ID of an allocated device.
 func deviceOf(result *resourceapi.DeviceRequestAllocationResult) deviceID {
 	return deviceID{pool: poolID{driver: result.Driver, name: result.Pool}, name: result.Device}
 }
 
-// pool is what a driver publishes in the slices of the current (highest) generation.
+// pool holds the devices and counters in the slices of the current (highest) generation.
 type pool struct {
 	id         poolID
 	generation int64
@@ -91,8 +91,8 @@ func (p *pool) add(slice *resourceapi.ResourceSlice) {
 	}
 }
 
-// counterSetOf returns what tells a counter set of a slice apart from all others of the pool. Where slices
-// have counters and devices at once (Kubernetes 1.33 and 1.34), sets are those of the slice.
+// counterSetOf returns a name for a counter set of a slice that is unique in the pool. If slices have
+// counters and devices at once (Kubernetes 1.33 and 1.34), a set belongs to its slice.
 func counterSetOf(slice *resourceapi.ResourceSlice, name string) string {
 	if len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0 {
 		return slice.Name + "/" + name
@@ -110,12 +110,12 @@ func (s *snapshot) device(id deviceID) (publishedDevice, bool) {
 	return device, found
 }
 
-// shareable says whether the device may have more than one holder.
+// shareable reports whether the device may have more than one holder.
 func (d publishedDevice) shareable() bool {
 	return ptr.Deref(d.AllowMultipleAllocations, false)
 }
 
-// reachableFrom says whether the device can be used on the node.
+// reachableFrom reports whether the device can be used on the node.
 func (d publishedDevice) reachableFrom(node *corev1.Node) bool {
 	spec := &d.slice.Spec
 	if ptr.Deref(spec.PerDeviceNodeSelection, false) {
@@ -137,7 +137,7 @@ func reachable(node *corev1.Node, nodeName *string, allNodes *bool, selector *co
 	}
 }
 
-// selects says whether the selector is valid and matches the node.
+// selects reports whether the selector is valid and matches the node.
 func selects(selector *corev1.NodeSelector, node *corev1.Node) bool {
 	compiled, err := nodeaffinity.NewNodeSelector(selector)
 	return err == nil && compiled.Match(node)

@@ -16,7 +16,7 @@ func checkProtection(r *report, claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// wanted is what a request or subrequest asks for.
+// wanted holds the fields of a request or subrequest that the devices have to satisfy.
 type wanted struct {
 	name     string // as in results: "request" or "request/subrequest"
 	mode     resourceapi.DeviceAllocationMode
@@ -25,8 +25,8 @@ type wanted struct {
 	capacity *resourceapi.CapacityRequirements
 }
 
-// alternatives returns what would satisfy the request: one entry if it is exact, one
-// per subrequest if it is a prioritized list (KEP-4816).
+// alternatives returns the alternatives that satisfy the request: one entry if it is exact, one per
+// subrequest if it is a prioritized list (KEP-4816).
 func alternatives(request *resourceapi.DeviceRequest) []wanted {
 	if exactly := request.Exactly; exactly != nil {
 		return []wanted{{
@@ -43,7 +43,7 @@ func alternatives(request *resourceapi.DeviceRequest) []wanted {
 	return all
 }
 
-// checkRequests: the allocation is what the spec of the claim asks for.
+// checkRequests: the allocation satisfies the requests in the spec of the claim.
 func checkRequests(r *report, claim *resourceapi.ResourceClaim) {
 	if claim.Status.Allocation == nil {
 		return
@@ -82,8 +82,8 @@ func checkRequests(r *report, claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// checkRequest compares the devices with what one request or subrequest asks for. There
-// is at least one device, which is all that can be said afterwards about mode "All".
+// checkRequest compares the devices with one request or subrequest. For mode "All", it can only
+// check afterwards that there is at least one device.
 func checkRequest(r *report, object string, want wanted, got []resourceapi.DeviceRequestAllocationResult) {
 	count := max(want.count, 1) // The API's default is 1.
 	exactCount := want.mode == "" || want.mode == resourceapi.DeviceAllocationModeExactCount
@@ -100,9 +100,9 @@ func checkRequest(r *report, object string, want wanted, got []resourceapi.Devic
 	}
 }
 
-// shareTooSmall compares what a share consumes with what was requested: rounding up is
-// allowed, consuming less is not. Capacity of devices that are not shared is decided when
-// they are selected, and that cannot be verified here.
+// shareTooSmall compares the consumed capacity of a share with the requested one: rounding up is
+// allowed, consuming less is not. The selection of a device that is not shared decides about its
+// capacity, and that cannot be verified here.
 func shareTooSmall(want wanted, got *resourceapi.DeviceRequestAllocationResult) string {
 	if got.ShareID == nil || want.capacity == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api"
 )
 
-// snapshot is what the API server had, prepared for look-ups.
+// snapshot holds the objects of the API server, prepared for look-ups.
 type snapshot struct {
 	claims     []*resourceapi.ResourceClaim // sorted by namespace and name
 	claimNamed map[types.NamespacedName]*resourceapi.ResourceClaim
@@ -25,7 +25,7 @@ type snapshot struct {
 	nodeNamed  map[string]*corev1.Node
 	pools      []*pool // sorted by driver and name
 	poolNamed  map[poolID]*pool
-	// slices are all that are published.
+	// slices are all published slices.
 	slices []*resourceapi.ResourceSlice
 }
 
@@ -72,9 +72,9 @@ func takeSnapshot(ctx context.Context, client kubernetes.Interface) (*snapshot, 
 	return s, nil
 }
 
-// resolve replaces the spec of claims that do not say themselves what they ask for
-// (v1alpha2). Whether that was already so when they were allocated is not known; tests do
-// not change it afterwards. What cannot be resolved asks for nothing.
+// resolve replaces the spec of claims whose requests are in other objects (v1alpha2). These objects
+// may have changed since the allocation; tests do not change them afterwards. A claim that cannot
+// be resolved has no requests.
 func resolve(claims []*resourceapi.ResourceClaim, resolver *api.Resolver) {
 	if resolver == nil {
 		return

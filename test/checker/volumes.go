@@ -14,16 +14,16 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// storage is what decides where the volumes of pods are, or may be made.
+// storage holds the objects that decide where the volumes of pods are, or may be made.
 type storage struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes []*corev1.PersistentVolume // sorted by name
 	classes map[string]*storageapi.StorageClass
-	// drivers are provisioners that may count what there is room for.
+	// drivers are the provisioners that may count their free space.
 	drivers map[string]bool
 }
 
-// listStorage lists what is needed for pods that have volumes; without any, nothing.
+// listStorage lists the objects that pods with volumes need. It lists nothing if there are no such pods.
 func listStorage(ctx context.Context, client kubernetes.Interface, open []*corev1.Pod) (*storage, error) {
 	st := &storage{claims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, classes: map[string]*storageapi.StorageClass{}, drivers: map[string]bool{}}
 	if !slices.ContainsFunc(open, func(pod *corev1.Pod) bool { return len(volumeClaims(pod)) > 0 }) {
@@ -58,7 +58,7 @@ func listStorage(ctx context.Context, client kubernetes.Interface, open []*corev
 	return st, nil
 }
 
-// volumeClaims are the names of the claims for the volumes of a pod, and whether the claim is made for the pod.
+// volumeClaims returns the names of the claims for the volumes of a pod. A value is true if the claim is made for the pod.
 func volumeClaims(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range pod.Spec.Volumes {
@@ -72,9 +72,9 @@ func volumeClaims(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// claimsOf returns the claims for the volumes of a pod. The pod has to wait if one is missing, going, lost, not its own, or to
-// be bound by somebody else: because it has to be bound at once, or its volume is being made. Not judged are volumes that other
-// pods or the node's attachments keep from it.
+// claimsOf returns the claims for the volumes of a pod. The pod has to wait if a claim is missing, is being deleted, is lost,
+// belongs to another pod, or is bound by somebody else: because its class binds at once, or because its volume is being made. It
+// does not judge volumes that other pods or the node's attachments keep from the pod.
 func (st *storage) claimsOf(pod *corev1.Pod) (claims []*corev1.PersistentVolumeClaim, ready bool) {
 	own := volumeClaims(pod)
 	for _, name := range sortedKeys(own) {
@@ -103,7 +103,7 @@ func (st *storage) waitsForPod(claim *corev1.PersistentVolumeClaim) bool {
 		!slices.ContainsFunc(st.volumes, func(v *corev1.PersistentVolume) bool { return volume.IsVolumeBoundToClaim(v, claim) })
 }
 
-// reach reports whether all of the claims can be had on a node, and adds to taken the volumes that would be bound to them.
+// reach reports whether all of the claims can be used on a node, and adds to taken the volumes that would be bound to them.
 func (st *storage) reach(claims []*corev1.PersistentVolumeClaim, node *corev1.Node, taken map[string]*corev1.PersistentVolume) bool {
 	for _, claim := range claims {
 		if isBound(claim) {
@@ -134,7 +134,7 @@ func (st *storage) named(name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// isPlainVolume reports whether nothing but its node affinity decides where a volume can be used: no limit of attachments, no zone.
+// isPlainVolume reports whether only its node affinity decides where a volume can be used: no limit of attachments, no zone.
 func isPlainVolume(v *corev1.PersistentVolume) bool {
 	for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
 		if v.Labels[label] != "" {

@@ -22,11 +22,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/api/conversion"
 )
 
-// checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now, and no gang
-// of which enough pods could be placed together. Not judged are pods that wait for something else than a node: for claims,
-// the end of a gate, the volume that a provisioner makes, devices that are not ready, the end of another claim that holds
-// the same device, pods that are ending for somebody who was nominated. Nor are those for which filters decide that are not
-// repeated here: host ports, affinity between pods, topology spread, limits and zones of volumes, domains of gangs.
+// checkWaiting: no pod waits that upstream's allocator and the filters of the default scheduler would place now, and no gang waits if
+// enough of its pods could be placed together. It does not judge pods that wait for something else than a node: for claims, the end of a
+// gate, the volume that a provisioner makes, devices that are not ready, the end of another claim that holds the same device, or the end
+// of pods that a nominated pod has evicted. Nor does it judge pods that depend on filters which are not repeated here: host ports,
+// affinity between pods, topology spread, limits and zones of volumes, domains of gangs.
 func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes.Interface) error {
 	var open []*corev1.Pod
 	for _, pod := range s.pods {
@@ -62,10 +62,11 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	return nil
 }
 
-// gangNodes is on how many nodes places for a gang are sought: the search tries all ways, each with upstream's allocator.
+// gangNodes is the maximum number of nodes on which places for a gang are sought: the search tries all ways, each with upstream's
+// allocator.
 const gangNodes = 16
 
-// checkUnit: the pods of a unit do not wait if there are places for as many of them as it lacks.
+// checkUnit: the pods of a unit do not wait if there are places for the number of pods that it lacks.
 func checkUnit(ctx context.Context, r *report, o *oracle, u unit) error {
 	if u.isGang && len(o.nodes) > gangNodes {
 		r.warning(NotLookedAt, u.object, "there are %d nodes; places for gangs are sought on %d at most", len(o.nodes), gangNodes)
@@ -96,7 +97,8 @@ func checkUnit(ctx context.Context, r *report, o *oracle, u unit) error {
 	return nil
 }
 
-// awaitsNode reports whether the pod waits for a node alone, or for one together with others of its gang, as far as it can be judged here.
+// awaitsNode reports whether the pod waits only for a node, or for nodes together with others of its gang, as far as the checker can
+// judge.
 func awaitsNode(pod *corev1.Pod) bool {
 	spec := &pod.Spec
 	if spec.NodeName != "" || pod.DeletionTimestamp != nil || finished(pod) || len(spec.SchedulingGates) > 0 || len(spec.TopologySpreadConstraints) > 0 {
@@ -115,9 +117,9 @@ func awaitsNode(pod *corev1.Pod) bool {
 	return true
 }
 
-// claimsFor returns the claims of the pod, each once. It is not ready if one is missing, is going, belongs to somebody else,
-// has no room for another consumer, has to wait for its devices, or has one that another claim holds: nobody joins that. What an
-// earlier attempt has made for extended resources is no claim of the pod, see extendedClaim.
+// claimsFor returns the claims of the pod, each once. The pod is not ready if a claim is missing, is being deleted, belongs to somebody
+// else, has no room for another consumer, has devices that are not ready, or has a device that another claim holds too: no pod joins such
+// a claim. A claim that an earlier attempt has made for extended resources is no claim of the pod, see extendedClaim.
 func (s *snapshot) claimsFor(pod *corev1.Pod) (claims []*resourceapi.ResourceClaim, ready bool) {
 	seen := map[string]bool{}
 	for _, ref := range claimRefs(pod) {
@@ -161,8 +163,8 @@ func isReady(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequest
 	return !slices.ContainsFunc(result.BindingConditions, isFalse) && (len(result.BindingConditions) == 0 || !slices.ContainsFunc(result.BindingFailureConditions, isTrue))
 }
 
-// isKeptFrom reports whether another pod of at least the same priority is nominated for a node that suits the pod while pods are
-// ending on such nodes: what becomes free is for that one. As soon as nobody is ending, it has to run or to give that up.
+// isKeptFrom reports whether another pod of at least the same priority is nominated for a node that suits the pod while pods are ending
+// on such nodes: the nominated pod gets the freed devices. Once no pod is ending, it has to run or to lose its nomination.
 func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
 	suits := func(name string) bool { return s.nodeNamed[name] != nil && wants(pod, s.nodeNamed[name]) }
 	nominated, ending := false, false
@@ -180,8 +182,8 @@ var heldFor = regexp.MustCompile(`held for (?:(pod|group) ([^ ;,.]+/[^ ;,]+[^ ;,
 // isHeldFrom reports whether the pod says that devices are held for others; see heldForNobody.
 func isHeldFrom(pod *corev1.Pod) bool { return heldFor.MatchString(reasonOf(pod)) }
 
-// heldForNobody returns a pod or group for which devices are held according to the pod's message, although no pod of it waits that
-// has at least its priority; "" if there is none. Nobody else may be kept from devices by it.
+// heldForNobody returns a pod or group for which devices are held according to the pod's message, although it has no waiting pod with at
+// least the same priority; "" if there is none. A hold without such a pod must not keep devices from others.
 func (s *snapshot) heldForNobody(pod *corev1.Pod) string {
 	for _, found := range heldFor.FindAllStringSubmatch(reasonOf(pod), -1) {
 		kind, name := found[1], found[2]
@@ -225,12 +227,12 @@ func wants(pod *corev1.Pod, node *corev1.Node) bool {
 	return err == nil && matches
 }
 
-// usableOn reports whether what is allocated can be used on the node.
+// usableOn reports whether the allocated devices can be used on the node.
 func usableOn(node *corev1.Node, allocation *resourceapi.AllocationResult) bool {
 	return allocation == nil || allocation.NodeSelector == nil || selects(allocation.NodeSelector, node)
 }
 
-// reasonOf returns what the pod's condition says.
+// reasonOf returns the reason and the message of the pod's condition PodScheduled.
 func reasonOf(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

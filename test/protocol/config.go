@@ -2,18 +2,18 @@ package protocol
 
 import "fmt"
 
-// draw is what a choice takes: units of each resource. An exclusive device is a
-// resource of one unit, a device with capacity one of several units, and so is a counter
-// that several devices draw on. That is all that matters for conflicts.
+// draw holds the units that a choice takes from each resource. An exclusive device is a resource of
+// one unit, a device with capacity is a resource of several units, and so is a counter that several
+// devices draw on. Nothing else matters for conflicts.
 type draw map[string]uint8
 
-// config is what takes part in an exploration.
+// config is the setup of an exploration.
 type config struct {
 	name string
-	// available has the units of each resource.
+	// available holds the units of each resource.
 	available map[string]uint8
-	// choices are the sets of devices that there are; claims says which of them
-	// (counted from 1) each claim may get.
+	// choices are the possible sets of devices; claims lists the choices (counted from 1) that each
+	// claim may get.
 	choices []draw
 	claims  [][]choice
 	// pods and schedulers are those that exist. The schedulers named in blind do not
@@ -21,42 +21,41 @@ type config struct {
 	pods       []pod
 	schedulers int
 	blind      map[uint8]bool
-	// lag is how many writes a watch may be behind. Writes wait while one is that far
-	// behind. It is what keeps the number of states finite.
+	// lag is the maximum number of writes that a watch may be behind. Writes wait while a watch is
+	// that far behind, which keeps the number of states finite.
 	lag int
-	// How often these may happen in one run: a scheduler crashes and starts again
-	// with a fresh list, a watch lists anew, a pod is deleted, another step of binding
-	// fails after the reservation was written.
+	// The maximum numbers of these events in one run: a scheduler crashes and starts again with a
+	// fresh list, a watch lists again, a pod is deleted, another step of binding fails after the
+	// reservation was written.
 	crashes, relists, deletions, failures uint8
-	// counted are the resources of which a scheduler knows only from a complete pool how much
-	// a device draws, and republishes how often the pool may cease to be complete for one of
-	// them, which has not seen any complete state then.
+	// counted are the resources for which a scheduler needs a complete pool to know how much a
+	// device draws. republishes is the maximum number of times that the pool ceases to be complete
+	// for a scheduler, which has not seen any complete state then.
 	counted     map[string]bool
 	republishes uint8
-	// spared are pods that are never deleted and whose binding never fails, and
-	// schedulers that never crash: a smaller number of states.
+	// spared pods are never deleted and their binding never fails, and spared schedulers never
+	// crash: this reduces the number of states.
 	sparedPods, sparedSchedulers map[uint8]bool
-	// lateRequests: a request that was sent before a crash may arrive at any time
-	// afterwards, or never. lateBindings: that goes for the binding of a pod as well.
+	// lateRequests: a request that was sent before a crash may arrive at any time afterwards, or
+	// never. lateBindings: the same holds for the binding of a pod.
 	lateRequests, lateBindings bool
-	// waitsForBindings: what a dead process may have reserved for a pod is not taken
-	// back while the pod's binding may be under way.
+	// waitsForBindings: a possible reservation of a dead process for a pod is not taken back while
+	// the pod's binding may be under way.
 	waitsForBindings bool
 	// settle: yield to a later conflicting claim of others that is known before the pod is bound.
 	settle bool
-	// settlesLongEnough: what blind schedulers decided before they could see an
-	// allocation arrives, and is delivered, before its pod is bound.
+	// settlesLongEnough: decisions that blind schedulers made before they could see an allocation
+	// arrive, and are delivered, before its pod is bound.
 	settlesLongEnough bool
-	// scarce: there are not enough devices for all pods, so no end is in reach for some.
+	// scarce: there are not enough devices for all pods, so some pods may never be bound.
 	scarce bool
-	// onlySafety looks for what goes wrong with bound pods, not for claims that yield
-	// without need.
+	// onlySafety checks only bound pods, and ignores claims that yield without need.
 	onlySafety bool
-	// flaws are what is left out of the protocol.
+	// flaws are the deviations from the protocol.
 	flaws flaw
 }
 
-// pod is one that is to be bound: by which scheduler, with which claim.
+// pod is a pod to bind, with its scheduler and its claim.
 type pod struct{ scheduler, claim uint8 }
 
 // flaw is a set of deviations from the protocol.
@@ -72,12 +71,13 @@ const (
 	byReservation
 	// joinsUnchecked leaves out the check for pods whose claim is allocated already.
 	joinsUnchecked
-	// joinsLost has pods join an allocation of which their scheduler knows already that it has lost.
+	// joinsLost lets pods join an allocation that has lost a conflict, although their scheduler
+	// knows that.
 	joinsLost
 	// listsExact takes the version of a listed claim for that of its allocation.
 	listsExact
-	// listsKeepOrder takes an allocation that looks the same after a relist for the
-	// same, though the claim has changed.
+	// listsKeepOrder treats an allocation that looks the same after a relist as the same one,
+	// although the claim has changed.
 	listsKeepOrder
 	// listsPiecemeal applies a list claim by claim, as informers do.
 	listsPiecemeal
@@ -87,18 +87,18 @@ const (
 	noFence
 	// failuresKeep leaves the allocation in place when an attempt fails after its write.
 	failuresKeep
-	// unknownPasses checks while the pool is not complete, and finds nothing wrong with
-	// what draws on counted resources.
+	// unknownPasses checks while the pool is not complete, and finds no conflict on counted
+	// resources.
 	unknownPasses
 )
 
 func (f flaw) has(other flaw) bool { return f&other != 0 }
 
-// model is a configuration with what is derived from it.
+// model is a configuration with the values that are derived from it.
 type model struct {
 	config
-	// takes has for each choice, counted from 1, the units of each resource; units
-	// what there is. Resources are numbered.
+	// takes holds, for each choice, counted from 1, its units of each resource; units holds the
+	// available units. Resources are numbered.
 	takes [][]uint8
 	units []uint8
 	// isCounted is config.counted by number of the resource.

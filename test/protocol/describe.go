@@ -10,7 +10,7 @@ func podName(p uint8) string       { return "pod " + string('p'+rune(p)) }
 func claimName(c uint8) string     { return "claim " + string('A'+rune(c)) }
 func schedulerName(i uint8) string { return fmt.Sprintf("scheduler %d", i+1) }
 
-// describe tells a step to a reader.
+// describe returns the text of a step.
 func (m *model) describe(l label, to state) string {
 	switch l.action {
 	case doSee:
@@ -79,7 +79,7 @@ func (m *model) describePodStep(l label, to state) string {
 	panic(fmt.Sprintf("step %d has no description", l.action))
 }
 
-// devices names a choice.
+// devices returns the text of a choice.
 func (m *model) devices(c choice) string {
 	if c == 0 {
 		return "nothing"
@@ -87,7 +87,7 @@ func (m *model) devices(c choice) string {
 	return fmt.Sprint(map[string]uint8(m.choices[c-1]))
 }
 
-// now tells what the server has.
+// now describes the server's state of a claim.
 func (m *model) now(s state, claim uint8) string {
 	c := s.claims[claim]
 	text := fmt.Sprintf(" (%s has %s, reserved for", claimName(claim), m.devices(c.allocation))

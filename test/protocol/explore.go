@@ -11,32 +11,31 @@ type system interface {
 	initial() state
 	// steps calls emit for each step that is possible in the state.
 	steps(from *state, emit emitter)
-	// broken returns which property the state breaks, or nothing.
+	// broken returns the property that the state breaks, or "".
 	broken(s *state) string
-	// done reports whether the state is one that must stay within reach.
+	// done reports whether the state is one that has to stay within reach.
 	done(s *state) bool
-	// rests reports whether each pod is bound, gone, or has a reason to wait that lasts.
+	// rests reports whether each pod is bound, gone, or has a lasting reason to wait.
 	rests(s *state) bool
-	// describe tells a step to a reader.
+	// describe returns the text of a step.
 	describe(l label, to state) string
 }
 
-// report is what an exploration found.
+// report is the result of an exploration.
 type report struct {
 	states, steps int
 	// violation is the shortest way into a state or through a step that breaks a
 	// property; nil if there is none.
 	violation *trace
-	// trap is the shortest way into a state from which no state that is done can be
-	// reached any more; nil if there is none. It is only looked for without violation.
+	// trap is the shortest way into a state from which no state that is done can be reached any more; nil if there is
+	// none. It is only sought if there is no violation.
 	trap *trace
-	// starvation is the shortest way into a state from which nothing but faults leads to where each
-	// pod is bound or has a reason to wait that lasts; nil if there is none. circle is a way into a
-	// state from which that need not come about, although nobody is passed over.
+	// starvation is the shortest way into a state from which only faults lead to a state of rest; nil if there is
+	// none. circle is a way into a state from which the steps may never lead to rest, although they pass over nobody.
 	starvation, circle *trace
 }
 
-// trace is a way from the initial state, step by step, and what is wrong at its end.
+// trace is a way from the initial state, step by step, and the problem at its end.
 type trace struct {
 	steps []string
 	end   string
@@ -51,7 +50,7 @@ func (t *trace) String() string {
 	return b.String()
 }
 
-// arrival is how a state was first reached.
+// arrival is the step by which a state was first reached.
 type arrival struct {
 	from int32
 	by   label
@@ -63,7 +62,7 @@ type explorer struct {
 	index    map[state]int32
 	states   []state
 	arrivals []arrival
-	// from and to are the steps, as positions in states, and by what they are.
+	// from, to and by hold the steps: two positions in states, and the label.
 	from, to []int32
 	by       []label
 }
@@ -129,7 +128,7 @@ func (e *explorer) trace(at int32, end string) *trace {
 	return t
 }
 
-// findTrap looks for a state from which none is within reach that is done.
+// findTrap looks for a state from which no state that is done is within reach.
 func (e *explorer) findTrap() *trace {
 	done := make([]bool, len(e.states))
 	for at := range e.states {
@@ -141,8 +140,8 @@ func (e *explorer) findTrap() *trace {
 	return nil
 }
 
-// cutOff goes backwards from all goals, by the steps that count, and returns the first state that it does not meet on
-// the way, -1 if there is none.
+// cutOff goes backwards from all goals by the steps that count. It returns the first state that it does not reach, -1
+// if there is none.
 func (e *explorer) cutOff(goals []bool, counts func(label) bool) int32 {
 	before := e.predecessors(counts)
 	escapes := append([]bool(nil), goals...)
@@ -165,7 +164,7 @@ func (e *explorer) cutOff(goals []bool, counts func(label) bool) int32 {
 	return int32(slices.Index(escapes, false))
 }
 
-// predecessors returns a function that lists the states with a step to a state that counts.
+// predecessors returns a function that lists the states from which a step that counts leads to a state.
 func (e *explorer) predecessors(counts func(label) bool) func(at int32) []int32 {
 	start := make([]int32, len(e.states)+1)
 	for i, to := range e.to {

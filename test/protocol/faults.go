@@ -2,7 +2,7 @@ package protocol
 
 import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
-// schedulerSteps are those of a scheduler's watch, and its crashes.
+// schedulerSteps emits the steps of a scheduler's watch, and its crashes.
 func (m *model) schedulerSteps(from *state, i uint8, emit emitter) {
 	v := &from.views[i]
 	if v.pending != 0 {
@@ -48,10 +48,10 @@ func (m *model) isAhead(s *state, v *view) bool {
 	return s.lag > 0 && s.events[s.lag-1].to.version > v.upTo
 }
 
-// crashSteps end the process of a scheduler. It forgets everything and starts again
-// with a list of the present. A process that starts later is the same as one that
-// starts at once and does nothing for a while. What the dead process sent last may be
-// lost, or have arrived (then it is the step before), or be on its way.
+// crashSteps ends the process of a scheduler. It forgets everything and starts again with a list of
+// the present. A process that starts later is the same as one that starts at once and does nothing
+// for a while. The last request of the dead process may be lost, may have arrived (then it is the
+// step before), or may be on its way.
 func (m *model) crashSteps(from *state, i uint8, emit emitter) {
 	s := *from
 	s.crashes--
@@ -96,7 +96,7 @@ func (m *model) underWay(s *state, p uint8) request {
 	return r
 }
 
-// serverSteps are deletions, the resource claim controller, and late requests.
+// serverSteps emits deletions, the steps of the resource claim controller, and late requests.
 func (m *model) serverSteps(from *state, emit emitter) {
 	for p := range m.pods {
 		if from.deletions > 0 && !from.pods[p].deleted && !m.sparedPods[uint8(p)] {

@@ -6,14 +6,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
-// class is who takes a step: what scheduling a pod, a watch or a controller may do at a moment is done by one of them. One
-// that can always take some step takes one at last (weak fairness), but which one is left to chance.
+// class is the actor of a step: a pod's attempt, a watch or a controller. An actor that can always take some step takes one
+// at last (weak fairness), but which of its steps it takes is left to chance.
 type class struct {
 	action action
 	who    uint8
 }
 
-// classOf returns who takes a step, and whether that step is a fault, which happens only so many times.
+// classOf returns the actor of a step, and whether that step is a fault, which happens only a limited number of times.
 func classOf(l label) (c class, fault bool) {
 	switch l.action {
 	case doCrash, doDelete, doFail, doRelist, doUnpublish:
@@ -29,8 +29,8 @@ func classOf(l label) (c class, fault bool) {
 	}
 }
 
-// rests reports whether nobody has to do anything more: each pod is bound, gone, or waits for a reason that lasts, which
-// is that what others hold who are bound leaves too little for each of its choices.
+// rests reports whether the state is at rest: each pod is bound, gone, or waits for a lasting reason, which is that the
+// claims of bound pods leave too little for each of its choices.
 func (m *model) rests(s *state) bool {
 	for p, pod := range m.pods {
 		is := &s.pods[p]
@@ -77,7 +77,7 @@ func (m *model) isInUse(s *state, claim uint8) bool {
 	return false
 }
 
-// restful returns which states are at rest.
+// restful returns, for each state, whether it is at rest.
 func (e *explorer) restful() []bool {
 	rests := make([]bool, len(e.states))
 	for at := range e.states {
@@ -94,8 +94,8 @@ func (e *explorer) findStarvation() *trace {
 	return nil
 }
 
-// findCircle looks for states among which it goes on for ever, without faults and without passing anybody over, though some
-// pod is neither bound nor has a reason that lasts.
+// findCircle looks for states among which steps can continue for ever, without faults and without passing anybody over,
+// while some pod is neither bound nor has a lasting reason to wait.
 func (e *explorer) findCircle() *trace {
 	after := e.successors()
 	for _, circle := range e.circles(e.restful(), after) {
@@ -106,7 +106,7 @@ func (e *explorer) findCircle() *trace {
 	return nil
 }
 
-// step is one that is no fault.
+// step is a step that is no fault.
 type step struct {
 	to int32
 	by class
@@ -133,8 +133,8 @@ func (e *explorer) successors() func(at int32) []step {
 	return func(at int32) []step { return steps[start[at]:start[at+1]] }
 }
 
-// isFair reports whether it is possible to go on within some states for ever without passing anybody over who could always
-// take a step: whoever can in all of them takes one that stays among them.
+// isFair reports whether steps within some states can continue for ever without passing over an actor that could always
+// take a step: an actor that can take a step in all of them takes one that stays among them.
 func (e *explorer) isFair(states []int32, after func(int32) []step) bool {
 	within := make(map[int32]bool, len(states))
 	for _, at := range states {
@@ -159,13 +159,13 @@ func (e *explorer) isFair(states []int32, after func(int32) []step) bool {
 	return true
 }
 
-// stays reports whether it is possible to stay in a state: by a step that changes nothing, or because there is no step.
+// stays reports whether the system can stay in a state: by a step that changes nothing, or because there is no step.
 func stays(at int32, steps []step) bool {
 	return len(steps) == 0 || slices.ContainsFunc(steps, func(s step) bool { return s.to == at })
 }
 
 // circles returns the strongly connected components of the states that are not settled, over steps that are no faults
-// (Tarjan, without recursion). One state is a component if it is possible to stay there.
+// (Tarjan, without recursion). One state is a component if the system can stay there.
 func (e *explorer) circles(settled []bool, after func(int32) []step) (found [][]int32) {
 	type frame struct {
 		at   int32

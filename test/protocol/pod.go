@@ -2,8 +2,8 @@ package protocol
 
 import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
-// attempt takes a pod's attempt through the steps of the protocol, with the events that
-// were the results of what it had to do.
+// attempt takes a pod's attempt through the steps of the protocol, with the events that result from its
+// actions.
 func (p *podState) attempt(events ...protocol.Event) {
 	attempt := protocol.Attempt{Phase: p.phase, Claims: []protocol.Claim{p.claim}}
 	for _, event := range events {
@@ -21,13 +21,13 @@ func (p *podState) attempt(events ...protocol.Event) {
 	}
 }
 
-// fail ends an attempt that cannot go on.
+// fail ends an attempt that cannot continue.
 func (p *podState) fail() {
 	p.at, p.noticed = 0, false
 	p.attempt(protocol.Event{Kind: protocol.Failure})
 }
 
-// pass goes on from the check with the events of somebody who finds nothing to wait for.
+// pass continues from the check with the events of an attempt that has nothing to wait for.
 func (p *podState) pass() {
 	p.at, p.noticed = 0, false
 	p.attempt(protocol.Event{Kind: protocol.Settled}, protocol.Event{Kind: protocol.GotReady})
@@ -42,7 +42,7 @@ func (p *podState) lose(kind protocol.EventKind) {
 // settles reports whether the pod's claim settles.
 func (m *model) settles(p uint8) bool { return m.settle && !m.blind[m.pods[p].scheduler] }
 
-// podSteps are those of the pod's scheduler for this pod: what its attempt has to do next.
+// podSteps emits the next steps of the scheduler's attempt for this pod.
 func (m *model) podSteps(from *state, p uint8, emit emitter) {
 	switch from.pods[p].phase {
 	case protocol.Idle:
@@ -70,8 +70,8 @@ func (m *model) podSteps(from *state, p uint8, emit emitter) {
 	}
 }
 
-// planSteps choose devices from what the scheduler knows: those of an allocation that is
-// there already, or any that look free.
+// planSteps chooses devices from the scheduler's view: those of an existing allocation, or any that look
+// free.
 func (m *model) planSteps(from *state, p uint8, emit emitter) {
 	claim := m.pods[p].claim
 	v := &from.views[m.pods[p].scheduler]
@@ -114,7 +114,8 @@ func (m *model) plan(from *state, p uint8, c choice, joins bool, emit emitter) {
 	emit(label{doPlan, p, c}, &s, "")
 }
 
-// looksBeforeJoining reports whether the pod's scheduler looks for conflicts of what is allocated already.
+// looksBeforeJoining reports whether the pod's scheduler checks an existing allocation for conflicts
+// before it joins.
 func (m *model) looksBeforeJoining(p uint8) bool {
 	return !m.blind[m.pods[p].scheduler] && !m.flaws.has(noCheck) && !m.flaws.has(joinsUnchecked) && !m.flaws.has(joinsLost)
 }
@@ -125,8 +126,8 @@ func (m *model) knownToLose(s *state, p uint8, c choice) bool {
 	return m.check(v, claim, c) != passes || m.settles(p) && m.foreignConflict(v, claim, c)
 }
 
-// inFlight returns the allocation of a claim that the scheduler has decided on, if any. It
-// matters until the watch has brought it.
+// inFlight returns the allocation that the scheduler has decided on for a claim, if any. It matters until
+// the watch has delivered it.
 func (m *model) inFlight(s *state, scheduler, claim uint8) choice {
 	for p, pod := range m.pods {
 		state := &s.pods[p]
@@ -158,8 +159,8 @@ func (m *model) looksFree(s *state, scheduler, claim uint8, c choice) bool {
 	return !m.overdrawn(&with, claim, c, func(*known) bool { return true })
 }
 
-// preSettleSteps end the wait before the write: at any time, for it is not needed for what
-// is modelled here; and with what is planned if that is somebody else's by now.
+// preSettleSteps ends the wait before the write at any time, because no modelled property depends on it.
+// It also ends the attempt if another claim has got the planned devices meanwhile.
 func (m *model) preSettleSteps(from *state, p uint8, emit emitter) {
 	s := *from
 	s.pods[p].attempt(protocol.Event{Kind: protocol.Settled})
@@ -172,7 +173,7 @@ func (m *model) preSettleSteps(from *state, p uint8, emit emitter) {
 	}
 }
 
-// writeSteps store allocation and reservation, or only the reservation.
+// writeSteps writes allocation and reservation, or only the reservation.
 func (m *model) writeSteps(from *state, p uint8, emit emitter) {
 	if !m.hasRoom(from) {
 		return
@@ -181,7 +182,7 @@ func (m *model) writeSteps(from *state, p uint8, emit emitter) {
 	m.write(&s, p)
 	emit(label{action: doWrite, who: p}, &s, "")
 	if m.mayFail(from, p) {
-		// The answer gets lost, and nobody knows whether it was carried out.
+		// The answer gets lost, so the scheduler does not know whether the write was stored.
 		s = *from
 		s.failures--
 		m.reserve(&s, p, s.pods[p].plan, !s.pods[p].claim.InFlight)
@@ -190,7 +191,7 @@ func (m *model) writeSteps(from *state, p uint8, emit emitter) {
 	}
 }
 
-// write is writeSteps if the answer comes.
+// write does the write of writeSteps if the answer arrives.
 func (m *model) write(s *state, p uint8) {
 	pod := &s.pods[p]
 	claim := m.pods[p].claim
@@ -216,13 +217,12 @@ func (m *model) write(s *state, p uint8) {
 	}
 }
 
-// delivered reports whether the watch has brought the pod's own write.
+// delivered reports whether the watch has delivered the pod's own write.
 func (m *model) delivered(v *view, p uint8, at version) bool {
 	return m.flaws.has(noAwait) || v.upTo >= at && v.pending&bit(m.pods[p].claim) == 0
 }
 
-// checkSteps decide whether the pod may be bound, once the watch has brought what is needed
-// for that.
+// checkSteps decides whether the pod may be bound, once the watch has delivered the necessary versions.
 func (m *model) checkSteps(from *state, p uint8, emit emitter) {
 	s := *from
 	pod, v := &s.pods[p], &s.views[m.pods[p].scheduler]
@@ -238,7 +238,8 @@ func (m *model) checkSteps(from *state, p uint8, emit emitter) {
 	}
 }
 
-// doCheck tells the attempt what comes out of the check. It says so if that wrongs the pod.
+// doCheck passes the result of the check to the attempt. It returns the broken property if the result
+// wrongs the pod.
 func (m *model) doCheck(s *state, p uint8) (result verdict, broken string) {
 	pod, claim := &s.pods[p], m.pods[p].claim
 	v := &s.views[m.pods[p].scheduler]
@@ -265,7 +266,7 @@ func (m *model) doCheck(s *state, p uint8) (result verdict, broken string) {
 	return result, broken
 }
 
-// settleSteps notice non-participating schedulers, and end the wait for these.
+// settleSteps notices allocations of blind schedulers, and ends the wait for them.
 func (m *model) settleSteps(from *state, p uint8, emit emitter) {
 	claim := m.pods[p].claim
 	v, plan := &from.views[m.pods[p].scheduler], from.pods[p].plan
@@ -306,7 +307,7 @@ func (m *model) settled(s *state, p uint8) bool {
 	return true
 }
 
-// bindSteps bind the pod, unless it is gone.
+// bindSteps binds the pod, unless it is gone.
 func (m *model) bindSteps(from *state, p uint8, emit emitter) {
 	s := *from
 	pod := &s.pods[p]
@@ -318,8 +319,8 @@ func (m *model) bindSteps(from *state, p uint8, emit emitter) {
 	emit(label{doBind, p, uint8(pod.phase)}, &s, "")
 }
 
-// failSteps end an attempt after the reservation was written: something else that has
-// to be done before binding does not work out, or the binding itself.
+// failSteps ends an attempt after the reservation was written: another action before the binding fails, or
+// the binding itself.
 func (m *model) failSteps(from *state, p uint8, emit emitter) {
 	if !m.mayFail(from, p) {
 		return

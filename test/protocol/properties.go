@@ -6,7 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 )
 
-// What is said of a property that is broken.
+// Texts for broken properties.
 const (
 	heldTwice      = "two claims hold the same"
 	withoutDevices = "does not have the devices it was bound for"
@@ -14,7 +14,7 @@ const (
 	firstReleases  = "a claim that was allocated first is to be released, though the order was known"
 )
 
-// broken says which property the state breaks.
+// broken returns the property that the state breaks, or "".
 func (m *model) broken(s *state) string {
 	inUse := make([]uint8, len(m.units))
 	var counted uint8

@@ -2,12 +2,12 @@ package protocol
 
 import "github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
 
-// hasRoom reports whether the server takes another write: not while a watch is as far
-// behind as the configuration permits.
+// hasRoom reports whether the server accepts another write: not while a watch is as far behind as
+// the configuration permits.
 func (m *model) hasRoom(s *state) bool { return int(s.lag) < m.lag }
 
-// store is the one way in which a claim changes: it gets the next version, and the watches
-// get an event.
+// store is the only way to change a claim: the claim gets the next version, and the watches get an
+// event.
 func (s *state) store(claim uint8, c claimState) {
 	s.now++
 	c.version = s.now
@@ -25,7 +25,7 @@ func (s *state) store(claim uint8, c claimState) {
 
 func bit(pod uint8) uint8 { return 1 << pod }
 
-// outcome is what became of a write.
+// outcome is the result of a write.
 type outcome uint8
 
 const (
@@ -34,10 +34,10 @@ const (
 	refused
 )
 
-// reserve is what commit.Writer.Bind does: allocation and reservation in one write, or
-// only the reservation. Reading, deciding and writing under the resourceVersion that
-// was read, again and again until there is no conflict, comes down to deciding and
-// writing at once.
+// reserve models commit.Writer.Bind: allocation and reservation in one write, or only the
+// reservation. In reality Bind reads, decides and writes under the resourceVersion that it has
+// read, again and again until there is no conflict. That is equivalent to deciding and writing at
+// once.
 func (m *model) reserve(s *state, p uint8, plan choice, joins bool) outcome {
 	claim := m.pods[p].claim
 	c := s.claims[claim]
@@ -55,8 +55,8 @@ func (m *model) reserve(s *state, p uint8, plan choice, joins bool) outcome {
 	return stored
 }
 
-// releaseClaim is what claimwriter.Writer.Release does: the reservation goes, and if nobody else
-// has one, the allocation as well. An allocation other than that judged stays as it is.
+// releaseClaim models claimwriter.Writer.Release: it removes the reservation, and if it was the
+// last one, also the allocation. It does not touch an allocation other than the judged one.
 func (m *model) releaseClaim(s *state, p uint8, judged choice) {
 	claim := m.pods[p].claim
 	c := s.claims[claim]
@@ -73,7 +73,7 @@ func (m *model) releaseClaim(s *state, p uint8, judged choice) {
 	s.store(claim, c)
 }
 
-// unreserve is what commit.Writer.Unreserve does: only the reservation goes.
+// unreserve models commit.Writer.Unreserve: it removes only the reservation.
 func (m *model) unreserve(s *state, p uint8) {
 	claim := m.pods[p].claim
 	c := s.claims[claim]
@@ -84,8 +84,8 @@ func (m *model) unreserve(s *state, p uint8) {
 	s.store(claim, c)
 }
 
-// removeDeleted is what the resource claim controller does: pods that are gone lose their
-// reservation, and with the last one the claim loses its allocation.
+// removeDeleted models the resource claim controller: pods that are gone lose their reservation,
+// and with the last reservation the claim loses its allocation.
 func (m *model) removeDeleted(s *state, claim uint8) bool {
 	c := s.claims[claim]
 	left := c.reserved
@@ -112,7 +112,7 @@ func (m *model) deliverLate(s *state) {
 	p := &s.pods[r.pod]
 	if r.kind == lateBinding {
 		if !p.deleted && p.phase != protocol.Bound {
-			// The server knows of the pod's node; the choice stands for it.
+			// The server stores the pod's node; the choice stands for it.
 			*p = podState{phase: protocol.Bound, plan: r.plan}
 		}
 		return

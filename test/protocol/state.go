@@ -11,8 +11,8 @@ const (
 	maxLag        = 5
 )
 
-// version is a resourceVersion. What counts is the order, so each state is renumbered
-// from 1 (see renumber), and a retry does not lead to ever new states.
+// version is a resourceVersion. Only the order matters, so each state is renumbered from 1 (see
+// renumber), and a retry does not lead to ever new states.
 type version = uint8
 
 // choice is a set of devices that a claim may get: 1 is the first entry of
@@ -22,68 +22,68 @@ type choice = uint8
 // claimState is a claim as the API server has it.
 type claimState struct {
 	allocation choice
-	// made is the version of the write that allocated the claim. The API does not
-	// record it, schedulers have to find out. Zero if not allocated.
+	// made is the version of the write that allocated the claim. The API does not record it, so
+	// schedulers have to infer it. Zero if not allocated.
 	made version
-	// version is that of the last write of the claim, whatever it changed.
+	// version is the version of the claim's last write, whatever that changed.
 	version version
-	// reserved has one bit for each pod in status.reservedFor. It stays zero in
-	// watch events and views, where nobody looks at it.
+	// reserved has one bit for each pod in status.reservedFor. It stays zero in watch events and
+	// views, where nothing reads it.
 	reserved uint8
-	// foreign says that a scheduler made the allocation that does not follow the
-	// protocol.
+	// foreign means that a scheduler that does not follow the protocol made the allocation.
 	foreign bool
 }
 
-// span says in which write an allocation was made: not before first, not after last.
+// span is the range of writes that may have made an allocation: not before first, not after last.
 type span struct{ first, last version }
 
 // known is a claim as a scheduler knows it from its watch.
 type known struct {
 	claimState
-	// written is what the scheduler knows about claimState.made, which it cannot see.
+	// written is the range of claimState.made that the scheduler knows. It cannot see
+	// claimState.made itself.
 	written span
 }
 
-// view is what a scheduler knows of the server: everything up to a version.
+// view is a scheduler's view of the server: everything up to a version.
 type view struct {
 	claims [maxClaims]known
 	upTo   version
-	// pending has one bit for each claim which a list has not brought yet. Only with
-	// the flaw listsPiecemeal.
+	// pending has one bit for each claim that a list has not delivered yet. Only with the flaw
+	// listsPiecemeal.
 	pending uint8
-	// incomplete says that the pool is not complete, as far as the scheduler has heard.
+	// incomplete means that the pool is not complete, as far as the scheduler has heard.
 	incomplete bool
 }
 
-// event is a write on its way to those whose watch has not delivered it yet.
+// event is a write that some watches have not delivered yet.
 type event struct {
 	claim uint8
 	to    claimState
 }
 
-// podState is a pod, and what its scheduler has in memory about it.
+// podState is a pod, and its scheduler's memory about it.
 type podState struct {
 	// phase and claim are the attempt to bind the pod, as internal/commit/protocol has it.
 	phase protocol.Phase
 	claim protocol.Claim
-	// plan is what the claim should be allocated or, after that, is; zero while idle.
+	// plan is the planned allocation of the claim or, later, the actual one; zero while idle.
 	plan choice
 	// at is the version that has to be delivered before the check. Only in See.
 	at version
-	// noticed says that somebody else was seen to be allocated the same. Only in Settle.
+	// noticed means that the scheduler has seen a conflicting allocation. Only in Settle.
 	noticed bool
-	// deleted says that the pod is gone from the server.
+	// deleted means that the pod is gone from the server.
 	deleted bool
 }
 
-// request is one that a dead process had sent and that has not arrived yet.
+// request is a request of a dead process that has not arrived yet.
 type request struct {
 	kind requestKind
 	pod  uint8
 	base version // of the claim on which it was decided
 	plan choice
-	// joins says that the plan was an existing allocation.
+	// joins means that the plan was an existing allocation.
 	joins bool
 }
 
@@ -107,11 +107,11 @@ type state struct {
 	views  [maxSchedulers]view
 	pods   [maxPods]podState
 	late   request
-	// How often it may still happen; see config.
+	// The remaining numbers of these events; see config.
 	crashes, relists, deletions, failures, republishes uint8
 }
 
-// sizes are how many of each there are, so that unused places cost no time.
+// sizes holds the used lengths of the arrays in a state, so that unused places cost no time.
 type sizes struct{ claims, schedulers, pods int }
 
 // versions calls f for each place in the state that holds a version.
@@ -144,8 +144,8 @@ func (s *state) versions(n sizes, f func(*version)) {
 	f(&s.late.base)
 }
 
-// renumber keeps the order of all versions in the state and makes them small. Zero,
-// "none", stays. Which of two versions is the greater is all that any step looks at.
+// renumber keeps the order of all versions in the state and makes them small. Zero, "none", stays.
+// Every step only compares versions.
 func (s *state) renumber(n sizes) {
 	var number [64]version
 	s.versions(n, func(v *version) { number[*v] = 1 })
@@ -160,7 +160,7 @@ func (s *state) renumber(n sizes) {
 	s.versions(n, func(v *version) { *v = number[*v] })
 }
 
-// forgetDelivered drops the events that everybody has.
+// forgetDelivered drops the events that all watches have delivered.
 func (s *state) forgetDelivered(n sizes) {
 	oldest := s.now
 	for i := range s.views[:n.schedulers] {

@@ -1,6 +1,6 @@
 package protocol
 
-// action is what happens in a step.
+// action is the kind of a step.
 type action uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	doStopWaiting
 )
 
-// label names a step: what happens to which pod, scheduler or claim, and with what.
+// label identifies a step: its action, its pod, scheduler or claim, and its details.
 type label struct {
 	action action
 	who    uint8
@@ -36,8 +36,8 @@ type label struct {
 // It renumbers the state, so the caller must not go on with it.
 type emitter func(l label, to *state, broken string)
 
-// steps lists everything that may happen next: each scheduler can go on with each of
-// its pods, watches can deliver, and what goes wrong can go wrong now.
+// steps lists everything that may happen next: each scheduler can continue with each of its pods,
+// each watch can deliver, and each fault can happen.
 func (m *model) steps(from *state, emit emitter) {
 	normal := func(l label, to *state, broken string) {
 		m.normal(to)

@@ -10,7 +10,7 @@ func (s *state) see(scheduler int) {
 		v.upTo = e.to.version
 		k := &v.claims[e.claim]
 		if e.to.version <= k.version {
-			return // a list has brought it already
+			return // a list has delivered it already
 		}
 		if e.to.allocation == 0 {
 			k.written = span{}
@@ -22,8 +22,8 @@ func (s *state) see(scheduler int) {
 	}
 }
 
-// relist brings a watch to the present without telling in which order that came about.
-// fresh says that nothing was known before.
+// relist brings a watch to the present without the order of the changes. fresh means that nothing was
+// known before.
 func (m *model) relist(s *state, scheduler int, fresh bool) {
 	v := &s.views[scheduler]
 	for claim := range m.claims {
@@ -36,9 +36,9 @@ func (m *model) relist(s *state, scheduler int, fresh bool) {
 	v.upTo = s.now
 }
 
-// list applies what a list says about one claim. What is known of the order is as in
-// internal/cluster/allocationlog: an allocation that is new was made after what had been delivered and
-// not after the version of the claim; one that was known may have been made anew.
+// list applies a list's state of one claim. The known order is as in internal/cluster/allocationlog: a
+// new allocation was made after the delivered writes and not after the version of the claim; a known
+// allocation may have been replaced by an equal one.
 func (m *model) list(s *state, v *view, claim uint8, fresh bool) {
 	c, k := s.claims[claim], &v.claims[claim]
 	c.reserved = 0
@@ -63,7 +63,7 @@ func (m *model) list(s *state, v *view, claim uint8, fresh bool) {
 	}
 }
 
-// order says which of two allocations was made first, as far as that is known.
+// order is the order of two allocations, as far as it is known.
 type order uint8
 
 const (
@@ -72,7 +72,7 @@ const (
 	later
 )
 
-// orderOf returns when the other allocation was made, compared to the own one.
+// orderOf returns whether the other allocation was made before or after the own one.
 func (m *model) orderOf(other, own *known) order {
 	a, b := other.written, own.written
 	if m.flaws.has(byReservation) {
@@ -88,8 +88,8 @@ func (m *model) orderOf(other, own *known) order {
 	}
 }
 
-// overdrawn reports whether the claim takes something of which there is not enough for it
-// and those other claims of the view that count.
+// overdrawn reports whether the claim draws on a resource that has too little for it and those other
+// claims of the view that count.
 func (m *model) overdrawn(v *view, claim uint8, own choice, counts func(other *known) bool) bool {
 	for resource, units := range m.takes[own] {
 		if units == 0 || v.incomplete && m.isCounted[resource] {
@@ -109,18 +109,18 @@ func (m *model) overdrawn(v *view, claim uint8, own choice, counts func(other *k
 	return false
 }
 
-// verdict of the check.
+// verdict is the result of the check.
 type verdict uint8
 
 const (
 	passes  verdict = iota
 	gone            // the claim is not allocated as planned any more
-	wasLate         // an earlier allocation is in conflict
-	unsure          // one that may be earlier is
+	wasLate         // an earlier allocation conflicts
+	unsure          // an allocation that may be earlier conflicts
 )
 
-// check is the heart of the protocol: has the claim to yield, as far as this
-// scheduler knows?
+// check is the heart of the protocol: it decides whether the claim has to yield, as far as this
+// scheduler knows.
 func (m *model) check(v *view, claim uint8, plan choice) verdict {
 	own := &v.claims[claim]
 	if own.allocation != plan {
@@ -139,7 +139,7 @@ func (m *model) check(v *view, claim uint8, plan choice) verdict {
 	}
 }
 
-// lostInTruth is the check of somebody who knows the versions of all allocations.
+// lostInTruth is the check with the true versions of all allocations.
 func (m *model) lostInTruth(v *view, claim uint8) bool {
 	own := &v.claims[claim]
 	return m.overdrawn(v, claim, own.allocation, func(other *known) bool { return other.made < own.made })
@@ -152,8 +152,8 @@ func (m *model) lostToOurs(v *view, claim uint8, plan choice) bool {
 	return m.overdrawn(v, claim, plan, func(other *known) bool { return !other.foreign && m.orderOf(other, own) != later })
 }
 
-// foreignConflict reports whether the claim, having passed the check, is in conflict with an
-// allocation of a scheduler that does not follow the protocol, in whatever order.
+// foreignConflict reports whether the claim, having passed the check, conflicts with an allocation of
+// a scheduler that does not follow the protocol, in whatever order.
 func (m *model) foreignConflict(v *view, claim uint8, plan choice) bool {
 	own := &v.claims[claim]
 	return m.overdrawn(v, claim, plan, func(other *known) bool {

@@ -14,7 +14,7 @@ const (
 	namespace = "default"
 )
 
-// ignore drops the answer of what is done in a history: what it is done to may be gone, or there already.
+// ignore drops the result of a request: its object may be gone, or may exist already.
 func ignore(any, error) {}
 
 func (w *World) createNode(name string) {
@@ -82,7 +82,7 @@ func (w *World) pauseReplica(replica int, d time.Duration) {
 	})
 }
 
-// storm has the weather be bad for a while, for all replicas.
+// storm makes the weather bad for all replicas for a while.
 func (w *World) storm(bad Weather, lasts time.Duration) {
 	for _, r := range w.replicas {
 		c := r.connection

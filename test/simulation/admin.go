@@ -19,13 +19,13 @@ func setupAdmin(g *generator) {
 	g.createKinds(admin)
 }
 
-// changeAdmin has the namespace not permit admin access for a while.
+// changeAdmin makes the namespace not permit admin access for a while.
 func changeAdmin(g *generator) {
 	g.add(g.soon(), func(w *World) { w.permitAdmin(false) }, "the namespace does not permit admin access")
 	g.later(g.soon(), func(w *World) { w.permitAdmin(true) }, "the namespace permits admin access")
 }
 
-// permitAdmin sets the label for it. The namespace is there from the first time on.
+// permitAdmin sets or removes the label that permits admin access. The first call creates the namespace.
 func (w *World) permitAdmin(on bool) {
 	api := w.client.CoreV1().Namespaces()
 	known, err := api.Get(w.ctx, namespace, metav1.GetOptions{})
@@ -46,7 +46,7 @@ func (w *World) permitAdmin(on bool) {
 	ignore(api.Update(w.ctx, known, metav1.UpdateOptions{}))
 }
 
-// authorize has kube-apiserver's rule decide about admin access: a claim or template may ask for it, and a claim may get it, in a
+// authorize applies kube-apiserver's rule for admin access: a claim or template may ask for it, and a claim may get it, only in a
 // namespace that permits it. The store's mutex is held.
 func (s *Server) authorize(req *request, was *object, next map[string]any) error {
 	r := req.collection.resource
@@ -75,7 +75,7 @@ func (s *Server) authorize(req *request, was *object, next map[string]any) error
 	return apierrors.NewInvalid(r.kind().GroupKind(), req.key.Name, field.ErrorList{problem})
 }
 
-// anyTrue reports whether there is a true at a path, on which lists may be.
+// anyTrue reports whether there is a true at a path, which may lead through lists.
 func anyTrue(value any, path ...string) bool {
 	switch v := value.(type) {
 	case []any:

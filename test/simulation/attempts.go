@@ -16,23 +16,25 @@ import (
 )
 
 const (
-	// spin is how many attempts there may be of pods without gangs in the last minute of a whole quiet, and how many requests besides
-	// those that come at intervals and those about Events, of which client-go ends series minutes later.
+	// spin is the maximum number of attempts to schedule pods without gangs in the last minute of a whole quiet. It is also the maximum
+	// number of requests, without those at regular intervals and those about Events, because client-go ends a series of Events minutes
+	// later.
 	spin = 30
-	// spinOfOne is how many there may be of one pod. Upstream tries PodGroups again after each back-off, of ten seconds at most, whether
-	// anything happens or not (AddAttemptedPodGroupIfNeeded of the scheduling queue), and what ends with an error as well.
+	// spinOfOne is the maximum number of attempts for one pod in that minute. Upstream tries PodGroups again after each back-off, of ten
+	// seconds at most, even if nothing happens (AddAttemptedPodGroupIfNeeded of the scheduling queue). It does the same for attempts
+	// that end with an error.
 	spinOfOne = 8
-	// spinAtOnce is how many there may be of one pod in a second, whatever happens.
+	// spinAtOnce is the maximum number of attempts for one pod in a second at any time.
 	spinAtOnce = 200
 )
 
-// attempts counts how often pods could not be scheduled.
+// attempts counts the attempts after which a pod could not be scheduled.
 type attempts struct {
 	mutex sync.Mutex
-	// alone counts those of pods without gangs, of counts those of each pod.
+	// alone counts the attempts for pods without gangs, of the attempts for each pod.
 	alone int
 	of    map[string]int
-	// lately counts those of each pod since the start of a second.
+	// lately counts the attempts for each pod since the start of a second.
 	lately map[string]*burst
 	// fail records a failure of the history.
 	fail func(format string, args ...any)
@@ -44,8 +46,8 @@ type burst struct {
 	n     int
 }
 
-// count counts an attempt. It waits if there were too many of the pod in a second: if the scheduler tries pods again and again
-// and nothing ever waits, virtual time stands still and the history does not end.
+// count counts an attempt. It sleeps if one pod had too many attempts in a second: if the scheduler tries pods again and again without a
+// pause, virtual time stands still and the history does not end.
 func (a *attempts) count(pod *v1.Pod) {
 	if a.add(pod) > spinAtOnce {
 		a.fail("pod %s was tried %d times within a second", pod.Name, spinAtOnce)
@@ -53,7 +55,7 @@ func (a *attempts) count(pod *v1.Pod) {
 	}
 }
 
-// add counts an attempt, and returns how many there were of the pod within a second.
+// add counts an attempt, and returns the number of attempts for the pod within a second.
 func (a *attempts) add(pod *v1.Pod) int {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -73,14 +75,14 @@ func (a *attempts) add(pod *v1.Pod) int {
 	return b.n
 }
 
-// now is what was counted so far.
+// now returns the counts so far.
 func (a *attempts) now() (alone int, of map[string]int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.alone, maps.Clone(a.of)
 }
 
-// since returns what is too much for a minute in which nothing happens, with what was counted at its beginning.
+// since describes the excess attempts of a minute in which nothing happens, from the counts at its beginning.
 func (a *attempts) since(alone int, of map[string]int) (spins []string) {
 	aloneNow, ofNow := a.now()
 	if n := aloneNow - alone; n > spin {
@@ -98,7 +100,7 @@ func (a *attempts) since(alone int, of map[string]int) (spins []string) {
 	return spins
 }
 
-// tally tells how many attempts of each pod there were.
+// tally returns the number of attempts for each pod as text.
 func tally(before, now map[string]int) (text string) {
 	for _, pod := range slices.Sorted(maps.Keys(now)) {
 		if n := now[pod] - before[pod]; n > 0 {
@@ -108,7 +110,7 @@ func tally(before, now map[string]int) (text string) {
 	return text
 }
 
-// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt. It sends none, since nobody
+// countingBroadcaster counts the Events about pods that could not be scheduled: one for each attempt. It sends no Events, because nobody
 // reads them.
 type countingBroadcaster struct {
 	//nolint:staticcheck // SA1019: kube-scheduler still uses it.

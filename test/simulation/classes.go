@@ -14,15 +14,15 @@ import (
 
 var classNames = []string{"gpu", "big"}
 
-// resourceNames are those by which pods may ask for devices. The last one is that of a class that has no other name.
+// resourceNames are the extended resources that pods may ask for. The last one is the implicit name of a class.
 var resourceNames = []string{"example.com/gpu", "example.com/card", resourceapi.ResourceDeviceClassPrefix + "gpu"}
 
-// further are the classes of themes.
+// furtherClasses are the classes of themes, with their drivers.
 var furtherClasses = map[string]string{"share": sharesDriver, "part": partsDriver}
 
 func classOf(name string) *resourceapi.DeviceClass { return builder.Class(name, selectorOf(name)) }
 
-// selectorOf is the expression of a class as it is at the beginning.
+// selectorOf returns the expression of a class at the beginning.
 func selectorOf(name string) string {
 	if other := furtherClasses[name]; other != "" {
 		return builder.OfDriver(other)
@@ -42,7 +42,7 @@ func (w *World) deleteClass(name string) {
 	_ = w.client.ResourceV1().DeviceClasses().Delete(w.ctx, name, metav1.DeleteOptions{})
 }
 
-// nameClass has pods be able to ask for the class by a resource; by none if that is empty.
+// nameClass sets the extended resource by which pods may ask for the class; none if it is empty.
 func (w *World) nameClass(name, extended string) {
 	class, err := w.client.ResourceV1().DeviceClasses().Get(w.ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *World) nameClass(name, extended string) {
 	ignore(w.client.ResourceV1().DeviceClasses().Update(w.ctx, class, metav1.UpdateOptions{}))
 }
 
-// offer has a device plugin of a node offer a resource, of which pods get some without devices.
+// offer makes a device plugin of a node offer an extended resource. Pods get that without DRA devices.
 func (w *World) offer(node, extended, amount string) {
 	offering, err := w.client.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *World) offer(node, extended, amount string) {
 // selectors is the theme of histories in which the selectors of classes change.
 const selectors = "selectors"
 
-// selectClass has the class stand for other devices.
+// selectClass makes the class select other devices.
 func (w *World) selectClass(name, expression string) {
 	class, err := w.client.ResourceV1().DeviceClasses().Get(w.ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -79,9 +79,9 @@ func (w *World) selectClass(name, expression string) {
 	ignore(w.client.ResourceV1().DeviceClasses().Update(w.ctx, class, metav1.UpdateOptions{}))
 }
 
-// changeSelector has a class stand for fewer devices, for those of all drivers, for none, or for what cannot be found out: its
-// expression fails for all devices, or for those that lack an attribute. It is mended after a while, mostly. Or the class is
-// deleted and comes back as another one.
+// changeSelector makes a class select fewer devices, the devices of all drivers, none, or devices that cannot be determined: its
+// expression fails for all devices, or for devices that lack an attribute. Mostly the class is repaired after a while. Or the
+// class is deleted and returns with another expression.
 func changeSelector(g *generator) {
 	class := pick(g, g.classes()...)
 	expression := pick(g, selectorsOf(class)...)
@@ -99,7 +99,7 @@ func changeSelector(g *generator) {
 	}
 }
 
-// selectorsOf are other expressions of a class than that at the beginning.
+// selectorsOf returns other expressions for a class than the one at the beginning.
 func selectorsOf(class string) []string {
 	return []string{
 		selectorOf(class) + ` && device.attributes[device.driver].?size.orValue("") == "small"`,
@@ -110,7 +110,7 @@ func selectorsOf(class string) []string {
 	}
 }
 
-// classes are those of the history.
+// classes returns the classes of the history.
 func (g *generator) classes() []string {
 	all := classNames
 	if g.has(shares) {
@@ -155,7 +155,8 @@ func changeExtended(g *generator) {
 	g.add(g.soon(), func(w *World) { w.nameClass(class, name) }, "class %s stands for %q", class, name)
 }
 
-// migrate has all classes stand for one resource, until one of them goes or gets another name. A pod that asks for it comes then.
+// migrate makes all classes stand for one resource, until one of them is deleted or gets another name. Then a pod that asks for
+// that resource is created.
 func (g *generator) migrate() {
 	name, leaves, p := pick(g, resourceNames[:2]...), pick(g, classNames...), g.newPod()
 	for _, class := range classNames {
@@ -171,7 +172,7 @@ func (g *generator) migrate() {
 	g.add(g.soon(), p.create, "create pod %s", p)
 }
 
-// asks has the pod ask for devices by an extended resource: in one container or in two, or also in one that ends before.
+// asks makes the pod ask for devices by an extended resource: in one container, in two containers, or also in an init container.
 func (g *generator) asks(p *podPlan) {
 	name, amount := pick(g, resourceNames[0], resourceNames[0], resourceNames[1], resourceNames[2]), pick(g, "1", "1", "2")
 	p.with(builder.Extended(v1.ResourceName(name), amount), "%s of %s", amount, name)

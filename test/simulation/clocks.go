@@ -11,16 +11,16 @@ import (
 // clocks is the theme of histories in which the wall clocks of the schedulers' machines are wrong.
 const clocks = "clocks"
 
-// clock is the wall clock of a machine. In a bubble there is one time. So what is shifted are the times that a process reads and those
-// that it writes; nil shifts nothing. What it has in memory when the clock is set stays as it is.
+// clock is the wall clock of a machine. A bubble has only one time, so the clock shifts the times that a process reads and writes; nil
+// shifts nothing. Times in the memory of a process stay the same when the clock is set.
 type clock struct {
 	mutex sync.Mutex
-	// ahead is by how much the clock is ahead, and offsets all values that this has had: a process writes back what it has read.
+	// ahead is the clock's current lead, and offsets holds all leads so far: a process writes back times that it has read earlier.
 	ahead   time.Duration
 	offsets []time.Duration
 }
 
-// set has the clock be ahead by that much from now on. Times of the API are in whole seconds, and so is that.
+// set sets the clock's lead from now on. It has to be in whole seconds, as times of the API are.
 func (c *clock) set(ahead time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -34,7 +34,7 @@ func (c *clock) now() (ahead time.Duration, offsets []time.Duration) {
 	return c.ahead, append([]time.Duration{0}, c.offsets...)
 }
 
-// read is an object as a process reads it: as if the server's clock were behind by as much as its own is ahead.
+// read returns an object as a process reads it: as if the server's clock were behind by the lead of the machine's clock.
 func (c *clock) read(o *object) *object {
 	if c == nil {
 		return o
@@ -47,8 +47,8 @@ func (c *clock) read(o *object) *object {
 	return &object{fields: fields.(map[string]any), before: o}
 }
 
-// written is what the server gets of what a process writes. Times that the process has read from the stored object it writes back as
-// they were.
+// written returns the fields of a process's write as the server gets them. Times that the process has read from the stored object stay
+// unchanged.
 func (c *clock) written(fields map[string]any, stored *object) map[string]any {
 	if c == nil {
 		return fields
@@ -62,7 +62,7 @@ func (c *clock) written(fields map[string]any, stored *object) map[string]any {
 	return next.(map[string]any)
 }
 
-// shift shifts a text if that is a time, with as many digits as it has.
+// shift shifts a text that is a time, and keeps its number of digits.
 func shift(text string, by time.Duration) string {
 	if !isTime(text) {
 		return text
@@ -78,13 +78,13 @@ func shift(text string, by time.Duration) string {
 	return at.Add(by).Format(layout + "Z07:00")
 }
 
-// isTime reports whether a text looks like a time. Nearly all texts do not, and it takes long to parse them.
+// isTime reports whether a text looks like a time. Nearly all texts do not, and parsing each would take long.
 func isTime(text string) bool {
 	return len(text) >= len("2006-01-02T15:04:05Z") && text[4] == '-' && text[10] == 'T' && text[len(text)-1] == 'Z'
 }
 
-// shifted is a value of JSON with times that are later, but for those that are the stored ones as they looked by any of the offsets.
-// What has no other times is returned as it is, and changed says that something has.
+// shifted returns a JSON value with all its times shifted, except times that are equal to the stored ones under any of the offsets. A
+// value without other times is returned unchanged; changed reports whether any time differs.
 func shifted(value, stored any, ahead time.Duration, offsets []time.Duration) (next any, changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -135,10 +135,10 @@ func setupClocks(g *generator) {
 	}
 }
 
-// changeClock has a clock be set, mostly to a time that is wrong.
+// changeClock sets a clock, mostly to a wrong time.
 func changeClock(g *generator) { g.setClock(g.random.IntN(g.machines()), g.soon()) }
 
-// machines is how many there are with schedulers.
+// machines returns the number of machines with schedulers.
 func (g *generator) machines() int {
 	if g.has(others) {
 		return g.history.replicas + 1

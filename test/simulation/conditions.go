@@ -18,24 +18,25 @@ import (
 const (
 	// holds is the theme of histories in which devices are held for pods that have waited for longer than holdAfter.
 	holds, holdAfter = "holds", 15 * time.Second
-	// conditions is the theme of histories with devices that get ready after they were allocated.
+	// conditions is the theme of histories with devices that become ready after their allocation.
 	conditions = "binding conditions"
-	// attached is the condition for which pods with such a device wait, attachFailed the one that ends the wait.
+	// attached is the binding condition of such devices, attachFailed their binding failure condition.
 	attached, attachFailed = "example.com/attached", "example.com/attach-failed"
 	// fabric is the pool of such devices that all nodes reach.
 	fabric = "fabric"
-	// bindingTimeout is for how long pods wait.
+	// bindingTimeout is the maximum time that pods wait for such devices.
 	bindingTimeout = 25 * time.Second
 )
 
-// attaching says what becomes of devices that are allocated from then on.
+// attaching is the driver's behaviour towards devices that are allocated from then on.
 type attaching struct {
 	// answer is the condition that the driver reports after a while, "" if it reports none.
 	answer string
 	takes  time.Duration
 }
 
-// setArguments sets the plugin's arguments of a history: with binding conditions, a timeout that is shorter than it.
+// setArguments sets the plugin's arguments of a history. With binding conditions, it sets a timeout that is shorter than the
+// history.
 func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
 	after := time.Duration(0)
 	if h.themes[holds] {
@@ -52,7 +53,7 @@ func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
 	}
 }
 
-// attachable has the device get ready only after its allocation.
+// attachable makes the device one that becomes ready only after its allocation.
 func attachable(device *builder.DeviceBuilder) *builder.DeviceBuilder {
 	return device.BindingCondition(attached).BindingFailureCondition(attachFailed).BindsToNode()
 }
@@ -62,7 +63,7 @@ func setupConditions(g *generator) {
 	changeAttaching(g)
 }
 
-// publishFabric has a driver publish the pool that all nodes reach, with more or fewer devices than before.
+// publishFabric makes a driver publish the pool that all nodes reach again, with more or fewer devices.
 func (g *generator) publishFabric(after time.Duration) {
 	known := g.pools[fabric]
 	if known == nil {
@@ -82,7 +83,7 @@ func (w *World) publishFabric(generation int64, count int) {
 	w.putSlice(builder.Slice(fabric).OfDriver(driver).InPool(fabric, generation, 1).OnAllNodes().Devices(devices...).Obj())
 }
 
-// changeAttaching has the driver do better or worse from then on, or publish other devices.
+// changeAttaching changes the driver's behaviour from then on, or publishes other devices.
 func changeAttaching(g *generator) {
 	if g.one(5) {
 		g.publishFabric(g.soon())
@@ -95,10 +96,10 @@ func changeAttaching(g *generator) {
 	g.add(g.soon(), func(w *World) { w.attaching.Store(&next) }, "the driver reports after %s of devices that have to be attached: %q", next.takes, next.answer)
 }
 
-// mend has the driver attach what is allocated from then on.
+// mend makes the driver attach all devices that are allocated from then on.
 func (w *World) mend() { w.attaching.Store(&attaching{attached, time.Second}) }
 
-// attach is called with each claim that is allocated: its driver attaches the devices.
+// attach is called for each claim that is allocated: the driver attaches its devices.
 func (w *World) attach(claim *resourceapi.ResourceClaim) {
 	does := w.attaching.Load()
 	if does == nil || does.answer == "" || w.ctx.Err() != nil || len(unattached(claim)) == 0 {
@@ -107,7 +108,7 @@ func (w *World) attach(claim *resourceapi.ResourceClaim) {
 	w.afterwards(does.takes, func() { w.report(claim, does.answer) })
 }
 
-// report sets the condition of the devices of an allocation, if that is still there.
+// report sets the condition of the devices of an allocation, if that still exists.
 func (w *World) report(of *resourceapi.ResourceClaim, condition string) {
 	for range 5 {
 		claim, err := w.client.ResourceV1().ResourceClaims(of.Namespace).Get(w.ctx, of.Name, metav1.GetOptions{})
@@ -126,7 +127,7 @@ func (w *World) report(of *resourceapi.ResourceClaim, condition string) {
 	}
 }
 
-// unattached are the allocated devices of a claim that have conditions of which none was reported.
+// unattached returns the allocated devices of a claim that wait for binding conditions and have no reported condition.
 func unattached(claim *resourceapi.ResourceClaim) (all []resourceapi.DeviceRequestAllocationResult) {
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if len(result.BindingConditions) > 0 && conditionsOf(claim, result) == nil {
@@ -136,7 +137,7 @@ func unattached(claim *resourceapi.ResourceClaim) (all []resourceapi.DeviceReque
 	return all
 }
 
-// conditionsOf are those that were reported of an allocated device.
+// conditionsOf returns the reported conditions of an allocated device.
 func conditionsOf(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) []metav1.Condition {
 	for _, status := range claim.Status.Devices {
 		if status.Driver == result.Driver && status.Pool == result.Pool && status.Device == result.Device {
@@ -146,7 +147,7 @@ func conditionsOf(claim *resourceapi.ResourceClaim, result resourceapi.DeviceReq
 	return nil
 }
 
-// checkAttached: a pod is bound only when all devices of its claims are ready. The driver takes back nothing.
+// checkAttached: a pod is bound only when all devices of its claims are ready. The driver never withdraws a condition.
 func (w *World) checkAttached(pod string, claim *resourceapi.ResourceClaim) {
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		reported := conditionsOf(claim, result)
@@ -158,9 +159,9 @@ func (w *World) checkAttached(pod string, claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// stillAttaching is what is wrong once nothing happens any more: a pod waits for a device of which nothing was reported. Either
-// the driver has attached it, or the time for that is over. Pods that are not tried at all keep what a process has left: those
-// whose claim is being deleted, and those of groups of Kubernetes that lack pods.
+// stillAttaching returns the claims with devices that still have no reported condition once nothing happens any more, while
+// pods wait. By then either the driver has attached the device, or the timeout is over. Two kinds of pods are not tried at all,
+// so they keep what a process has left: pods whose claim is being deleted, and pods in groups of Kubernetes that lack pods.
 func (w *World) stillAttaching() (all []string) {
 	s := w.server.store
 	s.mutex.Lock()

@@ -14,48 +14,48 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// errBroken is how a connection fails that is cut.
+// errBroken is the error of a request whose connection is cut.
 var errBroken = errors.New("connection reset by peer")
 
-// Weather is what goes wrong between the API server and those who talk to it.
+// Weather describes the faults between the API server and its clients.
 type Weather struct {
-	// Latency is how long a request takes at most, Lag by how much a watch is behind at most.
+	// Latency is the maximum duration of a request, Lag the maximum delay of a watch.
 	Latency, Lag time.Duration
-	// Refused is the share of requests that are answered by 429, 500 or 503 and have no effect; Lost that of writes that are
-	// stored although their answer does not arrive; Cut that of watches that end each time something is to be read.
+	// Refused is the share of requests that are answered by 429, 500 or 503 and have no effect; Lost the share of writes that are
+	// stored although their answer does not arrive; Cut the share of watches that end each time an event is read.
 	Refused, Lost, Cut float64
 }
 
 // Calm is weather in which nothing goes wrong.
 var Calm = Weather{Latency: 2 * time.Millisecond, Lag: 5 * time.Millisecond}
 
-// atOnce is for controllers that send requests while they hold a mutex: in a bubble, time stands still while
-// somebody waits for a mutex.
+// atOnce is for controllers that send requests while they hold a mutex: in a bubble, time stands still while a goroutine waits for
+// a mutex.
 var atOnce = Weather{Lag: 5 * time.Millisecond}
 
-// Connection is the way of one process to the API server.
+// Connection is the connection of one process to the API server.
 type Connection struct {
 	server *Server
-	// clock is that of the machine on which the process runs.
+	// clock is the clock of the machine on which the process runs.
 	clock *clock
 
 	mutex   sync.Mutex
 	random  *rand.Rand
 	weather Weather
-	// paused is not nil while the process does not run: requests wait for it to be closed.
+	// paused is not nil while the process is paused: requests wait until it is closed.
 	paused chan struct{}
 	// frozen is not nil while the process is stopped, see Freeze.
 	frozen chan struct{}
 	dead   bool
-	// moments are the writes at which something is to happen.
+	// moments are the writes at which something will happen.
 	moments []*moment
-	// stalled are the resources whose watches bring nothing for a while, and until when.
+	// stalled holds the resources whose watches deliver nothing for a while, with the end of that time.
 	stalled map[string]time.Time
-	// watches are those that are open.
+	// watches are the open watches.
 	watches map[*watch]struct{}
 }
 
-// Connect returns a way to the server.
+// Connect returns a connection to the server.
 func (s *Server) Connect(seed uint64, w Weather) *Connection {
 	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, stalled: map[string]time.Time{}, watches: map[*watch]struct{}{}}
 }
@@ -84,7 +84,7 @@ func (c *Connection) Close() {
 	}
 }
 
-// Pause stops all requests and what watches bring until Resume.
+// Pause stops all requests and watches until Resume.
 func (c *Connection) Pause() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -115,7 +115,7 @@ func (c *Connection) forget(w *watch) {
 	delete(c.watches, w)
 }
 
-// fate is what happens to one request.
+// fate is the outcome of one request.
 type fate struct {
 	before, behind      time.Duration
 	paused              chan struct{}
@@ -142,7 +142,7 @@ func (c *Connection) upTo(most time.Duration) time.Duration {
 	return time.Duration(c.random.Int64N(int64(most)))
 }
 
-// lag is by how much an event is late.
+// lag returns the random delay of an event.
 func (c *Connection) lag() time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -223,8 +223,8 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// await sends a request, and waits for the answer until the client gives up. The server goes on with it then: it may be asking
-// a guard.
+// await sends a request, and waits for the answer until the client gives up. The server goes on with the request then: it may be
+// asking a guard.
 func (c *Connection) await(r *http.Request, body []byte) (*http.Response, bool, error) {
 	if c.server.asks == nil || !mayAllocate(r) {
 		response, arrives := c.send(r, body)
@@ -247,8 +247,8 @@ func (c *Connection) await(r *http.Request, body []byte) (*http.Response, bool, 
 	}
 }
 
-// tellEvent stores an Event. No weather is for Events: client-go's broadcaster holds a mutex while it sends some of them, and in a
-// bubble, time stands still while somebody waits for a mutex.
+// tellEvent stores an Event. Weather does not affect Events: client-go's broadcaster holds a mutex while it sends some of them,
+// and in a bubble, time stands still while a goroutine waits for a mutex.
 func (c *Connection) tellEvent(r *http.Request, body []byte) (*http.Response, error) {
 	if c.isDead() {
 		return nil, errBroken

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// events is how many there were: requests that the server accepted or refused, and acts. It is to be called after the end.
+// events returns the number of events: requests that the server accepted or refused, and acts. It must be called after the end.
 func (s *Server) events() int {
 	return s.Requests + int(s.refused.Load()+s.acts.Load())
 }
 
-// count returns how many requests of each kind were answered so far.
+// count returns the number of answered requests of each kind so far.
 func (s *Server) count() map[string]int {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
 	return maps.Clone(s.Kinds)
 }
 
-// most returns the kinds of requests of which there were most. The mutex is held.
+// most returns the most frequent kinds of requests. The mutex is held.
 func (s *Server) most() (kinds []string) {
 	all := slices.SortedFunc(maps.Keys(s.Kinds), func(a, b string) int { return s.Kinds[b] - s.Kinds[a] })
 	for _, kind := range all[:min(5, len(all))] {
@@ -29,7 +29,8 @@ func (s *Server) most() (kinds []string) {
 	return kinds
 }
 
-// since returns how many requests were answered since then, without what replicas ask and renew at intervals, and of which kinds.
+// since returns the number and the kinds of requests since an earlier count. It leaves out the requests that replicas send at
+// intervals.
 func (s *Server) since(before map[string]int) (n int, kinds []string) {
 	for kind, times := range s.count() {
 		times -= before[kind]
@@ -42,7 +43,7 @@ func (s *Server) since(before map[string]int) (n int, kinds []string) {
 	return n, kinds
 }
 
-// kindOf names what a request is about: who, how, and of which resource.
+// kindOf returns the kind of a request: its client, its verb, and its resource.
 func kindOf(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if parts[0] == "apis" {

@@ -10,12 +10,12 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// pool is what a driver has published last.
+// pool is the state of a pool that a driver publishes.
 type pool struct {
 	generation int64
 }
 
-// deviceOf returns a device of a pool by its number: attributes follow from that.
+// deviceOf returns a device of a pool by its number, which determines its attributes.
 func deviceOf(i int) *builder.DeviceBuilder {
 	return builder.Device(fmt.Sprintf("dev-%d", i)).Attr("board", pick2(i/2, "a", "b")).Attr("size", pick2(i, "big", "small"))
 }
@@ -27,8 +27,8 @@ func pick2(i int, even, odd string) string {
 	return odd
 }
 
-// publish has the driver of a node publish its pool in two slices, with other devices than before. Now and then the second
-// one is late.
+// publish makes the driver of a node publish its pool again in two slices, with other devices than before. Now and then
+// the second slice is late.
 func (g *generator) publish(node string, after time.Duration) {
 	known := g.pools[node]
 	if known == nil {
@@ -57,7 +57,7 @@ func (w *World) publish(node string, generation int64, index, from, to int) {
 	w.putSlice(builder.Slice(name).OfDriver(driver).InPool(node, generation, 2).OnNode(node).Devices(devices...).Obj())
 }
 
-// putSlice creates a slice, or updates what there is, unless that is newer.
+// putSlice creates a slice, or updates the stored one, unless that has a newer generation.
 func (w *World) putSlice(slice *resourceapi.ResourceSlice) {
 	api := w.client.ResourceV1().ResourceSlices()
 	old, err := api.Get(w.ctx, slice.Name, metav1.GetOptions{})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// binary is how Kubernetes' own clients want objects: five times as fast to read as JSON.
+// binary is the encoding that Kubernetes' own clients ask for. It is five times as fast to read as JSON.
 var binary = func() runtime.SerializerInfo {
 	info, found := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	if !found {
@@ -23,7 +23,7 @@ var binary = func() runtime.SerializerInfo {
 	return info
 }()
 
-// wantsBinary reports whether who asks understands it.
+// wantsBinary reports whether the client of a request accepts that encoding.
 func wantsBinary(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf)
 }
@@ -44,7 +44,7 @@ func (o *object) typed(r Resource) runtime.Object {
 	return o.decoded
 }
 
-// changed returns the fields that are not those of the version before, as far as that is decoded.
+// changed returns the fields that differ from the previous version, all if that is not decoded.
 func (o *object) changed() map[string]any {
 	if o.before == nil || o.before.decoded == nil {
 		return o.fields
@@ -58,14 +58,15 @@ func (o *object) changed() map[string]any {
 	return different
 }
 
-// keeps reports whether a field is still the very map that the version before has.
+// keeps reports whether a field is the same map as in the previous version.
 func (o *object) keeps(name string) bool {
 	now, isMap := o.fields[name].(map[string]any)
 	was, wasMap := o.before.fields[name].(map[string]any)
 	return isMap && wasMap && reflect.ValueOf(now).UnsafePointer() == reflect.ValueOf(was).UnsafePointer()
 }
 
-// takeOver sets the fields that changed leaves out. Nothing of an object is changed after it was stored, so versions may share.
+// takeOver copies the fields that changed leaves out from the previous version. Stored objects never change, so versions may
+// share them.
 func (o *object) takeOver(into runtime.Object) {
 	if o.before == nil || o.before.decoded == nil {
 		return
@@ -79,12 +80,12 @@ func (o *object) takeOver(into runtime.Object) {
 	}
 }
 
-// asTyped takes over fields into an object of a Go type.
+// asTyped converts fields into an object of a Go type.
 func asTyped(fields map[string]any, into runtime.Object) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into)
 }
 
-// bytes returns an object as it goes over the wire, encoded once however many there are who get it.
+// bytes returns an object in its wire format. It is encoded only once for all clients.
 func (o *object) bytes(r Resource, binarily bool) (raw []byte, isBinary bool) {
 	if !binarily {
 		return o.json(), false
@@ -107,7 +108,7 @@ func encodeBinary(o runtime.Object) []byte {
 	return raw
 }
 
-// answer is what a request gets: an object, or several.
+// answer is the result of a request: an object, or several.
 type answer struct {
 	object *object
 	list   []*object
@@ -115,7 +116,7 @@ type answer struct {
 	raw []byte
 }
 
-// response makes one of an answer. The store's mutex is held.
+// response returns the HTTP response for an answer. The store's mutex is held.
 func (s *Server) response(r *http.Request, req *request, a answer) *http.Response {
 	var raw []byte
 	isBinary := false
@@ -160,7 +161,7 @@ func (s *Server) listed(c *collection, list []*object, binarily bool) (raw []byt
 	return b.Bytes(), false
 }
 
-// eventLine is an event of a watch as it goes over the wire, encoded once however many watches bring it.
+// eventLine returns an event of a watch in its wire format. It is encoded only once for all watches.
 func eventLine(kind string, o *object, r Resource, binarily bool) []byte {
 	key := lineKind{kind, binarily}
 	line := o.lines[key]

@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// foreign is the theme of histories with another scheduler, and its name.
+	// foreign is the theme of histories with a foreign scheduler, and the name of that scheduler.
 	foreign = "foreign-scheduler"
-	// others is the theme of histories with a second one of ours, and the name of its profile.
+	// others is the theme of histories with a second scheduler of this project, and the name of its profile.
 	others = "second-scheduler"
 	// sharing is the theme of histories in which many pods use the same claims.
 	sharing = "shared claims"
-	// glance is how old what the foreign scheduler knows may become.
+	// glance is the maximum age of the foreign scheduler's view of the cluster.
 	glance = 3 * time.Second
 )
 
-// foreignScheduler takes the first devices that are free as far as it knows, by upstream's allocator, and knows nothing of us.
+// foreignScheduler takes the first devices that are free in its view, with upstream's allocator. It does not take part in our
+// protocol.
 type foreignScheduler struct {
 	world  *World
 	client kubernetes.Interface
-	// seen are the versions of what it has looked at, tried those with which it has tried its pods the last time.
+	// seen holds the versions of the collections at the last look, tried those at the last attempt for its pods.
 	seen, tried [4]int64
 	pods        int64
 	nodes       []v1.Node
@@ -59,14 +60,14 @@ func (w *World) Foreign() {
 	w.group.Go(func() {
 		for pause(w.ctx, glance) == nil {
 			f.look(w.ctx)
-			if pause(w.ctx, time.Second) == nil { // by now it is old
+			if pause(w.ctx, time.Second) == nil { // by now the view is old
 				f.schedule(w.ctx)
 			}
 		}
 	})
 }
 
-// look lists what there is, unless nothing has changed since it did.
+// look lists the nodes, claims, slices and classes again, unless nothing has changed since the last look.
 func (f *foreignScheduler) look(ctx context.Context) {
 	seen := [4]int64(f.world.server.versions("/v1/nodes", "resource.k8s.io/v1/resourceclaims", "resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1/deviceclasses"))
 	if seen == f.seen {
@@ -93,7 +94,7 @@ func (f *foreignScheduler) look(ctx context.Context) {
 	}
 }
 
-// schedule tries each of its pods once, unless nothing has changed since it did.
+// schedule tries each of its pods once, unless nothing has changed since the last attempt.
 func (f *foreignScheduler) schedule(ctx context.Context) {
 	version := f.world.server.versions("/v1/pods")[0]
 	if version == f.pods && f.seen == f.tried {
@@ -134,7 +135,7 @@ func (f *foreignScheduler) place(ctx context.Context, pod *v1.Pod) {
 		}
 	}
 	if len(claims) != len(pod.Spec.ResourceClaims) || len(open) != len(claims) {
-		return // It leaves alone what others have allocated.
+		return // It does not touch claims that others have allocated.
 	}
 	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
 	for i := range f.claims {
@@ -164,10 +165,10 @@ func (f *foreignScheduler) place(ctx context.Context, pod *v1.Pod) {
 	}
 }
 
-// foreignFeatures is what the foreign scheduler knows.
+// foreignFeatures are the features of the foreign scheduler's allocator.
 var foreignFeatures = structured.Features{AdminAccess: true, ConsumableCapacity: true, PartitionableDevices: true, PrioritizedList: true}
 
-// take adds to the state what is allocated.
+// take adds an allocated device to the state.
 func take(state structured.AllocatedState, r *resourceapi.DeviceRequestAllocationResult) {
 	device := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
 	switch {
@@ -180,7 +181,7 @@ func take(state structured.AllocatedState, r *resourceapi.DeviceRequestAllocatio
 	}
 }
 
-// write stores an allocation, if the claim is still as it was.
+// write stores an allocation, unless the claim has changed.
 func (f *foreignScheduler) write(ctx context.Context, pod *v1.Pod, claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) bool {
 	api := f.client.ResourceV1().ResourceClaims(namespace)
 	next := claim.DeepCopy()
@@ -193,7 +194,7 @@ func (f *foreignScheduler) write(ctx context.Context, pod *v1.Pod, claim *resour
 	next.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
 	next, err = api.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err == nil {
-		*claim = *next // It knows what it has done itself.
+		*claim = *next // The view includes the scheduler's own writes.
 	}
 	return err == nil
 }

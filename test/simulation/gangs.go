@@ -21,7 +21,7 @@ const (
 	labeledGroups = "gangs of scheduler-plugins"
 )
 
-// configure sets the feature gates of the history, and gives its world the configuration that goes with them.
+// configure sets the feature gates of the history, and gives its world the configuration for them.
 func (h *History) configure(w *World) error {
 	gates := maps.Clone(catalogue.FeatureGates())
 	for name := range gates {
@@ -43,7 +43,7 @@ func (g *generator) gang(kind string) {
 	name, least := fmt.Sprintf("gang-%d", g.groups), 2+g.random.IntN(2)
 	g.groups++
 	size := least + pick(g, 0, 0, 0, 1, -1)
-	priority := pick[int32](g, 0, 0, 10, 100) // of all pods of one of Kubernetes: kube-scheduler schedules no others
+	priority := pick[int32](g, 0, 0, 10, 100) // of all pods of a PodGroup of Kubernetes: kube-scheduler schedules no others
 	claim := ""
 	if kind == podGroups && g.one(4) {
 		claim = fmt.Sprintf("claim-%d", g.claims)
@@ -69,7 +69,8 @@ func (g *generator) gang(kind string) {
 			p.with(builder.InGroup(name), "of group %s", name)
 			p.with(func(pod *v1.Pod) { pod.Spec.Priority = &priority }, "priority %d", priority)
 			if size > least {
-				// kube-scheduler places one pod after the other. A large one takes the room of several small ones, and is not left out for them.
+				// kube-scheduler places one pod after the other. A large pod takes the room of several small ones and is not left out for
+				// them.
 				p.with(func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1") }, "1 CPU after all")
 			}
 		} else {
@@ -87,7 +88,7 @@ func (g *generator) gang(kind string) {
 	}
 }
 
-// changeGang has a group begin or end.
+// changeGang creates or deletes a group.
 func changeGang(kind string) func(*generator) {
 	return func(g *generator) {
 		if g.groups > 0 && g.one(5) {
@@ -111,7 +112,7 @@ func (w *World) createPodGroup(name string, least, priority int32, claim string)
 	ignore(w.client.SchedulingV1beta1().PodGroups(namespace).Create(w.ctx, group, metav1.CreateOptions{}))
 }
 
-// labeledGroupsPath is where the API server has the PodGroups of scheduler-plugins.
+// labeledGroupsPath is the API server's path of the PodGroups of scheduler-plugins.
 const labeledGroupsPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/" + namespace + "/podgroups"
 
 func (w *World) createLabeledGroup(name string, least int32) {

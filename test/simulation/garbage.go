@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// collection of garbage comes this often.
+// garbagePeriod is the interval of garbage collection.
 const garbagePeriod = 5 * time.Second
 
-// garbageCollector deletes claims whose owner is gone.
+// garbageCollector deletes claims whose owners are gone.
 func (w *World) garbageCollector() {
 	var seen [3]int64
 	for pause(w.ctx, garbagePeriod) == nil {
@@ -25,7 +25,7 @@ func (w *World) garbageCollector() {
 	}
 }
 
-// orphans are the claims that have owners, of which none is there, and that nobody has deleted.
+// orphans returns the claims whose owners are all gone, and that are not being deleted.
 func (w *World) orphans() []*object {
 	s := w.server.store
 	s.mutex.Lock()

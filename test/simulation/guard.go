@@ -27,23 +27,23 @@ const (
 	// guarded is the theme of histories in which the API server asks a guard before it stores an allocation, and
 	// refuses what the guard does not allow or does not answer (failurePolicy: Fail).
 	guarded = "guard"
-	// requestTimeout is for how long the API server works on a request at most.
+	// requestTimeout is the maximum time that the API server works on a request.
 	requestTimeout = time.Minute
 )
 
-// guardProcess is a guard as package server makes it, but for its webhook, its certificate and its registration: schedulers
-// do not know that it is there. It decides from the beginning to the end.
+// guardProcess is a guard as package server makes it, but without its webhook, its certificate and its registration:
+// schedulers do not know that it exists. It decides from the beginning to the end.
 type guardProcess struct {
 	world      *World
 	guard      *guard.Guard
 	connection *Connection
-	// away is set while it does not answer, late while its watches are late.
+	// away is set while the guard does not answer, late while its watches are late.
 	away, late atomic.Bool
-	// refuses is set while somebody else refuses all that it would allow: a user's admission policy, for example.
+	// refuses is set while something else refuses all that the guard would allow: a user's admission policy, for example.
 	refuses atomic.Bool
 }
 
-// Guard has the API server ask a guard from now on.
+// Guard makes the API server ask a guard from now on.
 func (w *World) Guard() error {
 	g := &guardProcess{world: w, connection: w.server.Connect(w.seed+300, atOnce)}
 	client, err := kubernetes.NewForConfig(configOf(g.connection, "quartermaster-guard"))
@@ -91,7 +91,7 @@ func (g *guardProcess) lead(ctx context.Context, client kubernetes.Interface) er
 	})
 }
 
-// decide returns why the API server must not store an allocation, nil if it may.
+// decide returns the reason why the API server must not store an allocation, nil if it may.
 func (g *guardProcess) decide(r *guard.Request) error {
 	if g.away.Load() {
 		return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: no endpoints available", write.Webhook))
@@ -114,7 +114,7 @@ func (g *guardProcess) decide(r *guard.Request) error {
 }
 
 // admit asks whether a claim may get an allocation, without holding the store's mutex. It returns the version of the claim for
-// which the answer holds, "" if nobody was asked. If it may, some time passes until that is stored.
+// which the answer holds, "" if the guard was not asked. If the guard allows it, some time passes before the write is stored.
 func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version string, err error) {
 	if s.asks == nil || !mayAllocate(r) {
 		return "", nil
@@ -132,7 +132,7 @@ func (s *Server) admit(c *Connection, r *http.Request, body []byte) (version str
 	return wanted.Version, err
 }
 
-// mayAllocate reports whether a request is one for which a guard is asked, if it allocates.
+// mayAllocate reports whether the guard has to be asked about a request, if the request allocates.
 func mayAllocate(r *http.Request) bool {
 	return (r.Method == http.MethodPut || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/resourceclaims/") && strings.HasSuffix(r.URL.Path, "/status")
 }
@@ -163,7 +163,7 @@ func (s *Server) wantedAllocation(c *Connection, r *http.Request, body []byte) *
 	}
 }
 
-// goAway has the guard not answer for a while.
+// goAway makes the guard not answer for a while.
 func (g *guardProcess) goAway(lasts time.Duration) {
 	g.away.Store(true)
 	g.world.group.Go(func() {
@@ -172,7 +172,7 @@ func (g *guardProcess) goAway(lasts time.Duration) {
 	})
 }
 
-// beLate has the watches of the guard be late for a while.
+// beLate delays the watches of the guard for a while.
 func (g *guardProcess) beLate(lag, lasts time.Duration) {
 	g.late.Store(true)
 	g.connection.Set(Weather{Lag: lag})
@@ -183,14 +183,14 @@ func (g *guardProcess) beLate(lag, lasts time.Duration) {
 	})
 }
 
-// slowDown has some time pass between the guard's answer and what the API server stores, for a while.
+// slowDown delays the API server's writes after the guard's answers for a while.
 func (s *Server) slowDown(ctx context.Context, most, lasts time.Duration) {
 	s.slow.Store(int64(most))
 	_ = pause(ctx, lasts)
 	s.slow.Store(0)
 }
 
-// disturbGuard has the guard not answer for a while, its watches be late, or what it allows be stored late.
+// disturbGuard makes the guard not answer for a while, delays its watches, or delays writes that it allows.
 func disturbGuard(g *generator) {
 	lasts, most := time.Duration(1+g.random.IntN(40))*time.Second, time.Duration(g.random.IntN(4000))*time.Millisecond
 	switch g.random.IntN(4) {

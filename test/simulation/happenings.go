@@ -9,14 +9,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// happening is what happens at a moment.
+// happening is an action at a moment.
 type happening struct {
 	text string
 	do   func(w *World, s subject, d time.Duration)
 }
 
-// happenings may come just before or just after any write of a leader. What is deleted comes back after a while, but for pods
-// and claims.
+// happenings may come just before or just after any write of a leader. Deleted objects return after a while, except pods and
+// claims.
 var happenings = []happening{
 	{"its pod is deleted", func(w *World, s subject, _ time.Duration) { w.deletePod(s.pod) }},
 	{"its claim is deleted", func(w *World, s subject, _ time.Duration) { w.deleteClaim(s.claim) }},
@@ -48,7 +48,7 @@ var happenings = []happening{
 	{"all pods and claims are deleted", func(w *World, _ subject, _ time.Duration) { w.deleteAll() }},
 }
 
-// afterwards has something happen after a while.
+// afterwards performs an action after a delay.
 func (w *World) afterwards(d time.Duration, do func()) {
 	w.group.Go(func() {
 		if pause(w.ctx, d) == nil {
@@ -57,7 +57,7 @@ func (w *World) afterwards(d time.Duration, do func()) {
 	})
 }
 
-// moment has something happen at a write of a leader.
+// moment plans an action at a write of a leader.
 func (g *generator) moment() {
 	kind, n := pick(g, writeKinds...), 1+g.random.IntN(4)
 	scheduler := builder.SchedulerName
@@ -101,14 +101,14 @@ func (g *generator) moment() {
 	}
 }
 
-// joins has the pod go that a write is for, and another one come for its claim at the same time, of the other scheduler.
+// joins deletes the pod of a write, and at the same time creates a pod of the other scheduler for the same claim.
 func (g *generator) joins(scheduler string) happening {
 	p, other := g.newPod(), others
 	if scheduler == others {
 		other = builder.SchedulerName
 	}
 	return happening{"its pod is deleted, and pod " + p.name + " comes for its claim", func(w *World, s subject, _ time.Duration) {
-		if strings.HasPrefix(s.claim, "claim-") { // Those of templates are for one pod.
+		if strings.HasPrefix(s.claim, "claim-") { // Claims of templates are for one pod.
 			p.with(builder.Using(builder.Uses(s.claim)...), "claim %s", s.claim)
 			p.with(func(pod *v1.Pod) { pod.Spec.SchedulerName = other }, "for %s", other)
 			p.create(w)
@@ -117,8 +117,8 @@ func (g *generator) joins(scheduler string) happening {
 	}}
 }
 
-// turnAway has something go for good that a pod needs which others were just evicted for. PreFilter turns the pod away from then
-// on, and others may have what was to become free for it: one more comes for that.
+// turnAway deletes for good an object that a preemptor needs, just after the eviction of its victims. From then on PreFilter
+// rejects the preemptor, and other pods may get the devices that become free: one more pod comes for them.
 func (g *generator) turnAway(scheduler string) {
 	p, d := g.newPod(), time.Duration(10+g.random.IntN(60))*time.Second
 	g.at(scheduler, preempting, 1+g.random.IntN(2), func(w *World, _ *replica) func(subject, func()) bool {
@@ -135,7 +135,7 @@ func (g *generator) turnAway(scheduler string) {
 	}, "its volume claim is deleted, or a class that its claim asks for; after %s pod %s comes for the devices", d, p)
 }
 
-// at has something happen at the n-th write of who leads at the time of the step.
+// at plans an action at the n-th write of the replica that leads at the time of the step.
 func (g *generator) at(scheduler string, kind writeKind, n int, happens func(*World, *replica) func(subject, func()) bool, format string, args ...any) {
 	args = append([]any{scheduler, kind.name, n}, args...)
 	g.add(g.soon(), func(w *World) {
@@ -144,7 +144,7 @@ func (g *generator) at(scheduler string, kind writeKind, n int, happens func(*Wo
 	}, "when %s comes to %s %d: "+format, args...)
 }
 
-// stopAt has the process be stopped as soon as the server has a write.
+// stopAt stops the process as soon as the server has handled a write.
 func (g *generator) stopAt(scheduler string, kind writeKind, n int) {
 	d, compacted := g.stopped(), g.one(3)
 	g.at(scheduler, kind, n, func(w *World, r *replica) func(subject, func()) bool {
@@ -158,7 +158,7 @@ func (g *generator) stopAt(scheduler string, kind writeKind, n int) {
 	}, "it is stopped for %s; the server forgets what changed meanwhile: %t", d, compacted)
 }
 
-// endAtBinding has a process end while a binding is on its way to a node that others must not use any more.
+// endAtBinding ends a process while a binding is on its way to a node that other pods must not use any more.
 func (g *generator) endAtBinding(scheduler string) {
 	late, cordoned := time.Duration(15+g.random.IntN(40))*time.Second, g.one(2)
 	if g.has(podGroups) && g.one(2) {
@@ -177,7 +177,7 @@ func (g *generator) endAtBinding(scheduler string) {
 	}, "it ends, and the server gets the binding %s later; the node is cordoned: %t", late, cordoned)
 }
 
-// loseBinding has the answer to a binding be lost, while the process does not see what becomes of pods.
+// loseBinding loses the answer to a binding, while the process sees no changes of pods.
 func (g *generator) loseBinding(scheduler string) {
 	d := time.Duration(2+g.random.IntN(20)) * time.Second
 	cordoned := g.one(2)
@@ -195,7 +195,7 @@ func (g *generator) loseBinding(scheduler string) {
 	}, "the answer is lost, and no changes of pods are seen for %s; the node is cordoned: %t", d, cordoned)
 }
 
-// crash has a replica end at a write.
+// crash plans the end of a replica at a write.
 func (g *generator) crash() {
 	replica, writes := g.random.IntN(g.history.replicas), 1+g.random.IntN(12)
 	way, late := pick(g, unsent, stored, onItsWay), time.Duration(g.random.IntN(50))*time.Second

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// step is one thing that happens in a history, after a while.
+// step is one action of a history, after a delay.
 type step struct {
 	after time.Duration
 	text  string
 	do    func(*World)
 }
 
-// History is what happens in a world: it follows from its seed.
+// History is a list of steps in a world. It follows from its seed.
 type History struct {
 	seed uint64
-	// length is how many steps were asked for.
+	// length is the number of steps that were asked for.
 	length int
-	// also has the themes that were asked for, separated by commas.
+	// also holds the themes that were asked for, separated by commas.
 	also     string
 	nodes    int
 	replicas int
-	// themes are what the history is about, by name.
+	// themes holds the names of the history's themes.
 	themes map[string]bool
 	steps  []step
 }
 
-// String tells the steps as people read them.
+// String returns the steps as readable text.
 func (h *History) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d nodes, %d replicas; about %s\n", h.seed, h.nodes, h.replicas, h.about())
@@ -42,7 +42,7 @@ func (h *History) String() string {
 	return b.String()
 }
 
-// about names the themes.
+// about returns the names of the themes.
 func (h *History) about() string {
 	var names []string
 	for _, t := range themes {
@@ -53,8 +53,8 @@ func (h *History) about() string {
 	return strings.Join(names, ", ")
 }
 
-// laterThemes came after histories had been found by their seeds. Whether a history has them follows from a source of its own, so
-// those without are as before.
+// laterThemes are newer than the seeds of the regression tests. A random source of its own decides whether a history has them, so
+// histories without them are unchanged.
 var laterThemes = []theme{
 	{shares, 0.3, 4, setupShares, changeShares},
 	{partitions, 0.3, 4, setupPartitions, changePartitions},
@@ -62,8 +62,7 @@ var laterThemes = []theme{
 	{selectors, 0.3, 4, nil, changeSelector},
 }
 
-// NewHistory makes a history of that many steps. It is also about the given themes, separated by
-// commas.
+// NewHistory makes a history with that many steps. It also has the given themes, separated by commas.
 func NewHistory(seed uint64, steps int, also string) *History {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 2)), history: &History{seed: seed, length: steps, also: also, themes: map[string]bool{}}, pools: map[string]*pool{}}
 	g.history.nodes = 1 + g.random.IntN(4)
@@ -102,7 +101,7 @@ type planned struct {
 	do   func(*World)
 }
 
-// generator makes steps. It knows what it has made, not what became of it.
+// generator makes steps. It knows the steps that it has made, not their effects.
 type generator struct {
 	random  *rand.Rand
 	history *History
@@ -124,13 +123,13 @@ func (g *generator) one(n int) bool { return g.random.IntN(n) == 0 }
 // pick returns one of several.
 func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
 
-// add has something happen after a while, and what is added next after that.
+// add plans an action after a delay. Later actions follow after that.
 func (g *generator) add(after time.Duration, do func(*World), format string, args ...any) {
 	g.now += after
 	g.later(0, do, format, args...)
 }
 
-// later has something happen after a while, in which other things happen.
+// later plans an action after a delay, in which other actions may follow.
 func (g *generator) later(after time.Duration, do func(*World), format string, args ...any) {
 	g.planned = append(g.planned, planned{g.now + after, fmt.Sprintf(format, args...), do})
 }
@@ -145,7 +144,7 @@ func (g *generator) finish() {
 	}
 }
 
-// soon is a time after which the next thing happens: mostly at once, sometimes late.
+// soon returns the delay until the next action: mostly none, sometimes long.
 func (g *generator) soon() time.Duration {
 	switch g.random.IntN(20) {
 	case 0:
@@ -159,7 +158,7 @@ func (g *generator) soon() time.Duration {
 	}
 }
 
-// next adds one more thing that happens, chosen by weight.
+// next adds one more action, chosen by weight.
 func (g *generator) next(n int) {
 	for _, t := range themes {
 		if !g.has(t.name) {
@@ -178,7 +177,7 @@ func (g *generator) anyClaim() string {
 	return fmt.Sprintf("claim-%d", g.random.IntN(max(g.claims, 1)))
 }
 
-// lastClaim is one of the two that were made last: several pods come for it at the same time.
+// lastClaim returns one of the two newest claims: several pods use it at the same time.
 func (g *generator) lastClaim() string {
 	return fmt.Sprintf("claim-%d", max(g.claims-1-g.random.IntN(2), 0))
 }

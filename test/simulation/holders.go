@@ -18,11 +18,11 @@ func idOf(r *resourceapi.DeviceRequestAllocationResult) deviceID {
 
 type counterID struct{ driver, pool, set, counter string }
 
-// published is what drivers have published since the history began. Devices that are gone stay here, and of capacities and counters
-// it is the most there ever was: who allocates may not have seen yet that there is less.
+// published holds the devices that drivers have published since the history began. It keeps devices that are gone, and the maximum of
+// each capacity and counter: a scheduler may not have seen a reduction yet.
 type published struct {
 	devices map[deviceID]resourceapi.Device
-	// shared are the devices that could be shared at some time, alone those that could not.
+	// shared holds the devices that could be shared at some time, alone those that could not.
 	shared, alone map[deviceID]bool
 	capacity      map[deviceID]map[resourceapi.QualifiedName]int64
 	counters      map[counterID]int64
@@ -34,7 +34,7 @@ func newPublished() *published {
 	}
 }
 
-// add takes over what a slice says.
+// add adds the devices and counters of a slice.
 func (p *published) add(slice *resourceapi.ResourceSlice) {
 	for _, device := range slice.Spec.Devices {
 		id := deviceID{slice.Spec.Driver, slice.Spec.Pool.Name, device.Name}
@@ -63,7 +63,7 @@ func isShared(device *resourceapi.Device) bool {
 	return device.AllowMultipleAllocations != nil && *device.AllowMultipleAllocations
 }
 
-// use is an allocated device, or a share of one. Admin access is no use: it takes nothing from others.
+// use is an allocated device, or a share of one. Admin access is no use, because it takes nothing from other claims.
 type use struct {
 	claim  *object
 	result *resourceapi.DeviceRequestAllocationResult
@@ -81,13 +81,13 @@ func usesOf(claims ...*object) (all []use) {
 	return all
 }
 
-// clash is something that claims have together and must not.
+// clash is a conflict between claims.
 type clash struct {
 	text   string
 	claims []*object
 }
 
-// clashes says what is wrong with the devices of a claim beside those that other claims have.
+// clashes returns the conflicts between the devices of a claim and those of other claims.
 func (p *published) clashes(claim *object, others []*object) (all []clash) {
 	uses, seen := usesOf(append(others, claim)...), map[any]bool{}
 	for _, own := range usesOf(claim) {
@@ -110,7 +110,7 @@ func (p *published) clashes(claim *object, others []*object) (all []clash) {
 	return all
 }
 
-// clashesOn: a device has one holder, or shares that differ and together consume no more than it has.
+// clashesOn: a device has one holder, or different shares that together consume no more than its capacity.
 func (p *published) clashesOn(id deviceID, uses []use) (all []clash) {
 	var holders []*object
 	alone, shares, consumed := false, map[string]bool{}, map[resourceapi.QualifiedName]int64{}
@@ -143,7 +143,7 @@ func (p *published) clashesOn(id deviceID, uses []use) (all []clash) {
 	return all
 }
 
-// overdraws: the devices that are in use consume no more of a counter than there is. A device consumes once, however many have shares.
+// overdraws: the allocated devices consume no more of a counter than its value. A device consumes only once for all its shares.
 func (p *published) overdraws(counter counterID, uses []use) []clash {
 	var holders []*object
 	consumed, seen := int64(0), map[deviceID]bool{}
@@ -172,7 +172,7 @@ func (p *published) overdraws(counter counterID, uses []use) []clash {
 	return nil
 }
 
-// namesOf are the names of claims, each once.
+// namesOf returns the names of claims, each once.
 func namesOf(claims []*object) string {
 	var names []string
 	for _, claim := range claims {
@@ -183,9 +183,8 @@ func namesOf(claims []*object) string {
 	return strings.Join(names, " and ")
 }
 
-// malformed says what is wrong with an allocation by itself: only devices that allow it are shared, those always are, each share says
-// how much it consumes, and admin
-// access is for requests that ask for it.
+// malformed returns the faults of an allocation that are visible without other claims. A device has shares if and only if it allows
+// them, each share records its consumed capacity, and only requests for admin access get it.
 func (p *published) malformed(claim *resourceapi.ResourceClaim) (all []string) {
 	admin := map[string]bool{}
 	for i := range claim.Spec.Devices.Requests {
@@ -209,7 +208,7 @@ func (p *published) malformed(claim *resourceapi.ResourceClaim) (all []string) {
 	return all
 }
 
-// checkAllocation: a device that is not shared has one holder, and of nothing there is more in use than there is.
+// checkAllocation: a device that is not shared has one holder, and the claims consume no more of anything than was published.
 func (w *World) checkAllocation(c *collection, now *object) {
 	var beside []*object
 	for _, o := range c.sorted() {
@@ -228,7 +227,7 @@ func (w *World) checkAllocation(c *collection, now *object) {
 		case w.guard != nil:
 			w.fail("%s, and the guard has allowed it", found.text)
 		case slices.ContainsFunc(found.claims, isByForeign):
-			w.contested.Store(true) // Nothing but the guard prevents that.
+			w.contested.Store(true) // Only the guard prevents that.
 			w.note("%s, one of them by the foreign scheduler", found.text)
 		case w.overlaps.Load() || len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others:
 			w.note("%s, one of which has to yield", found.text) // See checkHolders.
@@ -240,8 +239,8 @@ func (w *World) checkAllocation(c *collection, now *object) {
 	w.attach(claim)
 }
 
-// checkHolders: of several claims that clash, one has pods on nodes. Two schedulers may both allocate, but one of them yields before
-// it binds a pod.
+// checkHolders: of several claims in conflict, only one has pods on nodes. Two schedulers may both allocate, but one of them yields
+// before it binds a pod.
 func (w *World) checkHolders(pod *v1.Pod, claim *object) {
 	var others []*object
 	for _, o := range w.server.store.collections["resource.k8s.io/v1/resourceclaims"].sorted() {
@@ -254,8 +253,8 @@ func (w *World) checkHolders(pod *v1.Pod, claim *object) {
 	}
 }
 
-// clashesLeft tells of claims that clash once nothing happens any more: one of them has yielded by then, unless it is the foreign
-// scheduler's.
+// clashesLeft returns the conflicts between claims that remain once nothing happens any more: one of the claims should have yielded.
+// It returns nothing after a conflict with the foreign scheduler.
 func (w *World) clashesLeft() (all []string) {
 	if w.contested.Load() {
 		return nil
@@ -310,7 +309,7 @@ func resultsOf(o *object) []resourceapi.DeviceRequestAllocationResult {
 	return claimOfObject(o).Status.Allocation.Devices.Results
 }
 
-// claimOfObject is a stored claim, not to be changed.
+// claimOfObject returns a stored claim. The caller must not change it.
 func claimOfObject(o *object) *resourceapi.ResourceClaim {
 	return o.typed(Resource{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"}).(*resourceapi.ResourceClaim)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// check is called with each change that is stored. The store's mutex is held.
+// check is called for each stored change. The store's mutex is held.
 func (w *World) check(c *collection, e event) {
 	switch c.resource.Name {
 	case "resourceclaims":
@@ -38,7 +38,7 @@ func (w *World) check(c *collection, e event) {
 	}
 }
 
-// noteConsumers tells who uses a claim when that changes.
+// noteConsumers notes the consumers of a claim when they change.
 func (w *World) noteConsumers(e event) {
 	before, after := "", consumersOf(e.now)
 	if e.was != nil {
@@ -79,7 +79,7 @@ func consumersOf(o *object) string {
 	return text
 }
 
-// tellPod tells what becomes of a pod.
+// tellPod notes the changes of a pod: its scheduling, its nomination and its end.
 func (w *World) tellPod(e event) {
 	name := e.now.text("name")
 	if e.kind == "DELETED" {
@@ -118,7 +118,7 @@ func (w *World) hasBound(claim *object) bool {
 	return slices.ContainsFunc(w.usersOf(claim), func(pod *object) bool { return lookup(pod.fields, []string{"spec", "nodeName"}) != "" })
 }
 
-// usersOf are the pods for which a claim is reserved, also as members of a PodGroup.
+// usersOf returns the pods for which a claim is reserved, also as members of a PodGroup.
 func (w *World) usersOf(claim *object) (users []*object) {
 	consumers := claimOfObject(claim).Status.ReservedFor
 	for _, o := range w.server.store.collections["/v1/pods"].sorted() {

@@ -6,7 +6,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// claimKind is what a claim asks for.
+// claimKind is a kind of claims, with their requests.
 type claimKind struct {
 	name     string
 	requests func() *builder.ClaimBuilder
@@ -26,7 +26,7 @@ var claimKinds = []claimKind{
 	}},
 }
 
-// furtherKinds are those of themes.
+// furtherKinds are the kinds of claims that themes add.
 var furtherKinds = map[string][]claimKind{
 	shares: {
 		{"share", func() *builder.ClaimBuilder { return builder.Claim("", share("r").Capacity("memory", "3Gi")) }},
@@ -74,7 +74,7 @@ func part(request, size string) *builder.RequestBuilder {
 	return builder.Request(request, "part").Where(`device.attributes["` + partsDriver + `"].size == "` + size + `"`)
 }
 
-// claimKind is one of those that the devices of the history are made for.
+// claimKind returns the name of a kind that the devices of the history can satisfy.
 func (g *generator) claimKind() string {
 	if further := g.furtherKinds(); len(further) > 0 && g.one(2) {
 		return pick(g, further...).name
@@ -82,7 +82,7 @@ func (g *generator) claimKind() string {
 	return pick(g, claimKinds...).name
 }
 
-// furtherKinds are those of the themes of the history.
+// furtherKinds returns the kinds that the themes of the history add.
 func (g *generator) furtherKinds() (all []claimKind) {
 	for _, theme := range []string{shares, partitions, admin} {
 		if g.has(theme) {
@@ -94,7 +94,7 @@ func (g *generator) furtherKinds() (all []claimKind) {
 	})
 }
 
-// createKinds has the templates be there of the kinds of a theme.
+// createKinds creates the templates for the kinds of a theme.
 func (g *generator) createKinds(theme string) {
 	g.add(0, func(w *World) {
 		for _, kind := range furtherKinds[theme] {

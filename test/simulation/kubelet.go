@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// podStart is how long a kubelet takes to notice something, podTerm how long a pod takes to end.
+	// podStart is the time until a kubelet notices a change, podTerm the time until a deleted pod ends.
 	podStart = 250 * time.Millisecond
 	podTerm  = 2 * time.Second
 )
 
-// kubelet has pods of all nodes run and end, and does what the garbage collection of pods does for nodes that are gone.
+// kubelet runs and ends the pods of all nodes. Like the pod garbage collector, it also removes pods whose node is gone.
 func (w *World) kubelet() {
 	var next <-chan time.Time
 	for {
@@ -32,7 +32,7 @@ func (w *World) kubelet() {
 	}
 }
 
-// wakeKubelet has the kubelets look at their pods.
+// wakeKubelet makes the kubelets look at their pods.
 func (w *World) wakeKubelet() {
 	select {
 	case w.pods <- struct{}{}:
@@ -40,7 +40,7 @@ func (w *World) wakeKubelet() {
 	}
 }
 
-// runPods has those run that are bound, and those end that are deleted. It returns after which time the next one is to end, 0 if none.
+// runPods starts pods that are bound, and ends pods that are deleted. It returns the time until the next pod ends, 0 if none does.
 func (w *World) runPods() (due time.Duration) {
 	s := w.server.store
 	s.mutex.Lock()

@@ -15,11 +15,11 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// running is the world that is being lived in.
+// running is the world of the history that runs now.
 var running atomic.Pointer[World]
 
-// tellPanics has a panic in a goroutine of Kubernetes' libraries be a failure of the history in which it happens, instead of
-// the end of the process, which nobody could shrink.
+// tellPanics makes a panic in a goroutine of Kubernetes' libraries a failure of the running history. By default the panic would
+// end the process, and the history could not be shrunk.
 func tellPanics() {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, r any) {
@@ -39,13 +39,16 @@ func ownFrames(stack string) string {
 	return strings.Join(lines[min(2, len(lines)):min(14, len(lines))], "\n")
 }
 
-// standstill is after how much real time, of which a history takes less than a second, somebody has to look at the goroutines.
+// standstill is the real time after which a history counts as stuck and all goroutines are dumped. A history takes less than a
+// second.
 const standstill = 2 * time.Minute
 
-// Live lives a history through in a bubble, in which time passes as fast as all are idle. A goroutine that is left is a failure.
+// Live runs a history in a bubble, in which time passes as fast as all goroutines become idle. A goroutine that is left is a
+// failure.
 func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 	defer running.Store(nil)
-	// kube-scheduler listens for this signal and does not stop that: the channel would keep the bubble with its world.
+	// kube-scheduler listens for this signal and never stops listening: the channel would keep the bubble and its world in
+	// memory.
 	defer signal.Reset(syscall.SIGUSR2)
 	stuck := time.AfterFunc(standstill, func() {
 		debug.SetTraceback("all")
@@ -71,7 +74,7 @@ func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 	return w
 }
 
-// command is how somebody has the history again.
+// command returns the command that runs the history again.
 func (h *History) command() string {
 	command := fmt.Sprintf("go test ./test/simulation -run TestHistories -seed %d -histories 1 -steps %d", h.seed, h.length)
 	if h.also != "" {

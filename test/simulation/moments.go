@@ -18,9 +18,9 @@ import (
 // moment is a write of a process at which something happens, once.
 type moment struct {
 	kind writeKind
-	// left counts down the writes of that kind.
+	// left counts down the remaining writes of that kind.
 	left int
-	// happens is called in place of send, which has the server do what is written. It reports whether the answer arrives.
+	// happens is called in place of send, which passes the write to the server. It reports whether the answer arrives.
 	happens func(s subject, send func()) bool
 }
 
@@ -45,7 +45,7 @@ var (
 	preempting = writeKind{"nomination of a preemptor", func(r *http.Request, body []byte) bool {
 		return nominating.is(r, body) && strings.Contains(string(body), `"conditions":`)
 	}}
-	// writeKinds are those at which something may happen.
+	// writeKinds are the writes at which something may happen.
 	writeKinds = []writeKind{
 		binding,
 		{"write to a claim", func(r *http.Request, _ []byte) bool { return strings.Contains(r.URL.Path, "/resourceclaims/") }},
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// Await has something happen at a later write; at none, if the moment is nil, and at none that was to come.
+// Await adds a moment at a later write. If the moment is nil, it removes all moments.
 func (c *Connection) Await(m *moment) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -69,7 +69,7 @@ func (c *Connection) Await(m *moment) {
 	c.moments = append(c.moments, m)
 }
 
-// reached returns the moment that a write is, nil if it is none.
+// reached returns the moment that a write has reached, nil if there is none.
 func (c *Connection) reached(r *http.Request, body []byte) *moment {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -88,8 +88,8 @@ func (c *Connection) reached(r *http.Request, body []byte) *moment {
 	return now
 }
 
-// send has the server do what is asked. There is no response if it has not come to that yet, and it does not arrive if
-// something has happened to the process or on the way.
+// send passes the request to the server. The response is nil if the server has not handled it yet, and it does not arrive if something
+// has happened to the process or on the way.
 func (c *Connection) send(r *http.Request, body []byte) (response *http.Response, arrives bool) {
 	m := c.reached(r, body)
 	if m == nil {
@@ -105,10 +105,10 @@ func (c *Connection) send(r *http.Request, body []byte) (response *http.Response
 	return response, arrives
 }
 
-// subject is what a write is about: a pod, one of its claims, and the node that it is to have, as far as these are known.
+// subject holds the objects of a write: a pod, one of its claims, and its future node, as far as these are known.
 type subject struct{ pod, claim, node string }
 
-// subjectOf finds that out.
+// subjectOf returns the subject of a write.
 func (s *Server) subjectOf(r *http.Request, body []byte) (about subject) {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
@@ -144,7 +144,7 @@ func (s *Server) subjectOf(r *http.Request, body []byte) (about subject) {
 	return about
 }
 
-// claimsOf are the names of the claims of a pod.
+// claimsOf returns the names of the claims of a pod.
 func claimsOf(pod *v1.Pod) (names []string) {
 	for i := range pod.Spec.ResourceClaims {
 		if name := pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
@@ -159,21 +159,21 @@ func claimsOf(pod *v1.Pod) (names []string) {
 	return names
 }
 
-// stall has the watches of a resource bring nothing for a while.
+// stall makes the watches of a resource deliver nothing for a while.
 func (c *Connection) stall(resource string, d time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.stalled[resource] = time.Now().Add(d)
 }
 
-// stalls is for how long the watches of a resource bring nothing.
+// stalls returns the remaining time in which the watches of a resource deliver nothing.
 func (c *Connection) stalls(resource string) time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return time.Until(c.stalled[resource])
 }
 
-// crash has a replica end at a write: before that is sent, after it is stored, or so that the server stores it later.
+// crash makes a replica end at a write: before the write is sent, after it is stored, or while it is on its way to the server.
 func (w *World) crash(replica, writes int, way string, late time.Duration) {
 	if replica >= len(w.replicas) {
 		return
@@ -189,7 +189,7 @@ const (
 	onItsWay = "and the server gets it later"
 )
 
-// ending is how a process ends at a write.
+// ending returns a moment's action that ends a process at a write.
 func (w *World) ending(r *replica, way string, late time.Duration) func(subject, func()) bool {
 	c, cancel := r.connection, r.cancel
 	return func(_ subject, send func()) bool {
@@ -212,8 +212,8 @@ func (w *World) ending(r *replica, way string, late time.Duration) func(subject,
 	}
 }
 
-// endWithShared has a process end while the binding of a pod is on its way that shares its claim with a pod on a node. Nobody can go to
-// that node then but a pod that has others evicted for all devices there.
+// endWithShared ends a process while the binding of a pod is on its way. The pod shares its claim with a pod on a node. The node is
+// then cordoned, and only the new pod can use it, which has to evict others to get all devices there.
 func (g *generator) endWithShared(scheduler string, late time.Duration) {
 	p := g.newPod()
 	p.with(func(pod *v1.Pod) {
@@ -248,7 +248,7 @@ func (w *World) isUsed(claim string) bool {
 	return o != nil && w.hasBound(o)
 }
 
-// leader is the replica that schedules, the first one if none does.
+// leader returns the replica that schedules, the first one if none does.
 func (w *World) leader(scheduler string) *replica {
 	i := slices.IndexFunc(w.replicas, func(r *replica) bool { return r.scheduler == scheduler && r.leads.Load() })
 	return w.replicas[max(i, 0)]
@@ -282,7 +282,7 @@ func (w *World) deleteAllClaims() {
 	}
 }
 
-// deleteAll deletes all pods and claims, as who deletes a namespace does.
+// deleteAll deletes all pods and claims, like the deletion of a namespace.
 func (w *World) deleteAll() {
 	if pods, err := w.client.CoreV1().Pods(namespace).List(w.ctx, metav1.ListOptions{}); err == nil {
 		for i := range pods.Items {
@@ -292,8 +292,8 @@ func (w *World) deleteAll() {
 	w.deleteAllClaims()
 }
 
-// takeAway deletes the volume claim of a pod, or a class of its claim if it has no volume. It returns a kind of claims that can have
-// devices of this one nevertheless.
+// takeAway deletes the volume claim of a pod, or a class of its claim if it has no volume. It returns a kind of claims that can still
+// use the devices of that claim.
 func (w *World) takeAway(s subject) (kind string) {
 	pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, s.pod, metav1.GetOptions{})
 	if err == nil && len(pod.Spec.Volumes) > 0 {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// partitions is the theme of histories with cards of which devices are parts that draw from the same counters (KEP-4815).
+	// partitions is the theme of histories with cards whose partitions draw from the same counters (KEP-4815).
 	partitions = "partitionable devices"
-	// partsDriver publishes them: in a pool for each node, with the node's name. The counters are in a slice of their own.
+	// partsDriver publishes these cards: a pool for each node, with the node's name. The counters are in a slice of their own.
 	partsDriver = "parts.example.com"
-	// partSlices is how many slices such a pool has: one with counters, and two with devices.
+	// partSlices is the number of slices of such a pool: one with counters, and two with devices.
 	partSlices = 3
 )
 
-// partSizes are the devices of a card: what they are called, and what they consume of its 4 slots and its 40Gi. Of the last one, several
-// claims may have shares, and it consumes that once.
+// partSizes are the devices of a card, with their names and what they consume of the card's 4 slots and 40Gi. Several claims may have
+// shares of the last device, which consumes from the counters only once.
 var partSizes = []struct{ name, size, slots, memory string }{
 	{"whole", "whole", "4", "40Gi"},
 	{"half-0", "half", "2", "20Gi"},
@@ -65,8 +65,8 @@ func changePartitions(g *generator) {
 }
 
 // publishParts has the driver publish the cards of a node: their counters, and the devices in two slices. The slices come in any order,
-// and one or two of them may be late. Now and then a size is missing, there is less than usual, or no counters of the last card, so that
-// the pool is not valid.
+// and one or two of them may be late. Now and then a size is missing, the counters are smaller, or the last card has no counters, so
+// that the pool is not valid.
 func (g *generator) publishParts(node string, after time.Duration) {
 	generation, cards := g.generationOf(partsDriver+"/"+node), 1+g.random.IntN(2)
 	without, slots, counted := "", "4", cards
@@ -90,7 +90,7 @@ func (g *generator) publishParts(node string, after time.Duration) {
 	g.now += after
 }
 
-// partsOfCard adds to a slice what it has of a card: its counters if it is that slice, or some of its devices.
+// partsOfCard adds a card's part of a slice: the counters in slice 0, some of the devices in the other slices.
 func partsOfCard(slice *builder.SliceBuilder, index, card int, counted bool, slots, without string) {
 	switch {
 	case index > 0:
@@ -104,8 +104,8 @@ func partsOfCard(slice *builder.SliceBuilder, index, card int, counted bool, slo
 	}
 }
 
-// drawsOnWithdrawn reports whether a text names a device of a pool with counters of which another device is in use that is not
-// published any more. That one still draws from the counters, which upstream's allocator does not know.
+// drawsOnWithdrawn reports whether a text names a device of a pool that has an allocated device which draws from counters and is not
+// published any more. Such a device still draws from the counters, but upstream's allocator does not count it.
 func (w *World) drawsOnWithdrawn(text string) bool {
 	s := w.server.store
 	s.mutex.Lock()

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// places is the theme of histories in which pods go to some nodes only, and nodes change what pods look for.
+// places is the theme of histories in which pods can use only some nodes, and the labels of nodes change.
 const places = "places"
 
 // rack is the label of nodes that changes, and racks are its values.
@@ -19,7 +19,7 @@ func setupPlaces(g *generator) {
 	}
 }
 
-// changePlace has a node move to another rack, or to none.
+// changePlace moves a node to another rack, or to none.
 func changePlace(g *generator) {
 	node, value := g.anyNode(), pick(g, "a", "a", "b", "b", "")
 	g.add(g.soon(), func(w *World) { w.label(node, value) }, "node %s is in rack %q", node, value)
@@ -37,7 +37,7 @@ func (w *World) label(name, value string) {
 	ignore(w.client.CoreV1().Nodes().Update(w.ctx, node, metav1.UpdateOptions{}))
 }
 
-// places has the pod go to some nodes only, stay away from others, or go to those that are cordoned as well.
+// places restricts the pod to some nodes, keeps it away from others, or lets it use cordoned nodes as well.
 func (g *generator) places(p *podPlan) {
 	node, value := g.anyNode(), pick(g, racks...)
 	switch g.random.IntN(5) {

@@ -10,7 +10,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// podPlan is a pod that is to be made: what makes it, and how that is told.
+// podPlan is a pod that will be created: the edits that make it, and their description.
 type podPlan struct {
 	name  string
 	edits []func(*v1.Pod)
@@ -24,7 +24,7 @@ func (p *podPlan) with(edit func(*v1.Pod), format string, args ...any) {
 
 func (p *podPlan) String() string { return p.name + ": " + strings.Join(p.texts, ", ") }
 
-// served reports whether a scheduler of ours is to place the pod.
+// served reports whether one of our schedulers has to place the pod.
 func (p *podPlan) served() bool {
 	for _, text := range p.texts {
 		if text == "for the foreign scheduler" {
@@ -34,7 +34,7 @@ func (p *podPlan) served() bool {
 	return true
 }
 
-// create makes the pod. It can be called again: after a deletion there is another one of that name.
+// create makes the pod. It can be called again: after a deletion, it creates another pod with that name.
 func (p *podPlan) create(w *World) {
 	pod := builder.Pod(p.name, builder.Container("c"), func(pod *v1.Pod) {
 		pod.Namespace, pod.Spec.SchedulerName, pod.Spec.Priority = namespace, builder.SchedulerName, new(int32)
@@ -46,7 +46,7 @@ func (p *podPlan) create(w *World) {
 	ignore(w.client.CoreV1().Pods(pod.Namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }
 
-// pod adds a pod, and what it needs.
+// pod adds a pod and the objects that it needs.
 func (g *generator) pod() {
 	p := g.newPod()
 	claimed := func() {}
@@ -89,7 +89,7 @@ func (g *generator) pod() {
 	claimed()
 }
 
-// newPod returns one with what all pods have.
+// newPod returns a pod with the fields that all pods have.
 func (g *generator) newPod() *podPlan {
 	p := &podPlan{name: fmt.Sprintf("pod-%d", g.pods)}
 	g.pods++
@@ -109,8 +109,9 @@ func (w *World) deletePod(name string) {
 	_ = w.client.CoreV1().Pods(namespace).Delete(w.ctx, name, metav1.DeleteOptions{})
 }
 
-// finishPod has a pod succeed, if it runs. One with a claim that others may have goes: while such a pod has succeeded and
-// is there, the claim controller of Kubernetes 1.37 reserves the claim for it and releases it in turn without a pause.
+// finishPod makes a pod succeed, if it runs. A pod with a claim that others may use is deleted instead: while such a pod
+// has succeeded and still exists, the claim controller of Kubernetes 1.37 reserves the claim for it and releases it in
+// turn without a pause.
 func (w *World) finishPod(name string) {
 	pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
 	if err != nil || pod.Spec.NodeName == "" {

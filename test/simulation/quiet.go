@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// quietContext is the context with which a scheduler is made. kube-scheduler's recorders of metrics look for work each second,
-// at a thousand places, and nobody reads the metrics of a simulation: that would be a third of all that it costs. For those
-// who start a recorder the context is over already, so the recorder ends after its first look. Others see the context as it is.
+// quietContext is the context with which a scheduler is made. kube-scheduler's metrics recorders look for work each second at a
+// thousand places. Nobody reads the metrics of a simulation, and the recorders would take a third of its time. The functions
+// that start a recorder see this context as over, so the recorder ends after its first look. Other functions see the context as
+// it is.
 type quietContext struct {
 	context.Context
 	// made is set as soon as the scheduler is made.
@@ -23,7 +24,7 @@ var ended = func() chan struct{} {
 	return c
 }()
 
-// recording are the functions that hand the context's end to a recorder, and to nobody else who needs it.
+// recording lists the functions that pass the context's end to a recorder, and to nothing else that needs it.
 var recording = []string{"k8s.io/kubernetes/pkg/scheduler.New", "k8s.io/kubernetes/pkg/scheduler/framework/runtime.NewFramework"}
 
 // Done implements context.Context.

@@ -23,25 +23,25 @@ import (
 	"github.com/quartermaster-dra/quartermaster/manifests"
 )
 
-// Times of the election, as kube-scheduler has them by default.
+// Times of the election are kube-scheduler's defaults.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
-	// restart is how long it takes until a process that has ended runs again.
+	// restart is the time until a process that has ended runs again.
 	restart = 3 * time.Second
 )
 
-// replica is one process of our scheduler: it stands for election, and is started again when it ends.
+// replica is one process of our scheduler: it takes part in leader election, and starts again when it ends.
 type replica struct {
 	world *World
 	name  string
 	// scheduler is the name of its profiles and of its lease.
 	scheduler  string
 	configured config.KubeSchedulerConfiguration
-	// clock is that of its machine, nil if that is right.
+	// clock is the clock of its machine, nil if that clock is right.
 	clock *clock
-	// lives counts how often it was started.
+	// lives counts the starts of the process.
 	lives      int
 	connection *Connection
 	cancel     context.CancelFunc
@@ -59,7 +59,7 @@ func configOf(c *Connection, agent string) *rest.Config {
 // rendered is the configuration that users are given.
 var rendered = sync.OnceValues(func() ([]byte, error) { return manifests.SchedulerConfig(manifests.Secondary) })
 
-// configuration is what users are given. Which plugins are there by default depends on the feature gates that are set.
+// configuration returns the rendered configuration as an object. The feature gates decide which plugins it has by default.
 func configuration() (config.KubeSchedulerConfiguration, error) {
 	raw, err := rendered()
 	if err != nil {
@@ -76,7 +76,7 @@ func configuration() (config.KubeSchedulerConfiguration, error) {
 	return *configured, nil
 }
 
-// start starts the process. It returns when that runs.
+// start starts the process, and returns at once.
 func (r *replica) start() {
 	r.lives++
 	w := r.world
@@ -94,7 +94,7 @@ func (r *replica) start() {
 	}()
 }
 
-// run is the process.
+// run runs the process until it ends.
 func (r *replica) run(ctx context.Context) error {
 	c := configOf(r.connection, "scheduler/"+r.name)
 	client, err := kubernetes.NewForConfig(c)
@@ -122,7 +122,7 @@ func (r *replica) run(ctx context.Context) error {
 	defer factory.Shutdown()
 	defer broadcaster.Shutdown()
 	// wiring.WatchHistory is left out: the versions of this server never go back, and to ask each second is half of all requests.
-	defer r.cancel() // before what waits for its goroutines
+	defer r.cancel() // before the calls that wait for its goroutines
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
@@ -131,7 +131,7 @@ func (r *replica) run(ctx context.Context) error {
 	return r.lead(ctx, election, sched)
 }
 
-// lead runs the scheduler while the replica has the lease. The process ends when it has lost that.
+// lead runs the scheduler while the replica holds the lease. The process ends when it loses the lease.
 func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElectionConfig, sched *scheduler.Scheduler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +143,7 @@ func (r *replica) lead(ctx context.Context, election *leaderelection.LeaderElect
 			r.world.note("%s leads", r.name)
 			r.leads.Store(true)
 			defer r.leads.Store(false)
-			sched.Run(ctx) // This one ends as late as that of a process that was stopped.
+			sched.Run(ctx) // This context ends late if the process was stopped; see outlast.
 		},
 		OnStoppedLeading: func() {
 			connection.outlast(ctx)

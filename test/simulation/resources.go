@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource is one that the simulated API server has.
+// Resource is a resource of the simulated API server.
 type Resource struct {
 	Group, Version, Name, Kind string
 	Namespaced                 bool
@@ -13,7 +13,7 @@ type Resource struct {
 	Status bool
 }
 
-// resources has everything that a scheduler with our plugins reads or writes.
+// resources lists everything that a scheduler with our plugins reads or writes.
 var resources = []Resource{
 	{"", "v1", "namespaces", "Namespace", false, false},
 	{"", "v1", "nodes", "Node", false, true},
@@ -44,7 +44,7 @@ var resources = []Resource{
 	{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true, true},
 }
 
-// apiResourceList is what discovery says of a group and version.
+// apiResourceList returns the discovery document of a group and version.
 func apiResourceList(group, version string) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},

@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/resource/validation"
 )
 
-// validate has kube-apiserver's own validation decide about a change of a claim. Other objects are taken as they are.
+// validate applies kube-apiserver's own validation to a change of a claim. Other objects are not validated.
 func validate(c *collection, was *object, next map[string]any, subresource string) error {
 	if c.resource.Name != "resourceclaims" {
 		return nil
@@ -46,7 +46,7 @@ func validate(c *collection, was *object, next map[string]any, subresource strin
 	return apierrors.NewInvalid(schema.GroupKind{Group: c.resource.Group, Kind: c.resource.Kind}, before.Name, problems)
 }
 
-// intoInternal converts a claim, whose memory both have in common then.
+// intoInternal converts a claim. Both objects share memory afterwards.
 func intoInternal(claim *resourceapi.ResourceClaim, into *internal.ResourceClaim) error {
 	return conversion.Convert_v1_ResourceClaim_To_resource_ResourceClaim(claim, into, nil)
 }
@@ -54,7 +54,8 @@ func intoInternal(claim *resourceapi.ResourceClaim, into *internal.ResourceClaim
 // protection is the finalizer of claims that are in use.
 const protection = resourceapi.Finalizer
 
-// record writes down who owns what of a claim, as far as anybody reads it: the allocation's results, and the finalizer.
+// record updates the managed fields of a claim as far as they are read: the manager of the allocation's results, and
+// that of the finalizer.
 func record(was *object, next map[string]any, manager, subresource string, now time.Time) {
 	metadata := next["metadata"].(map[string]any)
 	var entries []any
@@ -108,7 +109,7 @@ func record(was *object, next map[string]any, manager, subresource string, now t
 	metadata["managedFields"] = entries
 }
 
-// forgetDevices drops what was reported of devices that a claim does not have any more, as kube-apiserver does.
+// forgetDevices removes the reported status of devices when a claim loses its allocation, as kube-apiserver does.
 func forgetDevices(was *object, next map[string]any) {
 	status, _ := next["status"].(map[string]any)
 	if !isAllocated(was.fields) || isAllocated(next) || status["devices"] == nil {
@@ -124,7 +125,7 @@ func isAllocated(fields map[string]any) bool {
 	return status["allocation"] != nil
 }
 
-// managerOf is the field manager of a request: what it says, or the first word of the user agent.
+// managerOf returns the field manager of a request: its parameter, or the first word of the user agent.
 func managerOf(req *request, agent string) string {
 	if m := first(req.query, "fieldManager"); m != "" {
 		return m

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// patience is for how long at most nothing happens at the end: longer than any back-off, pause and bad weather.
+	// patience is the maximum time without steps at the end: longer than any back-off, pause and bad weather.
 	patience = 5 * time.Minute
-	// look is how often it is looked in that time whether everything is as it has to be.
+	// look is the interval between two checks in that time.
 	look = 5 * time.Second
-	// long is of how many histories one has the whole quiet, in which spins are seen.
+	// long is the interval of the seeds whose histories have the whole quiet, in which spins are found.
 	long = 10
 )
 
-// Run lives a history through, and returns its world after the end. It is to be called in a bubble.
+// Run runs a history, and returns its world after the end. It has to be called in a bubble.
 func (h *History) Run(prepare func(*World)) *World {
 	w := NewWorld(h.seed)
 	if err := h.configure(w); err != nil {
@@ -73,7 +73,7 @@ func (h *History) Run(prepare func(*World)) *World {
 	return w
 }
 
-// endure waits for the whole quiet, and checks that only little is asked of the server at its end.
+// endure waits for the whole quiet, and checks that the server gets only few requests at its end.
 func (w *World) endure() {
 	if pause(w.ctx, patience-time.Minute) != nil {
 		return
@@ -94,7 +94,7 @@ func (w *World) endure() {
 	}
 }
 
-// settle waits until everything is as it has to be and nothing is due any more, or until patience ends.
+// settle waits until no check finds a violation and nothing is pending, or until patience ends.
 func (w *World) settle() {
 	var last []string
 	for range patience / look {
@@ -113,7 +113,7 @@ func (w *World) settle() {
 	}
 }
 
-// isDisturbed reports whether something goes on that a step began.
+// isDisturbed reports whether a disturbance that a step began still lasts.
 func (w *World) isDisturbed() bool {
 	for _, r := range w.replicas {
 		if r.connection.isDisturbed() {
@@ -123,7 +123,7 @@ func (w *World) isDisturbed() bool {
 	return w.guard != nil && (w.guard.away.Load() || w.guard.late.Load())
 }
 
-// violations is what is not as it must be once nothing happens any more.
+// violations returns the rules that are violated once nothing happens any more.
 func (w *World) violations() []string {
 	served := func(pod *v1.Pod) bool { return pod.Spec.SchedulerName != foreign }
 	groups := checker.PodGroupsFrom(w.client.CoreV1().RESTClient())
@@ -136,7 +136,7 @@ func (w *World) violations() []string {
 		if (v.Rule == checker.PodCouldRun || v.Rule == checker.GroupCouldRun) && w.drawsOnWithdrawn(v.Message) {
 			continue
 		}
-		// Drivers may publish less than is in use, and the checker knows only what they publish now. See clashesLeft.
+		// Drivers may publish less than is in use, and the checker sees only the current slices. See clashesLeft.
 		if v.Rule == checker.DeviceHeldTwice || v.Rule == checker.CapacityExceeded || v.Rule == checker.CounterOverdrawn {
 			continue
 		}
@@ -146,8 +146,8 @@ func (w *World) violations() []string {
 	return append(all, w.heldInVain()...)
 }
 
-// heldInVain tells of claims with devices that are reserved for pods that wait, and for nobody on a node: whoever cannot run must
-// not keep devices from others.
+// heldInVain returns claims with devices that are reserved only for waiting pods, and for no pod on a node: a pod that cannot run
+// must not keep devices from others.
 func (w *World) heldInVain() (all []string) {
 	w.server.store.mutex.Lock()
 	defer w.server.store.mutex.Unlock()

@@ -20,30 +20,31 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/guard"
 )
 
-// Server is an API server in memory. It does what matters of one to a scheduler.
+// Server is an API server in memory. It implements what a scheduler needs.
 type Server struct {
 	store *store
-	// Requests counts those that were answered.
+	// Requests counts the answered requests, Kinds those of each kind.
 	Requests int
 	Kinds    map[string]int
-	// refused counts those that were answered by 429, 500 or 503 only, acts what a history has done itself.
+	// refused counts the requests that were answered by 429, 500 or 503 only, acts the actions of the
+	// history itself.
 	refused, acts atomic.Int64
 	// asks returns why an allocation must not be stored. It is nil without a guard.
 	asks func(*guard.Request) error
-	// slow is how much time passes at most between its answer and what is stored.
+	// slow is the maximum time between the guard's answer and the write.
 	slow atomic.Int64
-	// tooMany is called when mostRequests were asked.
+	// tooMany is called after mostRequests requests.
 	tooMany func()
-	// Trace is told each request, if it is not nil.
+	// Trace gets each request and its error, if it is not nil.
 	Trace func(*http.Request, error)
 }
 
-// NewServer returns one without objects.
+// NewServer returns a server without objects.
 func NewServer() *Server {
 	return &Server{store: newStore(resources), Kinds: map[string]int{}, tooMany: func() {}}
 }
 
-// request is one that was understood.
+// request is a parsed request.
 type request struct {
 	verb        string
 	collection  *collection
@@ -53,9 +54,10 @@ type request struct {
 	query       map[string][]string
 	contentType string
 	agent       string
-	// judged is the version of the claim at which the guard allows the request, "" if it was not asked.
+	// judged is the version of the claim for which the guard allows the request, "" if the guard was not
+	// asked.
 	judged string
-	// clock is that of who asks.
+	// clock is the clock of the client's machine.
 	clock *clock
 }
 
@@ -289,10 +291,10 @@ func (s *Server) list(req *request) (answer, error) {
 	return answer{list: list}, nil
 }
 
-// versionNow is that of the store.
+// versionNow returns the version of the store.
 func (s *Server) versionNow() string { return strconv.FormatInt(s.store.version, 10) }
 
-// versions returns when each of some collections has changed the last time.
+// versions returns the versions of the last changes of some collections.
 func (s *Server) versions(names ...string) []int64 {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
@@ -306,7 +308,7 @@ func (s *Server) versions(names ...string) []int64 {
 	return all
 }
 
-// watch begins one. With sendInitialEvents it brings everything first, and then a bookmark.
+// watch starts a watch. With sendInitialEvents, it first sends all objects, and then a bookmark.
 func (s *Server) watch(c *Connection, r *http.Request, req *request) *http.Response {
 	test, err := selects(req)
 	if err != nil {

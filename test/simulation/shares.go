@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// shares is the theme of histories with devices of which several claims consume capacity (KEP-5075).
+	// shares is the theme of histories with devices whose capacity several claims consume (KEP-5075).
 	shares = "shared devices"
-	// sharesDriver publishes them: in a pool for each node, with the node's name.
+	// sharesDriver publishes these devices: a pool for each node, with the node's name.
 	sharesDriver = "shares.example.com"
 )
 
-// shareOf returns such a device by its number, from which follow its capacities and what may be requested of them: so much of a range,
-// one of some values, or anything. It may have less than usual, or be for one claim only.
+// shareOf returns such a device by its number, which determines its capacities and their request policy: a range, a list of values, or
+// any amount. The device may have less than usual, or be for one claim only.
 func shareOf(i int, less, alone bool) *builder.DeviceBuilder {
 	amount := func(text string) *resource.Quantity { return ptr.To(resource.MustParse(text)) }
 	device, memory := builder.Device(fmt.Sprintf("share-%d", i)).Attr("number", i), "8Gi"
@@ -64,8 +64,8 @@ func changeShares(g *generator) {
 	g.taintOf(sharesDriver, node, fmt.Sprintf("share-%d", g.random.IntN(3)))
 }
 
-// publishShares has the driver publish other devices of a node than before, in two slices of which the second one may be late. Now and
-// then they have less than usual, one of them is for one claim only, or both slices have the same device, so that the pool is not valid.
+// publishShares has the driver replace the devices of a node. They are in two slices, and the second slice may be late. Now and then the
+// devices have less than usual, one of them is for one claim only, or both slices have the same device, so that the pool is not valid.
 func (g *generator) publishShares(node string, after time.Duration) {
 	generation, count := g.generationOf(sharesDriver+"/"+node), 1+g.random.IntN(4)
 	less, alone, twice := g.one(4), -1, g.one(12)
@@ -102,7 +102,7 @@ func (g *generator) generationOf(name string) int64 {
 	return known.generation
 }
 
-// gap is by how much a slice that is not the first one is late: now and then by so much that the pool is seen half.
+// gap returns the delay of a slice after the first one: now and then so long that others see only half of the pool.
 func (g *generator) gap(index int) time.Duration {
 	if index == 0 || !g.one(4) {
 		return 0

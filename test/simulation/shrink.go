@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// alive is how a history is lived through: it returns what failed, and what happened.
+// alive runs a history, and returns its world with the failures and the transcript.
 type alive func(*History) *World
 
-// tries is how often a smaller history is tried: goroutines run in another order each time, so one try shows little.
+// tries is the number of runs for each smaller history: goroutines run in another order each time, so one run shows
+// little.
 const tries = 2
 
 // shrinking makes a failing history smaller, as long as it fails in the same way.
@@ -20,13 +21,13 @@ type shrinking struct {
 	kind     string
 	deadline time.Time
 	lived    int
-	// smallest is the smallest history that has failed, and world what became of it.
+	// smallest is the smallest history that has failed, and world its world.
 	smallest *History
 	world    *World
 }
 
-// Shrink returns the smallest history that it finds within the limit that fails as this one does, its world, and how many
-// histories were tried. Steps are left out first (delta debugging), then replicas and waits.
+// Shrink returns the smallest history that fails in the same way as this one, as far as it finds one within the limit. It
+// also returns its world, and the number of runs. It leaves out steps first (delta debugging), then replicas and waits.
 func Shrink(h *History, failed *World, limit time.Duration, live alive) (*History, *World, int) {
 	s := &shrinking{live: live, kind: kindOfFailure(failed.failures[0]), deadline: time.Now().Add(limit), smallest: h, world: failed}
 	for before := -1; before != s.size() && s.hasTime(); {
@@ -39,7 +40,7 @@ func Shrink(h *History, failed *World, limit time.Duration, live alive) (*Histor
 
 func (s *shrinking) hasTime() bool { return time.Now().Before(s.deadline) }
 
-// size gets smaller with each round that is worth another one.
+// size is a measure of the history. If a round makes it smaller, another round is worthwhile.
 func (s *shrinking) size() int { return len(s.smallest.steps) + s.smallest.replicas }
 
 // fails reports whether a history fails in the same way, and keeps it if so.
@@ -58,7 +59,7 @@ func (s *shrinking) fails(h *History) bool {
 	return false
 }
 
-// leaveOut leaves out as many steps as it can: halves first, then quarters, in the end single ones.
+// leaveOut leaves out as many steps as possible: halves first, then quarters, and finally single steps.
 func (s *shrinking) leaveOut() {
 	for length := max(len(s.smallest.steps)/2, 1); length >= 1; length /= 2 {
 		for from := len(s.smallest.steps) - length; from > -length && s.hasTime(); from -= length {
@@ -67,7 +68,7 @@ func (s *shrinking) leaveOut() {
 	}
 }
 
-// simplify has fewer replicas, and waits that are shorter or whole seconds.
+// simplify tries fewer replicas, and waits that are shorter or in whole seconds.
 func (s *shrinking) simplify() {
 	for n := 1; n < s.smallest.replicas; n++ {
 		simpler := *s.smallest
@@ -85,7 +86,7 @@ func (s *shrinking) simplify() {
 	}
 }
 
-// without leaves out some steps. What comes later happens at the same time as before.
+// without leaves out some steps. Later steps keep their times.
 func (h *History) without(from, to int) *History {
 	smaller := *h
 	smaller.steps = slices.Clone(h.steps)
@@ -98,7 +99,7 @@ func (h *History) without(from, to int) *History {
 	return &smaller
 }
 
-// waiting has a step happen after another while.
+// waiting changes the delay of a step.
 func (h *History) waiting(i int, after time.Duration) *History {
 	simpler := *h
 	simpler.steps = slices.Clone(h.steps)
@@ -106,10 +107,11 @@ func (h *History) waiting(i int, after time.Duration) *History {
 	return &simpler
 }
 
-// named are the parts of a failure that differ between histories that fail in the same way.
+// named matches the parts of a failure that differ between histories that fail in the same way.
 var named = regexp.MustCompile(`[a-z]+-[a-z0-9-]*[0-9]+|[0-9]+`)
 
-// kindOfFailure is what failures have in common: the rule of the checker, or the sentence without names and numbers.
+// kindOfFailure returns the common part of similar failures: the rule of the checker, or the sentence without names and
+// numbers.
 func kindOfFailure(failure string) string {
 	if rule, _, found := strings.Cut(failure, ": "); found && !strings.Contains(rule, " ") {
 		return rule
@@ -118,7 +120,7 @@ func kindOfFailure(failure string) string {
 	return named.ReplaceAllString(line, "_")
 }
 
-// Story tells a failed history so that people can read it: what it is made of, what happened, and what failed.
+// Story returns a failed history as readable text: its size, the transcript, and the failures.
 func Story(h *History, w *World, steps, lived int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The history of seed %d fails. It is told with %d of its %d steps", h.seed, len(h.steps), steps)

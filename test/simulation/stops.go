@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Freeze stops the process, as SIGSTOP does: whatever is sent to it waits, and what its timers would have it send until it
-// goes on is not sent. In a bubble, goroutines cannot be stopped, so those that are computing go on until they wait for the server.
+// Freeze stops the process, as SIGSTOP does: everything that is sent to it waits, and requests that its timers would send before
+// it continues are not sent. In a bubble, goroutines cannot be stopped, so a running goroutine continues until it waits for the
+// server.
 func (c *Connection) Freeze() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -15,7 +16,7 @@ func (c *Connection) Freeze() {
 	}
 }
 
-// Thaw has the process go on that was stopped for some time. The server has ended its watches if that was long.
+// Thaw continues a stopped process. After a long stop, the server has ended its watches.
 func (c *Connection) Thaw(after time.Duration) {
 	c.mutex.Lock()
 	open := map[*watch]struct{}{}
@@ -37,7 +38,7 @@ func (c *Connection) thaw() {
 	}
 }
 
-// whileFrozen waits until the process is not stopped, and reports whether it was.
+// whileFrozen waits until the process is not stopped, and reports whether it was stopped.
 func (c *Connection) whileFrozen() bool {
 	c.mutex.Lock()
 	frozen := c.frozen
@@ -49,8 +50,8 @@ func (c *Connection) whileFrozen() bool {
 	return true
 }
 
-// outlast is called when the process has lost its lease. One that was stopped for so long that it has lost that meanwhile
-// learns it late: it tries for the renewal deadline to renew what others have.
+// outlast is called when the process has lost its lease. If the process lost the lease while it was stopped, it notices that late:
+// for the renewal deadline it tries to renew a lease that others hold.
 func (c *Connection) outlast(ctx context.Context) {
 	if !c.whileFrozen() {
 		return
@@ -61,7 +62,8 @@ func (c *Connection) outlast(ctx context.Context) {
 	_ = pause(ctx, after)
 }
 
-// compact has the server forget its history: who asks for changes since an earlier version has to list everything again.
+// compact makes the server forget its history: a client that asks for changes since an earlier version has to list everything
+// again.
 func (s *Server) compact() {
 	s.store.mutex.Lock()
 	defer s.store.mutex.Unlock()
@@ -72,7 +74,7 @@ func (s *Server) compact() {
 	}
 }
 
-// freeze stops a process for a while. If the history is compacted meanwhile, it has to list everything again.
+// freeze stops a process for a while. If the server's history is compacted meanwhile, the process has to list everything again.
 func (w *World) freeze(c *Connection, d time.Duration, compacted bool) {
 	c.Freeze()
 	w.group.Go(func() {
@@ -85,7 +87,7 @@ func (w *World) freeze(c *Connection, d time.Duration, compacted bool) {
 	})
 }
 
-// stopped is for how long a process is stopped: mostly longer than its lease.
+// stopped returns the duration of a stop: mostly longer than the lease.
 func (g *generator) stopped() time.Duration {
 	if g.one(8) {
 		return time.Duration(60+g.random.IntN(120)) * time.Second

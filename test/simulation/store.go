@@ -15,19 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is one version of an object. It is not changed after it was stored.
+// object is one version of an object. It does not change after it was stored.
 type object struct {
 	fields map[string]any
-	// before is the version before until this one is decoded.
+	// before is the previous version, until this one is decoded.
 	before *object
-	// The same in other forms is made when somebody wants it: as JSON, as its Go type, as bytes of that, and as what watches bring.
+	// The other forms are made on demand: JSON, the Go type, the encoded bytes of that, and the lines of watches.
 	raw     []byte
 	decoded runtime.Object
 	encoded []byte
 	lines   map[lineKind][]byte
 }
 
-// lineKind is which event a line of a watch is, and how it is encoded.
+// lineKind identifies a line of a watch by its event and its encoding.
 type lineKind struct {
 	event  string
 	binary bool
@@ -41,7 +41,7 @@ func (o *object) json() []byte {
 	return o.raw
 }
 
-// at returns the object as it is said to have been when it was gone at a version.
+// at returns the last state of a deleted object, with the version of its deletion.
 func (o *object) at(version int64) *object {
 	fields, metadata := maps.Clone(o.fields), maps.Clone(o.metadata())
 	metadata["resourceVersion"] = strconv.FormatInt(version, 10)
@@ -79,20 +79,20 @@ type collection struct {
 	resource Resource
 	objects  map[types.NamespacedName]*object
 	history  []event
-	// trimmed is the version of the last event that is not in the history any more.
+	// trimmed is the version of the last event that was removed from the history.
 	trimmed int64
 	watches map[*watch]struct{}
-	// order has the keys in their order, if it is known.
+	// order holds the keys in sorted order, if that is known.
 	order []types.NamespacedName
 }
 
-// store is what etcd has: all collections, and one counter of versions.
+// store stands for etcd: all collections, and one counter of versions.
 type store struct {
 	mutex       sync.Mutex
 	version     int64
 	uids        int64
 	collections map[string]*collection
-	// changed is told everything that is stored, with the mutex held.
+	// changed gets each change that is stored, with the mutex held.
 	changed func(*collection, event)
 }
 
@@ -106,7 +106,7 @@ func newStore(resources []Resource) *store {
 	return s
 }
 
-// put stores a version of an object, was the one before it (nil if there is none), and tells those who watch.
+// put stores a version of an object and sends it to the watches; was is the previous version (nil if there is none).
 func (s *store) put(c *collection, key types.NamespacedName, was *object, fields map[string]any) *object {
 	s.version++
 	fields["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(s.version, 10)
@@ -152,7 +152,7 @@ func (s *store) stamp(fields map[string]any, now time.Time) {
 	}
 }
 
-// sorted returns the objects in the order in which lists have them.
+// sorted returns the objects in the order of lists.
 func (c *collection) sorted() []*object {
 	if len(c.order) != len(c.objects) {
 		c.order = slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {

@@ -7,18 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// theme is a kind of thing that happens in some histories. One with few themes has much of each.
+// theme is a kind of event that happens in some histories. A history with few themes has much of each.
 type theme struct {
 	name string
-	// chance is in how many of the histories it is, weight how often it comes then.
+	// chance is the share of histories that have the theme, weight its frequency in these.
 	chance float64
 	weight int
-	// setup adds what has to be there before.
+	// setup adds the objects that the theme needs from the beginning.
 	setup func(*generator)
 	next  func(*generator)
 }
 
-// themes has all. Those of a history follow from its seed, so a new one comes last.
+// themes lists all themes. The themes of a history follow from its seed, so a new theme has to come last.
 var themes []theme
 
 func init() {
@@ -75,12 +75,12 @@ func setupClasses(g *generator) {
 	}
 }
 
-// departure is when most pods on nodes end, after all that happens else. Who waits then finds devices that are free.
+// departure is the delay, after all other steps, until most pods on nodes end. Waiting pods then find free devices.
 const departure = 20 * time.Minute
 
 func setupDepartures(g *generator) {
 	if g.has(holds) {
-		return // Nothing comes free when a pod gets what was held for it, so others go on to say that it is held.
+		return // A pod that gets held devices frees nothing, so other pods still report that these are held.
 	}
 	every := 1 + g.random.IntN(2)
 	g.later(departure, func(w *World) {
@@ -112,7 +112,7 @@ func endPod(g *generator) {
 	g.add(g.soon(), func(w *World) { w.finishPod(name) }, "pod %s succeeds", name)
 }
 
-// changeClaim deletes a claim that pods may use, or makes one anew that may be another one.
+// changeClaim deletes a claim that pods may use, or creates it again, perhaps with another kind.
 func changeClaim(g *generator) {
 	name, kind := g.anyClaim(), g.claimKind()
 	if g.one(2) {

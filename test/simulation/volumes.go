@@ -12,7 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// volumes is the theme of histories in which pods have volumes that are made where the pod is to run, and the name of their class.
+// volumes is the theme of histories with pods whose volumes are made on the pod's node, and the name of the storage class.
 const volumes = "volumes"
 
 func setupVolumes(g *generator) {
@@ -25,7 +25,7 @@ func (w *World) createStorageClass() {
 	ignore(w.client.StorageV1().StorageClasses().Create(w.ctx, class, metav1.CreateOptions{}))
 }
 
-// keeps gives the pod a volume. It takes a while until that is there, and now and then the first attempt fails.
+// keeps gives the pod a volume. The provisioner needs a while to make it, and now and then its first attempt fails.
 func (g *generator) keeps(p *podPlan) {
 	name, takes, fails := fmt.Sprintf("volume-%d", g.volumes), time.Duration(g.random.IntN(9000))*time.Millisecond, g.one(4)
 	g.volumes++
@@ -37,7 +37,7 @@ func (g *generator) keeps(p *podPlan) {
 	}, "volume %s", name)
 }
 
-// deleteVolume has a claim for a volume go, which pods may use.
+// deleteVolume deletes a claim for a volume that pods may use.
 func deleteVolume(g *generator) {
 	name := fmt.Sprintf("volume-%d", g.random.IntN(max(g.volumes, 1)))
 	g.add(g.soon(), func(w *World) {
@@ -45,7 +45,7 @@ func deleteVolume(g *generator) {
 	}, "delete volume claim %s", name)
 }
 
-// Annotations that tell the provisioner of a claim how long it takes, and whether its first attempt fails.
+// Annotations of a claim for the provisioner: the time that it needs, and whether its first attempt fails.
 const (
 	takesAnnotation = "example.com/takes"
 	failsAnnotation = "example.com/fails"
@@ -81,7 +81,7 @@ func (w *World) provision(e event) {
 	w.afterwards(takes, func() { w.makeVolume(name) })
 }
 
-// makeVolume makes the volume of a claim and binds it, or gives the node back.
+// makeVolume makes the volume of a claim and binds it, or removes the selected node after a failure.
 func (w *World) makeVolume(name string) {
 	claims := w.client.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(w.ctx, name, metav1.GetOptions{})

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// watch is the body of one watch request: events that it was offered become readable after the lag.
+// watch is the body of one watch request. Events become readable after the lag.
 type watch struct {
 	connection *Connection
 	s          *store
@@ -24,7 +24,7 @@ type watch struct {
 	buffer     bytes.Buffer
 }
 
-// timed is an event from the time on at which it may be read.
+// timed is an event with the time from which it may be read.
 type timed struct {
 	at     time.Time
 	kind   string
@@ -46,7 +46,7 @@ func (w *watch) offer(e event) {
 		kind = "ADDED"
 	case was:
 		kind = "DELETED"
-		if e.kind != "DELETED" { // The watch selects it no longer. It gets what it selected last, as from kube-apiserver.
+		if e.kind != "DELETED" { // The object is no longer selected. The watch gets its last selected state, as from kube-apiserver.
 			brings = e.was.at(e.version)
 		}
 	default:
@@ -55,7 +55,7 @@ func (w *watch) offer(e event) {
 	w.queue(kind, brings)
 }
 
-// bookmark says that everything was offered that was there at the beginning. The store's mutex is held.
+// bookmark queues the event that follows the initial events. The store's mutex is held.
 func (w *watch) bookmark(version int64) {
 	r := w.c.resource
 	b := &object{fields: map[string]any{"kind": r.Kind, "apiVersion": groupVersion(r.Group, r.Version), "metadata": map[string]any{
@@ -64,7 +64,7 @@ func (w *watch) bookmark(version int64) {
 	w.queue("BOOKMARK", b)
 }
 
-// contentType is how the client learns which encoding it gets.
+// contentType returns the content type that tells the client the encoding.
 func (w *watch) contentType() string {
 	if w.binary {
 		return runtime.ContentTypeProtobuf + ";stream=watch"
@@ -72,7 +72,7 @@ func (w *watch) contentType() string {
 	return runtime.ContentTypeJSON
 }
 
-// queue has an event become readable after the lag, and after those before it.
+// queue makes an event readable after the lag, and after earlier events.
 func (w *watch) queue(kind string, o *object) {
 	eventLine(kind, o, w.c.resource, w.binary) // While the version before is known, less has to be decoded.
 	at := time.Now().Add(max(w.connection.lag(), w.connection.stalls(w.c.resource.Name)))
@@ -86,7 +86,7 @@ func (w *watch) queue(kind string, o *object) {
 	}
 }
 
-// next takes the next line that may be read, or says how long to wait for it: 0 for as long as it takes.
+// next returns the next readable line, or the time to wait for it: 0 if the time is unknown.
 func (w *watch) next() ([]byte, time.Duration) {
 	w.s.mutex.Lock()
 	defer w.s.mutex.Unlock()

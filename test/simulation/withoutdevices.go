@@ -1,6 +1,6 @@
 package simulation
 
-// withoutDevices is the theme of histories with pods without devices, whose nodes the plugin chooses as well.
+// withoutDevices is the theme of histories with pods without devices that the plugin places as well.
 const withoutDevices = "pods without devices"
 
 // plainPod adds a pod that needs no devices.

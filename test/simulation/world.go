@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// mostFailures and mostRequests are how many a history may have, which are far more than it usually has. One with more is ended:
-	// something is tried again and again, and the history would take minutes, so that nobody could make it smaller.
+	// mostFailures and mostRequests are limits of a history, far above the usual numbers. A history that exceeds one is ended: it
+	// repeats something endlessly, would take minutes, and could not be shrunk.
 	mostFailures = 50
 	mostRequests = 50_000
 )
@@ -35,7 +35,7 @@ type World struct {
 	cancel context.CancelFunc
 	seed   uint64
 	server *Server
-	// client is that of the one who tells what is to happen; nothing ever goes wrong for it.
+	// client is the client of the history's own steps; its requests never fail.
 	client     kubernetes.Interface
 	configured config.KubeSchedulerConfiguration
 	weather    Weather
@@ -43,7 +43,7 @@ type World struct {
 	replicas   []*replica
 	group      sync.WaitGroup
 	began      time.Time
-	// pods has a value while the kubelets have to look at their pods.
+	// pods holds a value while the kubelets have to look at their pods.
 	pods chan struct{}
 
 	// guard is nil if there is none.
@@ -51,25 +51,25 @@ type World struct {
 
 	// clocks is set if the clocks of the schedulers' machines may be wrong.
 	clocks bool
-	// attaching is what the driver does with devices that have binding conditions; nil if there are none.
+	// attaching is the driver's behaviour towards devices that have binding conditions; nil if there are none.
 	attaching atomic.Pointer[attaching]
-	// published is what drivers have published.
+	// published holds the devices, capacities and counters that drivers have published.
 	published *published
-	// attempts counts how often a pod could not be scheduled.
+	// attempts counts the attempts after which a pod could not be scheduled.
 	attempts attempts
-	// contested is set once the foreign scheduler and ours have allocated the same.
+	// contested is set once the foreign scheduler and ours have allocated the same device.
 	contested atomic.Bool
-	// overlaps is set once a write of a process has arrived after its end: what it allocates, its successor may have allocated.
+	// overlaps is set once a write of a process has arrived after its end: its successor may have allocated the same devices.
 	overlaps atomic.Bool
 
 	mutex    sync.Mutex
 	told     []string
 	failures []string
-	// givenUp is set once the history is ended before its time. What fails from then on follows from that.
+	// givenUp is set once the history is ended early. Later failures are only consequences of that.
 	givenUp bool
 }
 
-// NewWorld returns a world in which everything runs but the schedulers.
+// NewWorld returns a world in which everything except the schedulers runs.
 func NewWorld(seed uint64) *World {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &World{ctx: ctx, cancel: cancel, seed: seed, server: NewServer(), weather: Calm, flush: time.Hour, published: newPublished(), began: time.Now(), pods: make(chan struct{}, 1)}
@@ -92,7 +92,7 @@ func (w *World) Replicas(n int) {
 	}
 }
 
-// Second starts another scheduler of ours, with a profile of its own.
+// Second starts another of our schedulers, with a profile of its own.
 func (w *World) Second() {
 	r := &replica{world: w, name: others + "-0", scheduler: others, configured: *w.configured.DeepCopy()}
 	for i := range r.configured.Profiles {
@@ -111,7 +111,7 @@ func (w *World) launch(r *replica) {
 	w.group.Go(r.keepRunning)
 }
 
-// Controllers starts those of kube-controller-manager that matter.
+// Controllers starts the controllers of kube-controller-manager that matter.
 func (w *World) Controllers() error {
 	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+100, atOnce), "kube-controller-manager"))
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -137,7 +137,7 @@ func (w *World) Controllers() error {
 	return nil
 }
 
-// afterwards is how long what has a bound of its own may go on after the end.
+// afterwards is the time in which goroutines with a timeout of their own may go on after the end.
 const afterwards = 2 * time.Minute
 
 // End ends everything, and returns when no goroutine is left.
@@ -148,7 +148,7 @@ func (w *World) End() {
 		<-r.ended
 	}
 	w.group.Wait()
-	time.Sleep(afterwards) // for what a real process takes with it
+	time.Sleep(afterwards) // for goroutines that would end with a real process
 }
 
 // note adds a line to the transcript.
@@ -158,19 +158,19 @@ func (w *World) note(format string, args ...any) {
 	w.told = append(w.told, w.line(fmt.Sprintf(format, args...)))
 }
 
-// line is one of the transcript.
+// line returns a line of the transcript, with its time.
 func (w *World) line(text string) string {
 	return fmt.Sprintf("%9.3fs  ", time.Since(w.began).Seconds()) + text
 }
 
-// fail notes something that must not be.
+// fail records a failure.
 func (w *World) fail(format string, args ...any) {
 	if n := w.addFailure(fmt.Sprintf(format, args...)); n == mostFailures-1 {
 		w.giveUp("the history is ended after %d failures", mostFailures)
 	}
 }
 
-// addFailure returns how many failures there are, 0 if the history was given up.
+// addFailure adds a failure and returns their number, 0 if the history was given up.
 func (w *World) addFailure(text string) int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -182,7 +182,7 @@ func (w *World) addFailure(text string) int {
 	return len(w.failures)
 }
 
-// giveUp ends a history before its time, with a last failure.
+// giveUp ends a history early, with a last failure.
 func (w *World) giveUp(format string, args ...any) {
 	w.addFailure(fmt.Sprintf(format, args...))
 	w.mutex.Lock()
@@ -191,7 +191,7 @@ func (w *World) giveUp(format string, args ...any) {
 	w.cancel()
 }
 
-// Transcript is what happened.
+// Transcript returns the record of the history.
 func (w *World) Transcript() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

@@ -74,7 +74,7 @@ func (s *Server) bind(req *request) (answer, error) {
 	return answer{raw: encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success", Code: 201})}, nil
 }
 
-// copied returns a deep copy of the fields, to be changed.
+// copied returns a deep copy of the fields for a change.
 func copied(o *object) map[string]any { return runtime.DeepCopyJSON(o.fields) }
 
 func decode(raw []byte) (map[string]any, error) {
@@ -146,7 +146,7 @@ func (s *Server) change(req *request) (answer, error) {
 	return answer{object: now}, nil
 }
 
-// wanted is the object as the request wants it.
+// wanted returns the object in the state that the request asks for.
 func (s *Server) wanted(req *request, o *object) (map[string]any, error) {
 	if req.verb == "update" {
 		content, err := decode(req.body)

@@ -7,7 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/placement/trace"
 )
 
-// host is a node whose tasks leave again: it knows its GPUs apart.
+// host is a node whose tasks leave again, with the state of each GPU.
 type host struct {
 	node
 	free    [8]int16 // of each GPU, in the order of their names
@@ -34,7 +34,7 @@ func (h *host) remove(r *running) {
 	h.change(&r.job.task, r.gpus, 1)
 }
 
-// change adds what a task needs to what is free, or takes it away.
+// change adds the resources of a task to the free ones, or subtracts them.
 func (h *host) change(t *task, gpus uint8, sign int64) {
 	h.milliCPU += sign * t.MilliCPU
 	h.memory += sign * t.MemoryMiB
@@ -48,7 +48,8 @@ func (h *host) change(t *task, gpus uint8, sign int64) {
 	h.version++
 }
 
-// pick returns GPUs for a task: the first one with as much free as the GPU of that index has, or the first whole ones.
+// pick returns GPUs for a task: the first GPU with as much free capacity as the GPU of that index, or the first whole
+// GPUs.
 func (h *host) pick(t *task, gpu int) (gpus uint8) {
 	left := t.GPUs
 	for g := 0; g < h.n && left > 0; g++ {
@@ -60,10 +61,11 @@ func (h *host) pick(t *task, gpu int) (gpus uint8) {
 	return gpus
 }
 
-// A placer chooses the host for a pod among those with room, and its GPUs. The host is negative if there is no room.
+// A placer chooses the host for a pod among the hosts with room, and its GPUs. The host is negative if there is no
+// room.
 type placer interface {
 	place(c *cluster, a *arrived) (host int, gpus uint8)
-	// arrives hears of each job that arrives, and again of those that wait.
+	// arrives gets each job that arrives, and waiting jobs again.
 	arrives(j *job, now int64)
 }
 
@@ -76,9 +78,9 @@ type cluster struct {
 	running []*running // in the order in which they end
 	waiting []*arrived // in the order in which they are tried
 	holds   []*hold
-	// freed are the hosts with more room than when the waiting were tried.
+	// freed holds the hosts that have gained room since the waiting jobs were tried.
 	freed map[int]bool
-	// again counts the jobs that wait and are told to the placer once more.
+	// again counts the waiting jobs that were reported to the placer again.
 	again int
 }
 
@@ -100,8 +102,8 @@ func (a *arrived) before(b *arrived) int {
 	return cmp.Compare(a.at, b.at)
 }
 
-// play lets jobs arrive for a first window, which fills the cluster, a second one, which counts, and on until all that
-// counts has begun, for a third one at most.
+// play lets jobs arrive in a first window, which fills the cluster, and in a second one, which counts. It goes on
+// until all jobs of the second window have begun, but not beyond a third window.
 func (c *cluster) play(jobs []job) (f figures) {
 	meter := newMeter(c)
 	for next := 0; ; {
@@ -135,7 +137,7 @@ func (c *cluster) play(jobs []job) (f figures) {
 	return f
 }
 
-// leave ends what ends now.
+// leave ends the pods that end now.
 func (c *cluster) leave() {
 	n := 0
 	for ; n < len(c.running) && c.running[n].ends == c.now; n++ {
@@ -148,7 +150,7 @@ func (c *cluster) leave() {
 
 func (c *cluster) arrive(a *arrived) {
 	c.placer.arrives(&a.job, c.now)
-	if n := len(c.waiting); n > 0 { // As in the product, what waits counts again, one with each that comes.
+	if n := len(c.waiting); n > 0 { // As in the product, waiting jobs count again: one with each arrival.
 		c.again++
 		c.placer.arrives(&c.waiting[c.again%n].job, c.now)
 	}
@@ -156,7 +158,7 @@ func (c *cluster) arrive(a *arrived) {
 	c.waiting = slices.Insert(c.waiting, at, a)
 }
 
-// start tries all that waits, in its order. What fits goes, although others wait before it.
+// start tries all waiting jobs in their order. A job that fits begins, although others wait before it.
 func (c *cluster) start() {
 	c.holds = nil
 	failed := map[tried]bool{}
@@ -179,7 +181,7 @@ func (c *cluster) start() {
 	clear(c.freed)
 }
 
-// tried identifies equal jobs: if one does not fit, none does.
+// tried identifies equal jobs: if one of them does not fit, none does.
 type tried struct {
 	shape, pods int
 	fills       uint64
@@ -212,7 +214,7 @@ func (c *cluster) begin(a *arrived) bool {
 	for range a.pods {
 		host, gpus := c.placer.place(c, a)
 		if host < 0 {
-			return false // It is the first of one.
+			return false // The job has only this pod.
 		}
 		r := &running{job: &a.job, host: host, gpus: gpus, began: c.now, ends: c.now + a.lasts}
 		c.hosts[host].put(r)

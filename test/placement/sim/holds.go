@@ -8,9 +8,9 @@ import (
 
 // A planner holds room for jobs that wait.
 type planner interface {
-	// hold returns when and where a job that does not fit is to begin; nil if nothing is held for it.
+	// hold returns the time and the place at which a job that does not fit should begin; nil if nothing is held for it.
 	hold(c *cluster, a *arrived) *hold
-	// fills reports whether a job may use what is held for another one.
+	// fills reports whether a job may use the room that is held for another one.
 	fills(c *cluster, a *arrived, h *hold) bool
 }
 
@@ -19,7 +19,7 @@ type hold struct {
 	of     *arrived
 	begins int64
 	takes  []*running
-	// spare has, by host, the rest for others when the hold begins.
+	// spare holds, by host, the room that is left for others when the hold begins.
 	spare map[int]*host
 }
 
@@ -46,7 +46,7 @@ func (c *cluster) fills(a *arrived) (bits uint64) {
 	return bits
 }
 
-// seen returns a host as a job may use it: without what is held for others.
+// seen returns a host as a job may use it: without the room that is held for others.
 func (c *cluster) seen(i int, a *arrived) *host {
 	h := &c.hosts[i]
 	for _, held := range c.holds {
@@ -75,12 +75,12 @@ func (c *cluster) takeSpare(a *arrived, host int, gpus uint8) {
 	}
 }
 
-// reservations holds room for the first jobs of the queue, where it is free the soonest. With one hold and known times it is EASY
-// (Lifka 1995): later jobs may use the room if they end before the hold begins, or leave enough for it.
+// reservations holds room for the first jobs of the queue, where room becomes free the soonest. With one hold and known times it
+// is EASY (Lifka 1995): later jobs may use the room if they end before the hold begins, or leave enough for it.
 type reservations struct {
 	most  int
-	after int64 // the time that a job has waited by then
-	// ends is when a pod is expected to end; lasts how long a job is expected to run.
+	after int64 // the time that a job waits before it gets a hold
+	// ends returns the expected end of a pod; lasts returns the expected duration of a job.
 	ends  func(now int64, r *running) int64
 	lasts func(j *job) int64
 }
@@ -124,7 +124,7 @@ func (p *reservations) hold(c *cluster, a *arrived) *hold {
 	return h
 }
 
-// choose takes room on the hosts that are free the soonest.
+// choose takes room on the hosts that become free the soonest.
 func (h *hold) choose(hosts []host, since []int) {
 	order := make([]int, len(hosts))
 	for i := range order {
@@ -161,7 +161,8 @@ func knownTime(j *job) int64 { return j.lasts }
 
 func noTime(*job) int64 { return unknownTime }
 
-// wrongEnd expects what was expected at first, and later that as much time passes as has passed already.
+// wrongEnd returns the first estimate until that has passed. After that it expects the pod to run for as long again as it has
+// run.
 func wrongEnd(now int64, r *running) int64 {
 	if ends := r.began + wrongTime(r.job); ends > now {
 		return ends
@@ -169,8 +170,8 @@ func wrongEnd(now int64, r *running) int64 {
 	return endByAge(now, r)
 }
 
-// wrongTime is up to three times too long or too short.
+// wrongTime returns a duration that is up to three times too long or too short.
 func wrongTime(j *job) int64 { return max(1, int64(float64(j.lasts)*math.Pow(3, j.luck))) }
 
-// endByAge expects that as much time passes as has passed already.
+// endByAge expects the pod to run for as long again as it has run.
 func endByAge(now int64, r *running) int64 { return now + max(1, now-r.began) }

@@ -1,7 +1,7 @@
-// Sim plays placement policies: first-fit, those of the literature, and pkg/placement. It prints tables, and with -svg writes a plot
-// of the capacity that is allocated over the capacity that is asked for.
+// Sim runs placement policies: first-fit, policies of the literature, and pkg/placement. It prints tables, and with -svg writes a
+// plot of the allocated capacity over the requested capacity.
 //
-// Each world is a plain model: a node is what is free of its CPU, memory and devices, and a pod is placed or refused at once. With
+// Each world is a plain model: a node consists of its free CPU, memory and devices, and a pod is placed or refused at once. With
 // -departures and -queues, tasks wait, in virtual time, and leave when their time is over. test/placement plays the trace with the
 // scheduler itself.
 package main
@@ -27,11 +27,11 @@ var (
 	plot      = flag.String("svg", "", "write a plot of the trace's run with seed 42 to this file")
 )
 
-// player is a policy on the trace, made anew for each run.
+// player is a policy on the trace, made again for each run.
 type player struct {
 	name string
 	make func(tasks []task) policy
-	// plain is whether tasks without GPU are placed by kube-scheduler's scores.
+	// plain means that kube-scheduler's scores place tasks without GPU.
 	plain bool
 }
 
@@ -102,13 +102,13 @@ func printTrace(seeds int) {
 func (p player) play(v *variant, scale int, seed int64) curve {
 	nodes, tasks := v.draw(scale, seed)
 	c := play(nodes, tasks, p.make(tasks), p.plain)
-	for len(c) <= 130 { // rounding: a task less was asked for
+	for len(c) <= 130 { // rounding: one task fewer was drawn
 		c = append(c, c[len(c)-1])
 	}
 	return c
 }
 
-// migPolicies are made anew for each run.
+// migPolicies are made again for each run.
 var migPolicies = []struct {
 	name string
 	make func() (cost func(*migNode, tenant) float64, learn func(wanted, now int))

@@ -2,17 +2,17 @@ package main
 
 import "github.com/quartermaster-dra/quartermaster/test/placement/trace"
 
-// figures are those of the second window.
+// figures are the results of the second window.
 type figures struct {
 	waits []*arrived
 	// held is the part of the GPU capacity that is allocated, empty the part of the nodes without pods, emptyGPUs the part of the GPUs
-	// that these have: means over time, in %.
+	// on these nodes: means over time, in %.
 	held, empty, emptyGPUs float64
 	// on and off are the mean power in kW if empty nodes stay on, and if they are switched off.
 	on, off float64
 }
 
-// add adds a part of other figures, apart from the waits.
+// add adds a part of other figures, without the waits.
 func (f *figures) add(other *figures, part float64) {
 	f.held += part * other.held
 	f.empty += part * other.empty

@@ -49,7 +49,7 @@ const (
 	multiprocessor = 132
 )
 
-// gpu is what is held of one.
+// gpu holds the parts of a GPU that are in use.
 type gpu struct {
 	slices          uint8
 	multiprocessors int
@@ -106,7 +106,7 @@ func (n *migNode) empty() int {
 	return empty
 }
 
-// repacked is how many GPUs would be empty if all tenants were placed anew, the largest first.
+// repacked returns the number of GPUs that would be empty after placing all tenants again, the largest first.
 func (n *migNode) repacked() int {
 	var other migNode
 	for size := len(profiles) - 1; size >= 0; size-- {
@@ -162,7 +162,7 @@ func fewestBlocked(n *migNode, t tenant) float64 {
 	return cost
 }
 
-// migState is the node as the objective sees it.
+// migState converts the node into the objective's state.
 func migState(n *migNode, s *placement.State) {
 	s.MilliCPU, s.Memory, s.Devices = -1, -1, s.Devices[:0]
 	var holders [gpusOfNode]int32
@@ -188,7 +188,7 @@ func migState(n *migNode, s *placement.State) {
 	}
 }
 
-// ourMIG is the objective on the node; the demand is what it has learnt.
+// ourMIG applies the objective to the node, with the demand that it has learnt.
 type ourMIG struct {
 	history *placement.Histogram
 	demand  *placement.Demand
@@ -197,7 +197,7 @@ type ourMIG struct {
 	tenants []tenant
 }
 
-// learn counts a request. Kinds keep the places that profiles have.
+// learn counts a request. The index of a kind is that of its profile.
 func (o *ourMIG) learn(wanted int, now int) {
 	at := time.Unix(int64(now), 0)
 	o.history.Add(placement.Pod{Asks: []placement.Ask{{Kind: string(rune('a' + wanted)), Count: 1}}}, at)
@@ -225,9 +225,9 @@ func (o *ourMIG) cost(n *migNode, t tenant) float64 {
 	return v.Left - v.Usable
 }
 
-// churn is what became of requests while the held part of the memory was kept.
+// churn holds the results while a constant part of the memory was held.
 type churn struct {
-	free, refused float64 // %: of what repacking would free; of large requests
+	free, refused float64 // in %: of the GPUs that repacking would free; of the large requests
 }
 
 // playMIG lets partitions come and go. Departures are by chance, or, if lifetimes are alike, mostly in the order of arrival.

@@ -21,13 +21,14 @@ const (
 	nearNodes = 64
 )
 
-// nearDevice is a device of which it matters what is beside it.
+// nearDevice is a device whose neighbours matter.
 type nearDevice struct {
 	name, driver string
 	group        [2]int // by level of closeness
 }
 
-// nearAsk is what a pod asks for. If level is not negative, its devices are to be in one group of that level.
+// nearAsk holds the devices that a pod asks for. If level is not negative, they should be in one group of
+// that level.
 type nearAsk struct {
 	name       string
 	gpus, nics int
@@ -35,7 +36,7 @@ type nearAsk struct {
 	level      int
 }
 
-// nearby is a world of nodes that are alike, where pods come and go.
+// nearby is a world of equal nodes, where pods come and go.
 type nearby struct {
 	name    string
 	levels  [2]resourceapi.FullyQualifiedName // most important first
@@ -43,7 +44,7 @@ type nearby struct {
 	asks    []nearAsk
 }
 
-// near are the worlds in which it is counted how close devices are.
+// near are the worlds for measuring how close devices are.
 var near = []nearby{
 	{
 		"64 nodes of 8 GPUs in 4 NVLink pairs, 2 on each NUMA node",
@@ -65,7 +66,7 @@ var near = []nearby{
 	},
 }
 
-// nearDevices spreads GPUs and NICs over groups, of which each half is on a NUMA node.
+// nearDevices spreads GPUs and NICs over groups. Each half of the groups is on one NUMA node.
 func nearDevices(gpus, nics, groups int) (list []nearDevice) {
 	of := func(driver, name string, count int) {
 		for i := range count {
@@ -77,7 +78,7 @@ func nearDevices(gpus, nics, groups int) (list []nearDevice) {
 	return list
 }
 
-// nearNode is a node as a policy sees it: what is free, and the same for the allocator.
+// nearNode is a node as a policy sees it: its free devices, and the allocator's view.
 type nearNode struct {
 	free    []bool // by device
 	site    allocator.NodeView
@@ -93,7 +94,7 @@ func (n *nearNode) count(devices []nearDevice, driver string) (free int) {
 	return free
 }
 
-// nearWorld is what is free while pods come and go, and the allocator's view of it.
+// nearWorld holds the free devices while pods come and go, and the allocator's view of them.
 type nearWorld struct {
 	*nearby
 	nodes  []nearNode
@@ -132,7 +133,7 @@ func newNearWorld(of *nearby) *nearWorld {
 	return w
 }
 
-// slices are what the drivers publish for a node.
+// slices returns the slices that the drivers publish for a node.
 func (of *nearby) slices(node string) []*resourceapi.ResourceSlice {
 	published := map[string][]*b.DeviceBuilder{}
 	for _, d := range of.devices {
@@ -149,7 +150,7 @@ func (of *nearby) slices(node string) []*resourceapi.ResourceSlice {
 	return slices
 }
 
-// claim asks for the devices without any constraint.
+// claim returns a claim for the devices without any constraint.
 func (a *nearAsk) claim(name string) *b.ClaimBuilder {
 	var requests []*b.RequestBuilder
 	if a.gpus > 0 {
@@ -161,7 +162,7 @@ func (a *nearAsk) claim(name string) *b.ClaimBuilder {
 	return b.Claim(name, requests...)
 }
 
-// fits is whether a node has what is asked for. Every device of a driver will do.
+// fits reports whether a node has enough free devices. The devices of a driver are interchangeable.
 func (w *nearWorld) fits(n *nearNode, a *nearAsk) bool {
 	return n.count(w.devices, gpuDriver) >= a.gpus && n.count(w.devices, nicDriver) >= a.nics
 }
@@ -203,7 +204,7 @@ func (w *nearWorld) remove(p *nearPod) {
 	w.ledger.Refresh(p.key(), func() *resourceapi.ResourceClaim { return nil })
 }
 
-// together is whether devices are in one group of a level.
+// together reports whether devices are in one group of a level.
 func (of *nearby) together(devices []int, level int) bool {
 	for _, d := range devices {
 		if of.devices[d].group[level] != of.devices[devices[0]].group[level] {
@@ -213,10 +214,10 @@ func (of *nearby) together(devices []int, level int) bool {
 	return true
 }
 
-// nearCount is what became of the pods, by ask.
+// nearCount counts the results of the pods, by ask.
 type nearCount []struct{ asked, refused, together int }
 
-// play lets pods come and go by chance, so that the held part of the GPUs is kept.
+// play lets pods come and go by chance, so that a constant part of the GPUs is held.
 func (of *nearby) play(held float64, steps int, seed int64, policy nearPolicy) nearCount {
 	rng := rand.New(rand.NewSource(seed))
 	w := newNearWorld(of)

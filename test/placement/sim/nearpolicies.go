@@ -14,7 +14,7 @@ import (
 // nearPolicy chooses a node and devices for an ask.
 type nearPolicy func(w *nearWorld, ask int) (node int, devices []int, ok bool)
 
-// nearPolicies are made anew for each run.
+// nearPolicies are made again for each run.
 var nearPolicies = []struct {
 	name string
 	make func() nearPolicy
@@ -29,8 +29,8 @@ var nearPolicies = []struct {
 	{"ours", func() nearPolicy { return newNearOurs().choose }},
 }
 
-// firstDevices takes the allocator's first solution, as upstream does. The node is that with the least number, the first of equals:
-// kube-scheduler's default scores prefer the emptiest one, if pods ask for CPU and memory in proportion to their GPUs.
+// firstDevices takes the allocator's first solution, as upstream does. It chooses the node with the least score, the first of
+// equals: kube-scheduler's default scores prefer the emptiest node, if pods ask for CPU and memory in proportion to their GPUs.
 func firstDevices(score func(n *nearNode, w *nearWorld) int) nearPolicy {
 	return func(w *nearWorld, ask int) (int, []int, bool) {
 		best, least := -1, 0
@@ -48,7 +48,7 @@ func firstDevices(score func(n *nearNode, w *nearWorld) int) nearPolicy {
 	}
 }
 
-// solve returns the allocator's devices on a node where there are some.
+// solve returns the allocator's devices on a node that has enough.
 func (w *nearWorld) solve(ask, node int, objective *allocator.Objective) (devices []int) {
 	site := w.nodes[node].site
 	site.Objective = objective
@@ -62,8 +62,8 @@ func (w *nearWorld) solve(ask, node int, objective *allocator.Objective) (device
 	return devices
 }
 
-// smallestGroup is a rule that somebody would write for this world: take the closest group that has enough, of these the one with
-// the least left, and of equals the one on the fullest node.
+// smallestGroup is a hand-written rule for this world: it takes the closest group that has enough. Among several it prefers the
+// group with the fewest devices left, and then the group on the fullest node.
 func smallestGroup(w *nearWorld, ask int) (node int, devices []int, ok bool) {
 	a := &w.asks[ask]
 	var least [3]int
@@ -81,8 +81,8 @@ func smallestGroup(w *nearWorld, ask int) (node int, devices []int, ok bool) {
 	return node, devices, ok
 }
 
-// closest returns devices of the smallest group that has enough, of how many devices it would be, and its level, the node's if there
-// is no such group.
+// closest returns devices of the smallest group that has enough, the number of free devices in that group, and its level. The group
+// is the whole node if no other group has enough.
 func (w *nearWorld) closest(n *nearNode, a *nearAsk) (level, size int, devices []int) {
 	for level = range w.levels {
 		for group := range w.devices {
@@ -99,7 +99,7 @@ func (w *nearWorld) closest(n *nearNode, a *nearAsk) (level, size int, devices [
 	return len(w.levels), size, devices
 }
 
-// takeFrom takes what is asked for out of free devices, and says how many these are.
+// takeFrom takes the devices of an ask from the free devices, and returns the number of free devices.
 func (w *nearWorld) takeFrom(n *nearNode, a *nearAsk, among func(*nearDevice) bool) (devices []int, free int) {
 	missing := map[string]int{gpuDriver: a.gpus, nicDriver: a.nics}
 	for i := range w.devices {
@@ -116,7 +116,7 @@ func (w *nearWorld) takeFrom(n *nearNode, a *nearAsk, among func(*nearDevice) bo
 	return devices, free
 }
 
-// nearOurs is the scheduler's choice: the node with the least value, and there the plan that has it. It learns what comes.
+// nearOurs is the scheduler's choice: the node with the least value, and the plan with that value. It learns from the pods.
 type nearOurs struct {
 	history   *placement.Histogram
 	objective *allocator.Objective
@@ -124,7 +124,7 @@ type nearOurs struct {
 	rated     map[[2]int]rating // by ask and node
 }
 
-// rating is what the best plan on a node is worth, as long as neither the node nor the demand changes.
+// rating is the value of the best plan on a node. It is valid while neither the node nor the demand changes.
 type rating struct {
 	version   int
 	objective *allocator.Objective
@@ -181,7 +181,8 @@ const nearSteps = 8000
 // nearHeld are the parts of the GPUs that are held.
 var nearHeld = []float64{0.7, 0.85, 0.95}
 
-// printNear prints, for asks whose devices belong together, how often they are, and for the largest how often it is refused.
+// printNear prints, for asks whose devices belong together, the share that gets them together, and for the largest ask the share
+// that is refused.
 func printNear(seeds int) {
 	for i := range near {
 		of := &near[i]
@@ -211,7 +212,8 @@ func printNear(seeds int) {
 	}
 }
 
-// mean is the part of the requests that are together, or, where that does not matter, are refused.
+// mean returns, for each ask, the percentage of requests that are together, or the percentage that is refused if closeness does not
+// matter.
 func (of *nearby) mean(held float64, steps, seeds int, policy func() nearPolicy) []float64 {
 	parts := make([]float64, len(of.asks))
 	for seed := range seeds {

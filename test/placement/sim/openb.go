@@ -7,7 +7,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/placement/trace"
 )
 
-// node is what is free on a node. GPUs of a node are alike, so they are kept in order, the fullest first.
+// node holds the free resources of a node. Its GPUs are alike, so they are kept in order, the fullest first.
 type node struct {
 	model       string
 	milliCPU    int64
@@ -19,7 +19,7 @@ type node struct {
 	version     int
 }
 
-// task is a pod of the trace. If models is not empty, it can only use GPUs of these.
+// task is a pod of the trace. If model is not empty, the task can only use GPUs of that model.
 type task struct {
 	trace.Task
 	model string
@@ -63,7 +63,7 @@ func (n *node) take(t *task, gpu int) {
 	n.version++
 }
 
-// choices calls a function for each choice that differs from the others.
+// choices calls a function for each choice, but only once for equal choices.
 func (n *node) choices(t *task, do func(gpu int)) {
 	if t.GPUs != 1 {
 		do(0)
@@ -88,9 +88,9 @@ func (n *node) left() int {
 
 // A policy prefers the choice with the least cost.
 type policy interface {
-	// cost of a choice: before and after are the node's states.
+	// cost returns the cost of a choice: before and after are the node's states.
 	cost(t *task, before, after *node) float64
-	// saw hears of each task before it is placed, and tells whether costs are other ones now.
+	// saw gets each task before it is placed, and reports whether costs have changed.
 	saw(t *task) bool
 }
 
@@ -101,11 +101,11 @@ type cached struct {
 	cost    float64
 }
 
-// curve is the allocated part of all GPUs, in %, when 0, 1, 2 ... % of them were asked for.
+// curve is the allocated part of all GPUs, in %, when tasks had asked for 0, 1, 2 ... % of them.
 type curve []float64
 
-// play places the tasks one after the other. plain is whether tasks without GPUs go where kube-scheduler's default scores send them, as we
-// do not decide for them.
+// play places the tasks one after the other. With plain, tasks without GPUs go where kube-scheduler's default scores send them, because
+// our scheduler does not place them.
 func play(nodes []node, tasks []task, p policy, plain bool) curve {
 	capacity := 0
 	for i := range nodes {
@@ -145,7 +145,8 @@ func play(nodes []node, tasks []task, p policy, plain bool) curve {
 	return result
 }
 
-// cheapest returns the node with the least cost, the first of equals, and the GPU there. Only nodes that changed are looked at anew.
+// cheapest returns the node with the least cost, the first of equals, and the GPU there. It computes costs again only for nodes that
+// changed.
 func cheapest(nodes []node, known []cached, t *task, p policy) (best, gpu int) {
 	best = -1
 	least := math.Inf(1)

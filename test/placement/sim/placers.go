@@ -14,7 +14,7 @@ import (
 type scored struct {
 	policy
 	known [][]cached // by shape and host
-	// plain is whether tasks without GPU go where kube-scheduler's default scores send them.
+	// plain means that kube-scheduler's default scores place tasks without GPU.
 	plain bool
 }
 
@@ -77,7 +77,7 @@ func (h *host) first(t *task) uint8 {
 	return 1 << slices.IndexFunc(h.free[:h.n], func(free int16) bool { return int(free) >= t.MilliGPU })
 }
 
-// packed is the former strategy pack: the node and the GPU that are used the most, whatever else runs there.
+// packed is the former strategy pack: the most used node and GPU, whatever else runs there.
 type packed struct{ ignorant }
 
 func (packed) cost(_ *task, _, after *node) float64 {
@@ -89,12 +89,12 @@ func (packed) cost(_ *task, _, after *node) float64 {
 	return 1 - (used+squares/1024)/float64(after.n)
 }
 
-// consolidating is strategy consolidate: a node in use before an empty one, then what it costs, then the objective. As in the product,
-// what has run for long is expected to run for long.
+// consolidating is strategy consolidate: first a node in use before an empty one, then the cost of the node, then the objective. As in
+// the product, pods that have run for long are expected to run for long.
 type consolidating struct {
 	scored
 	price func(h *host) float64
-	// times is set if it is known when pods end: then a node costs the time for which it is kept longer.
+	// times is set if the ends of pods are known: then the cost of a node is the additional time for which the job keeps it.
 	times bool
 }
 
@@ -128,7 +128,7 @@ func (p *consolidating) place(c *cluster, a *arrived) (best int, gpus uint8) {
 	return best, c.seen(best, a).pick(&a.task, gpu)
 }
 
-// keeping returns what it costs to keep a host for a job.
+// keeping returns the cost of keeping a host for a job.
 func (p *consolidating) keeping(c *cluster, a *arrived, h *host) float64 {
 	if len(h.running) == 0 {
 		return p.price(h)

@@ -12,7 +12,8 @@ const (
 	fromGot, toGot        = 78, 98
 )
 
-// draw returns an SVG with the allocated capacity over the asked capacity, of the trace with seed 42.
+// draw returns an SVG of the allocated capacity over the requested capacity, for the trace with seed
+// 42.
 func draw() string {
 	var svg strings.Builder
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",

@@ -23,7 +23,7 @@ func (firstFit) cost(t *task, before, after *node) float64 {
 	return -math.Floor(50*(cpu+memory)) - math.Floor(100-50*math.Abs(cpu-memory))
 }
 
-// bestFit leaves as little as possible, each resource by its largest value, and then takes the fullest GPU.
+// bestFit leaves as little as possible, each resource relative to its largest value, and then takes the fullest GPU.
 type bestFit struct{ ignorant }
 
 func (bestFit) cost(_ *task, _, after *node) float64 { return leftOver(after) }
@@ -32,8 +32,8 @@ func leftOver(n *node) float64 {
 	return float64(n.milliCPU)/128000 + float64(n.memory)/1048576 + float64(n.left())/8000
 }
 
-// gradient is FGD as published: a coarse score of how much capacity a typical task cannot use any more, and chance or best fit
-// among equals. It is given the tasks that will come, with their true frequencies.
+// gradient is FGD as published: a coarse score of the capacity that a typical task can no longer use, and chance or best fit
+// among equals. It gets the tasks that will come, with their true frequencies.
 type gradient struct {
 	ignorant
 	shapes []typical
@@ -45,7 +45,7 @@ type typical struct {
 	weight float64
 }
 
-// typicalOf counts the tasks that are to come.
+// typicalOf returns the shapes of the tasks with their frequencies.
 func typicalOf(tasks []task) (shapes []typical) {
 	index := map[task]int{}
 	for _, t := range tasks {

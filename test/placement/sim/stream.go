@@ -16,7 +16,7 @@ type job struct {
 	task
 	shape int // equal for equal tasks
 	pods  int
-	// at is when it arrives, lasts how long it runs.
+	// at is the time of arrival, lasts the duration.
 	at, lasts int64
 	// low is set for best effort, which waits behind all others.
 	low bool
@@ -33,7 +33,7 @@ const (
 	mostTogether = 64
 )
 
-// jobsOf returns the tasks of the trace, each for itself or as gangs. All pods of a gang run for their mean time. With gangs, all
+// jobsOf returns the tasks of the trace, as single jobs or as gangs. All pods of a gang run for their mean time. With gangs, all
 // jobs have the same priority.
 func jobsOf(runs []trace.Run, gangs bool) (jobs []job) {
 	shapes, open := map[trace.Task]int{}, map[trace.Task]int{}
@@ -57,8 +57,8 @@ func jobsOf(runs []trace.Run, gangs bool) (jobs []job) {
 	return jobs
 }
 
-// stream lays the trace over itself, each copy shifted by a random time, until the jobs of a window ask for a part of all GPUs
-// over the whole time. The window repeats, so nothing runs for longer. Jobs that do not fit into the empty cluster are left out.
+// stream overlays copies of the trace, each shifted by a random time, until the jobs of a window ask for a part of all GPUs over
+// the whole time. The window repeats, so no job runs for longer. Jobs that do not fit into the empty cluster are left out.
 func stream(nodes []node, load float64, gangs bool, seed int64) (jobs []job) {
 	capacity := 0
 	for i := range nodes {
@@ -90,7 +90,7 @@ func roomFor(nodes []node, j *job) (pods int) {
 	return pods
 }
 
-// room returns how many tasks of a shape fit.
+// room returns the number of tasks of a shape that fit.
 func (n *node) room(t *task) int {
 	room := 1 << 20
 	if t.MilliCPU > 0 {

@@ -10,14 +10,15 @@ import (
 type variant struct {
 	name string
 	mix  trace.Mix
-	// typed is the part of tasks that can only use one model of GPU: model, or that of a node where they fit.
+	// typed is the part of tasks that can only use one model of GPU: model, or the model of a node on which they fit.
 	typed float64
 	model string
 	// change, if set, changes each node and task.
 	change func(n *trace.Node, t *trace.Task)
 }
 
-// variants are the trace's mixes and others. No constant of pkg/placement was chosen by the figures of those in untuned.
+// variants are the trace's mixes and others. The figures of the variants in untuned had no influence on the constants of
+// pkg/placement.
 var variants = append(ofMixes(), append([]variant{
 	{name: "10 % of tasks need one GPU model", typed: 0.1},
 	{name: "33 % of tasks need one GPU model", typed: 0.33},
@@ -70,7 +71,7 @@ func (v *variant) draw(scale int, seed int64) (nodes []node, tasks []task) {
 	return nodes, tasks
 }
 
-// restrict lets a task use GPUs of one model only, the given one if any, of a node where it would fit.
+// restrict limits a task to GPUs of one model: the given one if any, or the model of a node on which it fits.
 func (t *task) restrict(nodes []node, model string, rng *rand.Rand) {
 	for range 100 {
 		if n := &nodes[rng.Intn(len(nodes))]; n.fits(t) && (model == "" || n.model == model) {

@@ -23,7 +23,7 @@ func newCluster(nodes []node, placer placer, planner planner) *cluster {
 	return c
 }
 
-// wait returns how long jobs waited, in minutes: that part of them waited no longer.
+// wait returns a quantile of the jobs' waiting times in minutes: the given part of them waited no longer.
 func wait(of []*arrived, part float64) float64 {
 	if len(of) == 0 {
 		return 0
@@ -36,7 +36,7 @@ func wait(of []*arrived, part float64) float64 {
 	return float64(waits[int(part*float64(len(waits)-1)+0.5)]) / 60
 }
 
-// sizes are kinds of jobs whose waiting times are told apart.
+// sizes are kinds of jobs with separate waiting times.
 var sizes = [...]struct {
 	name string
 	is   func(a *arrived) bool
@@ -49,8 +49,8 @@ var sizes = [...]struct {
 	{"8", func(a *arrived) bool { return a.GPUs == 8 }},
 }
 
-// loads are the parts of the GPUs that are asked for, over the whole time: two at which nodes can be empty, and two at which
-// tasks wait.
+// loads are the requested parts of the GPUs over the whole time: two at which nodes can be empty, and two at which tasks
+// wait.
 var loads = []float64{0.3, 0.6, 0.85, 0.92}
 
 func printWaits(seeds int) {
@@ -129,7 +129,7 @@ func printQueues(seeds int) {
 
 func bestFits([]job) placer { return &scored{policy: bestFit{}} }
 
-// largest returns that part (a tenth: 10) of the jobs with GPUs that asks for the most.
+// largest returns the jobs with the largest requests among those with GPUs: one part-th of them (a tenth for 10).
 func largest(of []*arrived, part int) []*arrived {
 	of = slices.DeleteFunc(slices.Clone(of), func(a *arrived) bool { return a.GPUs == 0 })
 	slices.SortStableFunc(of, func(a, b *arrived) int { return cmp.Compare(b.asked(), a.asked()) })

@@ -2,11 +2,11 @@ package trace
 
 import "math/rand"
 
-// Mix changes what the tasks of the trace ask for, as the paper's evaluation does.
+// Mix changes the requests of the trace's tasks, as the paper's evaluation does.
 type Mix struct {
 	Name string
-	// Part of the GPU capacity that is asked for (of the tasks, for those without GPUs) is to be this for tasks of a
-	// sort; 0: as in the trace.
+	// Part is the share of the requested GPU capacity (of the tasks, for tasks without GPUs) that tasks of a sort
+	// should have; 0: as in the trace.
 	Part float64
 	Sort func(t *Task) bool
 }
@@ -51,7 +51,7 @@ func (m *Mix) Draw(scale int, seed int64) (nodes []Node, tasks []Task) {
 	return nodes, m.redraw(pool, in/all, 13*Capacity(nodes)/10, rand.New(rand.NewSource(seed)))
 }
 
-// redraw draws tasks so that the sort has its part instead of the one that it had.
+// redraw draws tasks so that the sort has its part instead of its part in the trace.
 func (m *Mix) redraw(pool []Task, had float64, until int, rng *rand.Rand) (tasks []Task) {
 	more, less := m.Part/had, (1-m.Part)/(1-had)
 	most := max(more, less, 1)

@@ -1,6 +1,6 @@
-// Package trace has openb, a production cluster's nodes and tasks, and the order in which the tasks
-// arrive. It is the default workload of Alibaba's cluster-trace-gpu-v2023, published with Weng et
-// al., "Beware of Fragmentation", USENIX ATC '23, as shapes with counts.
+// Package trace contains openb, the nodes and tasks of a production cluster, and the order in which
+// the tasks arrive. It is the default workload of Alibaba's cluster-trace-gpu-v2023, published with
+// Weng et al., "Beware of Fragmentation", USENIX ATC '23, as shapes with counts.
 package trace
 
 import (
@@ -19,7 +19,7 @@ var (
 	tasksCSV string
 )
 
-// Node is a node, or what is free of one.
+// Node is a node, or the free part of a node.
 type Node struct {
 	Model     string // of its GPUs
 	GPUs      int
@@ -27,8 +27,8 @@ type Node struct {
 	MemoryMiB int64
 }
 
-// Task is a pod that asks for CPU, memory, and nothing else (no GPUs), for MilliGPU thousandths of one
-// GPU, or for whole GPUs (MilliGPU is 1000).
+// Task is a pod that asks for CPU and memory, and for no GPU, for MilliGPU thousandths of one GPU, or
+// for whole GPUs (MilliGPU is 1000).
 type Task struct {
 	GPUs      int
 	MilliGPU  int
@@ -36,14 +36,14 @@ type Task struct {
 	MemoryMiB int64
 }
 
-// Asked is how many thousandths of GPUs the task asks for.
+// Asked returns the thousandths of GPUs that the task asks for.
 func (t Task) Asked() int { return t.GPUs * t.MilliGPU }
 
 // WholeGPU is the capacity of a GPU in thousandths.
 const WholeGPU = 1000
 
-// Draw takes every scale-th node, and tasks for them in the order of their arrival until 130 % of the
-// GPUs are asked for: each of the trace once, then drawn from it again.
+// Draw takes every scale-th node, and tasks for them in the order of their arrival until they ask for
+// 130 % of the GPUs: first each task of the trace once, then random tasks from it.
 func Draw(scale int, seed int64) (nodes []Node, tasks []Task) {
 	nodes = Nodes(scale)
 	var pool []Task
@@ -66,7 +66,7 @@ func Draw(scale int, seed int64) (nodes []Node, tasks []Task) {
 	return nodes, tasks
 }
 
-// Capacity is how many thousandths of GPUs nodes have.
+// Capacity returns the thousandths of GPUs that the nodes have.
 func Capacity(nodes []Node) int {
 	capacity := 0
 	for _, node := range nodes {
