@@ -37,13 +37,13 @@ var habits = []struct {
 	{regexp.MustCompile(`\b(?:that is so|has its turn|as ever|there are such)\b`), `say what is meant, with the words of Kubernetes' documentation`},
 }
 
-// TestPlainEnglish: comments and messages of the product and its tools begin with the thing they are about, and say one thing after
+// TestPlainEnglish: comments and messages of the product, its tools and what its tests share begin with the thing they are about, and say one thing after
 // the other.
 func TestPlainEnglish(t *testing.T) {
 	t.Parallel()
 	isCode := func(name string) bool { return filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") }
 	texts := 0
-	for _, folder := range []string{"pkg", "internal", "cmd", "tools", "hack"} {
+	for _, folder := range []string{"pkg", "internal", "cmd", "tools", "hack", "test"} {
 		files := filesOf(t, filepath.Join(root, folder), isCode)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			found, read := hardToRead(t, name, files[name])

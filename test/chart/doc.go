@@ -1,5 +1,5 @@
 // Package chart tests charts/quartermaster with Helm's own library: that it renders what the kustomizations of manifests
-// render, that values do what values.yaml says, and that on a real API server it can be installed, upgraded, rolled back and
+// render, that values have the effects described in values.yaml, and that on a real API server it can be installed, upgraded, rolled back and
 // uninstalled, after which nothing is left.
 //
 // It is a module of its own, because Helm needs other versions of modules than the scheduler has. So that kube-apiserver is not compiled

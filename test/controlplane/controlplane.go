@@ -1,7 +1,7 @@
 // Package controlplane runs a Kubernetes control plane inside the calling
 // process: etcd, kube-apiserver and those controllers of
-// kube-controller-manager that workloads with resource claims need. It is
-// what the tests, the playground and the benchmarks stand on. Tests that
+// kube-controller-manager that workloads with resource claims need. The
+// tests, the playground and the benchmarks use it. Tests that
 // restart etcd or kube-apiserver can have them in child processes.
 //
 // It listens on loopback only, with RBAC on. There is no scheduler and there

@@ -2,8 +2,8 @@ package harness
 
 import "testing"
 
-// Long skips a test that takes too long for `make test`, which runs with -short. It says
-// what takes the time: more than about ten seconds need a reason.
+// Long skips a test that takes too long for `make test`, which runs with -short. A test of
+// more than about ten seconds needs a reason, which is logged.
 func Long(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {

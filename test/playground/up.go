@@ -31,7 +31,7 @@ func (f UpFleet) Validate() error {
 		return fmt.Errorf("a cluster of %d nodes was asked for; ask for 1 or more", f.Nodes)
 	}
 	if f.DevicesPerNode < 1 || f.DevicesPerNode > resourceapi.ResourceSliceMaxDevices {
-		return fmt.Errorf("%d devices per node were asked for; ask for 1 to %d, which is what one slice can hold",
+		return fmt.Errorf("%d devices per node were asked for; ask for 1 to %d, the most that a slice can hold",
 			f.DevicesPerNode, resourceapi.ResourceSliceMaxDevices)
 	}
 	return nil

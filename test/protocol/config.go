@@ -121,7 +121,7 @@ func newModel(c config) *model {
 				m.isCounted = append(m.isCounted, c.counted[resource])
 			}
 			if c.available[resource] == 0 {
-				panic(fmt.Sprintf("configuration %q: a choice draws on %q, of which there is nothing; add it to available", c.name, resource))
+				panic(fmt.Sprintf("configuration %q: a choice draws on %q, and there is none; add it to available", c.name, resource))
 			}
 			units[number] = amount
 		}

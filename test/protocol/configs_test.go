@@ -95,8 +95,8 @@ func sound() []config {
 		}),
 		between("capacity of a shared device", func(c *config) { c.sharedCapacity() }),
 		between("counters", func(c *config) { c.counters(); c.crashes = 1 }),
-		between("counters of a pool that is published anew", func(c *config) { c.counters(); c.republishes = 2 }),
-		between("counters of a pool that is published anew, a crash", func(c *config) { c.counters(); c.crashes, c.republishes = 1, 1 }),
+		between("counters of a pool that is published again", func(c *config) { c.counters(); c.republishes = 2 }),
+		between("counters of a pool that is published again, a crash", func(c *config) { c.counters(); c.crashes, c.republishes = 1, 1 }),
 		between("late writes of a dead process, joined", func(c *config) { c.joinedAtOne(); c.lag, c.crashes, c.lateRequests = 2, 1, true }),
 	}
 }

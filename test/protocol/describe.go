@@ -16,7 +16,7 @@ func (m *model) describe(l label, to state) string {
 	case doSee:
 		return schedulerName(l.who) + ": the watch delivers the next write"
 	case doRelist:
-		return schedulerName(l.who) + ": the watch starts anew with a list"
+		return schedulerName(l.who) + ": the watch starts again with a list"
 	case doListRest:
 		return fmt.Sprintf("%s: the list brings %s", schedulerName(l.who), claimName(l.with))
 	case doCrash:
@@ -25,7 +25,7 @@ func (m *model) describe(l label, to state) string {
 			", its rolling back a reservation is still under way", ", a binding is still under way",
 		}[l.with])
 	case doUnpublish:
-		return schedulerName(l.who) + ": hears that the pool is being published anew"
+		return schedulerName(l.who) + ": hears that the pool is being published again"
 	case doPublish:
 		return schedulerName(l.who) + ": hears that the pool is complete"
 	case doDelete:

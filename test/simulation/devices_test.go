@@ -116,7 +116,7 @@ func TestClashes(t *testing.T) {
 		"a device with admin access":     {allocated("a", driver, watched("dev-0")), []*object{allocated("b", driver, device("dev-0")), allocated("c", driver, watched("dev-0"))}, ""},
 		"shares":                         {allocated("a", sharesDriver, shareWith("share-2", "1", "4Gi")), []*object{allocated("b", sharesDriver, shareWith("share-2", "2", "4Gi"))}, ""},
 		"shares with too much": {
-			allocated("a", sharesDriver, shareWith("share-2", "1", "4Gi")), []*object{allocated("b", sharesDriver, shareWith("share-2", "2", "5Gi"))}, "has 8589934592 of memory, of which claims b and a consume 9663676416",
+			allocated("a", sharesDriver, shareWith("share-2", "1", "4Gi")), []*object{allocated("b", sharesDriver, shareWith("share-2", "2", "5Gi"))}, "has 8589934592 of memory; claims b and a consume 9663676416",
 		},
 		"the same share": {allocated("a", sharesDriver, shareWith("share-2", "1", "1Gi")), []*object{allocated("b", sharesDriver, shareWith("share-2", "1", "1Gi"))}, "share 1 of device {shares.example.com node-0 share-2} is allocated twice"},
 		"a share of a device that one has alone": {

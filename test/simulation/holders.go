@@ -137,7 +137,7 @@ func (p *published) clashesOn(id deviceID, uses []use) (all []clash) {
 	}
 	for name, amount := range consumed {
 		if has := p.capacity[id][name]; amount > has {
-			all = append(all, clash{fmt.Sprintf("device %v has %d of %s, of which claims %s consume %d", id, has, name, namesOf(holders), amount), holders})
+			all = append(all, clash{fmt.Sprintf("device %v has %d of %s; claims %s consume %d", id, has, name, namesOf(holders), amount), holders})
 		}
 	}
 	return all
@@ -167,7 +167,7 @@ func (p *published) overdraws(counter counterID, uses []use) []clash {
 		}
 	}
 	if has := p.counters[counter]; consumed > has {
-		return []clash{{fmt.Sprintf("counter %v has %d, of which claims %s consume %d", counter, has, namesOf(holders), consumed), holders}}
+		return []clash{{fmt.Sprintf("counter %v has %d; claims %s consume %d", counter, has, namesOf(holders), consumed), holders}}
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (w *World) checkAllocation(c *collection, now *object) {
 			w.contested.Store(true) // Only the guard prevents that.
 			w.note("%s, one of them by the foreign scheduler", found.text)
 		case w.overlaps.Load() || len(w.replicas) > 0 && w.replicas[len(w.replicas)-1].scheduler == others:
-			w.note("%s, one of which has to yield", found.text) // See checkHolders.
+			w.note("%s; one of them has to yield", found.text) // See checkHolders.
 		default:
 			w.fail("%s", found.text)
 		}

@@ -125,7 +125,7 @@ func Story(h *History, w *World, steps, lived int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The history of seed %d fails. It is told with %d of its %d steps", h.seed, len(h.steps), steps)
 	fmt.Fprintf(&b, " (%d smaller ones were tried); schedulers: %d.\n", lived, h.replicas)
-	b.WriteString("Lines with > are steps, others are what the schedulers and controllers did, lines with !! are what must not be.\n\n")
+	b.WriteString("Lines with > are steps, lines with !! are faults, and others are actions of schedulers and controllers.\n\n")
 	b.WriteString(w.Transcript())
 	b.WriteString("\n\nWhat fails:\n")
 	for _, failure := range w.failures {

@@ -124,7 +124,7 @@ func (f Faults) validate() error {
 		}
 		// A sum like ten times 0.1 may be a little more than 1.
 		if total > 1.000001 {
-			return fmt.Errorf("faults: the rates of %s add up to %g; they are probabilities of which at most one comes true", name, total)
+			return fmt.Errorf("faults: the rates of %s add up to %g; they are probabilities, and at most one fault happens to a request", name, total)
 		}
 	}
 	return nil

@@ -129,7 +129,7 @@ func (f *flapper) change(ctx context.Context, ready, restarts bool) error {
 		case !restarts:
 			return nil
 		case ready:
-			_, err := slices.Create(ctx, anew(slice), metav1.CreateOptions{})
+			_, err := slices.Create(ctx, fresh(slice), metav1.CreateOptions{})
 			return err
 		default:
 			return slices.Delete(ctx, slice.Name, metav1.DeleteOptions{})
@@ -137,8 +137,8 @@ func (f *flapper) change(ctx context.Context, ready, restarts bool) error {
 	})
 }
 
-// anew returns a slice as its driver creates it after a start.
-func anew(slice *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
+// fresh returns a slice as its driver creates it after a start.
+func fresh(slice *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
 	return &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: slice.Name}, Spec: slice.Spec}
 }
 

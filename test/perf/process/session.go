@@ -115,7 +115,7 @@ func (s *session) removePods(ctx context.Context) error {
 		return left == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until the claims in namespace %q are gone, of which there are %d: %w; look at their finalizers",
+		return fmt.Errorf("wait until the claims in namespace %q are gone (there are %d): %w; look at their finalizers",
 			workload.Namespace, left, err)
 	}
 	return sleep(ctx, settleTime)

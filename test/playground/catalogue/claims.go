@@ -115,7 +115,7 @@ func podsWithoutClaims() scenario.Scenario {
 	const name = "no-claims"
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "Pods without claims are scheduled as ever, also beside devices.",
+		Shows:   "Pods without claims are scheduled as without Quartermaster, also beside devices.",
 		Cluster: gpuNodes(name, 1, 2),
 		Steps: []scenario.Step{
 			scenario.Create(

@@ -48,7 +48,7 @@ func newerGeneration() scenario.Scenario {
 	newer := fleet.LocalSlice(fleet.GPUDriver, node, fleet.PlainGPUs(node, 10, 2)...).Generation(2).Obj()
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "A driver publishes its pool anew with other GPUs: those of the older generation are gone, although their slice still exists.",
+		Shows:   "A driver publishes its pool again with other GPUs: those of the older generation are gone, although their slice still exists.",
 		Cluster: append(scenario.Nodes(name, 1), old),
 		Steps: []scenario.Step{
 			scenario.Create(
@@ -73,7 +73,7 @@ func incompletePool() scenario.Scenario {
 	missing := fleet.LocalSlice(fleet.GPUDriver, completed, fleet.PlainGPUs(completed, 2, 2)...).Part(1, 2).Obj()
 	return scenario.Scenario{
 		Name:  name,
-		Shows: "Pools of which one of two slices is there offer nothing; when the other one comes, the pod runs.",
+		Shows: "A pool with one of its two slices offers nothing; when the other one comes, the pod runs.",
 		Cluster: append(scenario.Nodes(name, 2),
 			fleet.LocalSlice(fleet.GPUDriver, completed, fleet.PlainGPUs(completed, 0, 2)...).Part(0, 2).Obj(),
 			fleet.LocalSlice(fleet.GPUDriver, incomplete, fleet.PlainGPUs(incomplete, 0, 2)...).Part(0, 2).Obj()),

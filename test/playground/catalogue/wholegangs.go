@@ -35,7 +35,7 @@ func gangsCompete() scenario.Scenario {
 	second, ofSecond := labeledGang(name, "second", pods, builder.FromTemplate("one"))
 	return scenario.Scenario{
 		Name:    name,
-		Shows:   "Six GPUs are too few for two gangs of four: the second waits whole, says what is missing and who has it, and runs once the first is gone.",
+		Shows:   "Six GPUs are too few for two gangs of four: the second waits whole, with a reason that names the missing GPUs and their holder, and runs once the first is gone.",
 		Cluster: gpuNodes(name, 3, 2),
 		Steps: []scenario.Step{
 			scenario.Create(builder.Claim("one", gpus(1)).Template(), first),

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Report waits until a claim is allocated, and then sets a condition of its devices to true, as their driver would
-// do.
+// Report waits until a claim is allocated, and then sets a condition of its devices to true, like their driver.
 func Report(claim, condition string) Step {
 	return Step{
 		Does: fmt.Sprintf("report that the devices of claim %s are %s", claim, condition),
