@@ -22,22 +22,26 @@ type placed struct {
 
 // cost describes the wait for devices; see compare.
 type cost struct {
+	// serving is the number of devices in use by pods that serve, unknown the number of claims of others whose end is not known.
 	serving, unknown int
-	// far and near are the latest ends of these kinds, and youngest the latest begin of a pod whose end is not known.
-	far, near, youngest time.Time
+	// far and near are the latest ends of these kinds, youngest is the latest begin of a pod of unknown end, and oldest the first begin
+	// of a pod that serves.
+	far, near, youngest, oldest time.Time
 }
 
-// compare orders places: first those that depend on the fewest pods that serve, then by the latest distant end, then those
-// where the fewest pods of unknown end have to go, so that a place is not given up for another as devices become free there.
+// compare orders places: first those where the fewest devices of pods that serve have to become free, then by the latest distant
+// end, then those with the fewest pods whose end is not known. Devices that become free in a place stay free for its
+// holder, so that the place gets ahead of others. Of equal ones it is first the place whose pods of unknown end
+// have run for the longest, and then the one whose pods that serve have begun last: those that have served for long go on.
 func (c cost) compare(other cost) int {
 	return cmp.Or(
 		cmp.Compare(c.serving, other.serving), c.far.Compare(other.far), cmp.Compare(c.unknown, other.unknown),
-		c.near.Compare(other.near), c.youngest.Compare(other.youngest),
+		c.near.Compare(other.near), c.youngest.Compare(other.youngest), other.oldest.Compare(c.oldest),
 	)
 }
 
-// add adds an end that has to be waited for.
-func (c *cost) add(end End) {
+// add adds a claim whose end has to be waited for.
+func (c *cost) add(end End, claim ledger.Use) {
 	later := func(to *time.Time) {
 		if end.At.After(*to) {
 			*to = end.At
@@ -52,8 +56,12 @@ func (c *cost) add(end End) {
 	case Distant:
 		later(&c.far)
 	case Serving, Never:
-		c.serving++
-		later(&c.youngest)
+		for range ledger.Used(claim.Allocation) {
+			c.serving++
+		}
+		if c.oldest.IsZero() || end.At.Before(c.oldest) {
+			c.oldest = end.At
+		}
 	}
 }
 
@@ -129,7 +137,7 @@ func (w *World) within(one *Waiting, nodes []Node, taken []placed) *solution {
 	}
 	s := &solution{placed: t.taken[len(taken):], gone: len(t.gone)}
 	for _, holding := range t.gone {
-		s.cost.add(t.endOf(holding))
+		s.cost.add(t.endOf(holding), holding.Use)
 	}
 	return s
 }
@@ -188,7 +196,7 @@ func (t *trial) examine(pod *Pod, node *Node) *offer {
 	}
 	found := &offer{node: node, gone: order}
 	for _, holding := range order {
-		found.cost.add(t.endOf(holding))
+		found.cost.add(t.endOf(holding), holding.Use)
 	}
 	return found
 }

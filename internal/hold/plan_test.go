@@ -164,6 +164,28 @@ func TestStaysWhereDevicesGetFree(t *testing.T) {
 	require.Equal(t, []string{"node-1"}, plan().NodeNames(), "one pod with both devices")
 }
 
+// TestWaitsForNoOtherHolder: a stream of small pods that end only when somebody deletes them fills some nodes, and a pod that has got
+// the devices that were held for it has another node. The next hold is not on that node, although only one pod would have to go there.
+func TestWaitsForNoOtherHolder(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(2, 2)
+	serves := func(name, node string, began time.Time, devices ...string) {
+		j := newJob(name, len(devices), time.Hour, 0)
+		j.Spec.RestartPolicy = v1.RestartPolicyAlways
+		c.put(j, node, devices...)
+		j.Status.StartTime.Time = began
+	}
+	serves("large", "node-0", epoch.Add(-time.Minute), "gpu-00", "gpu-01")
+	serves("small-0", "node-1", epoch.Add(-time.Second), "gpu-00")
+	serves("small-1", "node-1", epoch, "gpu-01")
+	random := rand.New(rand.NewPCG(1, 1))
+	holds := c.world(noLimits, random).Plan([]*Waiting{c.waiting("w", 0, c.now, 1, 2)})
+	require.Len(t, holds, 1)
+	require.Equal(t, []string{"node-1"}, holds[0].NodeNames())
+	delete(c.jobs, "small-0")
+	require.Equal(t, []string{"node-1"}, c.world(noLimits, random).Plan([]*Waiting{c.waiting("w", 0, c.now, 1, 2)})[0].NodeNames())
+}
+
 // TestServing: a hold does not rely for long on pods that end only when somebody deletes them.
 func TestServing(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ func TestOursBesideOurs(t *testing.T) {
 }
 
 func TestOursBesideStock(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	b := newBoard(t, "ours-stock")
 	b.startOurs("ours", asShipped)
 	b.startStock()

@@ -40,6 +40,7 @@ func TestOursContendForParts(t *testing.T) {
 // TestOursContendWhileDriversPublish is the same while drivers publish new generations of their
 // pools. As long as a pool is not complete, nobody knows its counters.
 func TestOursContendWhileDriversPublish(t *testing.T) {
+	harness.Long(t, "two schedulers contend in a burst")
 	b := newPartsBoard(t, "parts-published")
 	b.startOursForParts("published-1", asShipped)
 	b.startOursForParts("published-2", asShipped)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 )
 
@@ -32,6 +33,7 @@ func TestTwoGangs(t *testing.T) {
 
 // TestTenGangs: ten gangs of eight for devices of six. Six run, four wait, at no time does one hold a part.
 func TestTenGangs(t *testing.T) {
+	harness.Long(t, "eighty pods come")
 	t.Parallel()
 	const gangs, size, fit = 10, 8, 6
 	s := newSpace(t, "ten", false, 6, 8)
@@ -71,6 +73,7 @@ func TestTenGangs(t *testing.T) {
 
 // TestNotComplete: pods wait until there are enough of them, and until there is a PodGroup.
 func TestNotComplete(t *testing.T) {
+	harness.Long(t, "pods come one after the other")
 	t.Parallel()
 	s := newSpace(t, "few", false, 2, 2)
 	pods := s.members("late", 0, 2)
@@ -92,6 +95,7 @@ func TestNotComplete(t *testing.T) {
 
 // TestWithoutDevices: a gang may want nothing but CPU.
 func TestWithoutDevices(t *testing.T) {
+	harness.Long(t, "pods without devices need nothing that only an API server has")
 	t.Parallel()
 	s := newSpace(t, "cpu", false, 2, 0)
 	s.group("web", 3)
@@ -115,6 +119,7 @@ func TestWithoutDevices(t *testing.T) {
 // TestMinResources: what the group wants at least has to be free in the cluster before the group is tried. What its own pods have
 // counts as free, so that one of them can be replaced.
 func TestMinResources(t *testing.T) {
+	harness.Long(t, "groups and pods change several times")
 	t.Parallel()
 	const unit = "example.com/unit" // No other test's nodes have it.
 	s := newSpace(t, "resources", false, 0, 0)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // high makes the priority class of a space, and returns its name.
@@ -48,6 +49,7 @@ func (s *space) bound(pods []string) (n int) {
 
 // TestEvictForAll: as many pods go as a gang needs, and none for a gang that would not fit even then.
 func TestEvictForAll(t *testing.T) {
+	harness.Long(t, "pods are evicted and end")
 	t.Parallel()
 	s := newSpace(t, "evict", false, 3, 2)
 	var low []string
@@ -71,6 +73,7 @@ func TestEvictForAll(t *testing.T) {
 
 // TestEvictForMinResources: if a gang lacks only what it wants at least, those go who have it, and nobody else.
 func TestEvictForMinResources(t *testing.T) {
+	harness.Long(t, "pods are evicted and end")
 	t.Parallel()
 	s := newSpace(t, "evict-resources", false, 1, 4)
 	resource := corev1.ResourceName(s.Name + ".example.com/things")

@@ -15,6 +15,7 @@ import (
 // devices at the same time. No device is allocated twice, which the end of each test
 // checks, and as many gangs run as there are devices for.
 func TestRapidGangs(t *testing.T) {
+	harness.Long(t, "gangs come and go in rapid succession")
 	t.Parallel()
 	const gangs, podsPerGang, nodes, devices = 12, 4, 4, 7
 	s := newSpace(t, "rapid", nodes, devices)
@@ -49,6 +50,7 @@ func TestRapidGangs(t *testing.T) {
 // TestKilledWithinAGang: the scheduler is killed again and again while gangs are being
 // bound. Each gang ends up whole, on the devices that were allocated first.
 func TestKilledWithinAGang(t *testing.T) {
+	harness.Long(t, "schedulers are killed at several moments of a gang")
 	t.Parallel()
 	const gangs, podsPerGang = 6, 8
 	s := newOwnSpace(t, "killed", 2, gangs*(podsPerGang+1)/2+podsPerGang)

@@ -15,6 +15,7 @@ import (
 // The scheduler gets killed while it hands out shares of devices and partitions. The
 // next one knows what is in use: it fills both exactly, and not more.
 func TestKilledWithSharesAndCountersInUse(t *testing.T) {
+	harness.Long(t, "schedulers are killed and start again")
 	t.Parallel()
 	const (
 		shares, quarters = 20, 16 // as many as there is room for

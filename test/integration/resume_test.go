@@ -14,6 +14,7 @@ import (
 // leave behind is written through the API, then the scheduler starts, and the
 // pods have to run.
 func TestResumeAfterCrash(t *testing.T) {
+	harness.Long(t, "schedulers start after a crash at each of many points")
 	t.Parallel()
 	const devices = 6
 	s := newOwnSpace(t, "resume", 2)

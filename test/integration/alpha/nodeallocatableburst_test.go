@@ -77,6 +77,7 @@ func sortsOfPods() []podSort {
 //   - one of two with different pods. There, all CPUs are devices: schedulers do not know of each other what their pods request.
 //   - the leader of two replicas.
 func TestNodeAllocatableBursts(t *testing.T) {
+	harness.Long(t, "schedulers die in bursts")
 	t.Parallel()
 	rounds := 20
 	if testing.Short() {
