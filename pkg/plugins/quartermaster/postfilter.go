@@ -21,20 +21,32 @@ import (
 // PostFilter runs when no node fits. If a claim is the reason, because it is allocated where the pod cannot run or its
 // devices do not get ready, and no other consumer uses it, then PostFilter deallocates it: the next attempt can
 // allocate it elsewhere. If it is reserved for others too, PostFilter removes the pod's own reservation. It changes at most
-// one claim per attempt. The update of the claim is the event that wakes the pod.
+// one claim per attempt.
 //
 // After that, and after finding a node that would fit, it returns Success: the pod can become schedulable, and later
 // plugins, for example preemption, do not run. Otherwise they would evict pods although the pod may fit without that.
+// The pod is tried again after its pause, or when an event says that it may fit.
 func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	defer pl.state.turns.Rejected(pod)
 	result, status := pl.postFilter(ctx, cs, pod, statuses)
+	entry := pl.waiting.Get(pod.UID)
+	if entry == nil {
+		return result, status
+	}
 	// Without a result, DefaultPreemption ends the nomination if it finds nobody to evict either.
 	if ends := result == nil && status.Code() == fwk.Unschedulable || result != nil && result.Mode() == fwk.ModeOverride && result.NominatedNodeName == ""; ends {
-		if entry := pl.waiting.Get(pod.UID); entry != nil {
-			entry.Unnominated()
-		}
+		entry.Unnominated()
+	}
+	// Events wake only pods that this plugin has rejected, and other plugins may have rejected this one on all nodes.
+	if status.IsSuccess() && !nominates(result) {
+		pl.waker.Retry(entry)
 	}
 	return result, status
+}
+
+// nominates reports whether PostFilter's result nominates the pod for a node.
+func nominates(result *fwk.PostFilterResult) bool {
+	return result != nil && result.Mode() == fwk.ModeOverride && result.NominatedNodeName != ""
 }
 
 // postFilter implements PostFilter.
