@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/component-base/featuregate"
@@ -27,16 +25,11 @@ func checkPodGroups(client discovery.ServerResourcesInterface, gates featuregate
 	if gates.Enabled(kube.CompositePodGroup) {
 		version, resource := schedulingv1alpha3.SchemeGroupVersion, "compositepodgroups"
 		list, err := client.ServerResourcesForGroupVersion(version.String())
-		if (err == nil || apierrors.IsNotFound(err)) && !has(list, resource) {
+		if (err == nil || apierrors.IsNotFound(err)) && !api.Names(list).Has(resource) {
 			return notServed(client, kube.CompositePodGroup, resource, version, version.Version)
 		}
 	}
 	return nil
-}
-
-// has reports whether a list of resources contains one.
-func has(list *metav1.APIResourceList, resource string) bool {
-	return list != nil && slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == resource })
 }
 
 // notServed returns the error for a resource that the server has in none of the versions that this scheduler reads.
@@ -53,7 +46,7 @@ func otherVersions(client discovery.ServerResourcesInterface, group, resource st
 	var versions []string
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err == nil && version.Group == group && has(list, resource) {
+		if err == nil && version.Group == group && api.Names(list).Has(resource) {
 			versions = append(versions, version.Version)
 		}
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"slices"
 
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +27,7 @@ func PodGroupVersion(client discovery.ServerResourcesInterface) (string, error) 
 		if err != nil && !apierrors.IsNotFound(err) {
 			return "", fmt.Errorf("ask the API server in which version it has PodGroups: %w", err)
 		}
-		if list != nil && slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == podGroupResource }) {
+		if Names(list).Has(podGroupResource) {
 			return version, nil
 		}
 	}

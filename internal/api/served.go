@@ -144,7 +144,7 @@ func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("ask the API server what it has of %s: %w", version.groupVersion(), err)
 		}
-		has[version] = names(list)
+		has[version] = Names(list)
 		for resource := range convertible {
 			if found[resource] == None {
 				found[resource] = best(resource, func(v Version) bool { return has[v].Has(nameIn(v, resource)) })
@@ -157,7 +157,8 @@ func (s *Served) discover(ctx context.Context) (map[string]Version, error) {
 	return found, nil
 }
 
-func names(list *metav1.APIResourceList) sets.Set[string] {
+// Names returns the names of the resources in an answer of discovery, which may be nil.
+func Names(list *metav1.APIResourceList) sets.Set[string] {
 	result := sets.New[string]()
 	if list != nil {
 		for i := range list.APIResources {

@@ -56,6 +56,9 @@ type NodePool struct {
 	*Layout
 }
 
+// MayTakeOfNode reports whether devices of the pool can be allocated that take resources of their node.
+func (p *NodePool) MayTakeOfNode() bool { return p.State == Complete && !p.OfNode.Empty() }
+
 // Device returns a device of the pool by name, on any node, nil if there is none.
 func (p *NodePool) Device(name string) *Device {
 	if i, found := p.Position(name); found {

@@ -47,9 +47,7 @@ func (t *Trial) takes(node int) bool {
 	}
 	known, found := t.taking[node]
 	if !found {
-		known = slices.ContainsFunc(t.Site(t.Nodes[node]).Pools, func(pool *inventory.NodePool) bool {
-			return pool.State == inventory.Complete && !pool.OfNode.Empty()
-		})
+		known = slices.ContainsFunc(t.Site(t.Nodes[node]).Pools, (*inventory.NodePool).MayTakeOfNode)
 		t.taking[node] = known
 	}
 	return known

@@ -83,9 +83,7 @@ func (c *cycleClaims) decided() (decided []*resourceapi.AllocationResult) {
 
 // mayTakeOfNode reports whether the pod's devices may take resources of the node. It is false without such devices in the cluster.
 func (pl *Quartermaster) mayTakeOfNode(c *cycle, node *v1.Node) bool {
-	return pl.accountant != nil && (c.takesAlready || slices.ContainsFunc(pl.state.Inventory.OnNode(node), func(pool *inventory.NodePool) bool {
-		return pool.State == inventory.Complete && !pool.OfNode.Empty()
-	}))
+	return pl.accountant != nil && (c.takesAlready || slices.ContainsFunc(pl.state.Inventory.OnNode(node), (*inventory.NodePool).MayTakeOfNode))
 }
 
 // filterOfNode implements filterTask for a node with such devices. Whether the node has enough resources for them depends on the plan. If
