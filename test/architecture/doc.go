@@ -4,4 +4,6 @@
 // docs/troubleshooting.md are those of the code; and that pages are short and those for users name no tests and commits. It also checks
 // habits of the code: who may read the kinds of a device request, write claims and calculate with quantities, and that comments, messages,
 // documents and manifests are in plain English.
+//
+// It takes half a minute: it compiles the product to look at its types.
 package architecture

@@ -13,4 +13,6 @@
 //
 // Each test of two schedulers side by side makes BESIDE_RUNS runs (1 by default) and logs a
 // line for each.
+//
+// Even the part in make test takes a minute: it fills hundreds of devices under two or more schedulers.
 package beside

@@ -6,4 +6,6 @@
 // It has a cluster of its own: waiting pods of scenarios are tried again for what happens in
 // others, and that costs least where nothing else is going on. Scenarios about groups of
 // pods are run by test/groups, where the gates for them are on.
+//
+// It takes half a minute: some scenarios show what a pod waits for, and how long that takes.
 package catalogue

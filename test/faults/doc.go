@@ -24,4 +24,6 @@
 // For example, more than make test does:
 //
 //	go test ./test/faults -v -timeout 1h -args -scale 5 -rounds 10 -seed 42
+//
+// Even the part in make test takes half a minute: clients of Kubernetes wait before they try a failed request again.
 package faults

@@ -2,4 +2,6 @@
 // API server: in which domain PodGroups are placed, and how gangs are sorted in the queue. It has a cluster of its
 // own, because the feature gates GenericWorkload and TopologyAwareWorkloadScheduling, off by default, are on for
 // all of it.
+//
+// It takes half a minute: gangs wait for domains, and for pods that come late.
 package gangplacement

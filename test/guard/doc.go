@@ -5,4 +5,6 @@
 //
 // GUARD_REPLACEMENTS is the number of times that guards are killed or paused in each burst (2 by
 // default), and GUARD_ATTACK the duration of each kind of hostile request (1s by default).
+//
+// Even the part in make test takes a minute: guards are replaced in a burst, and the API server asks each one.
 package guard

@@ -34,29 +34,32 @@ func (s *Space) CheckSettled() {
 
 // Settled is CheckSettled with a limit of its own. It returns the violations at the end of the limit.
 func (s *Space) Settled(limit time.Duration) error {
-	err := Poll(context.Background(), limit, func(ctx context.Context) error {
-		violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{
-			Settled: true, Served: s.isServed, PodGroups: checker.PodGroupsFrom(s.Cluster.Client.CoreV1().RESTClient()),
-		})
-		if err != nil {
-			return err
-		}
-		var own []checker.Violation
-		for _, violation := range violations {
-			if strings.Contains(violation.String(), s.Name) {
-				own = append(own, violation)
-			}
-		}
-		if len(own) > 0 {
-			return fmt.Errorf("what must always hold does not:\n%s", checker.Format(own))
-		}
-		return nil
-	})
+	err := Poll(context.Background(), limit, s.Violations)
 	if err == nil {
 		// The history does not change; only one of the informers may be late.
 		err = Poll(context.Background(), limit, func(context.Context) error { return s.Cluster.history.check(s.Name) })
 	}
 	return err
+}
+
+// Violations returns an error if the checker finds violations in this space now.
+func (s *Space) Violations(ctx context.Context) error {
+	violations, err := checker.Check(ctx, s.Cluster.Client, checker.Options{
+		Settled: true, Served: s.isServed, PodGroups: checker.PodGroupsFrom(s.Cluster.Client.CoreV1().RESTClient()),
+	})
+	if err != nil {
+		return err
+	}
+	var own []checker.Violation
+	for _, violation := range violations {
+		if strings.Contains(violation.String(), s.Name) {
+			own = append(own, violation)
+		}
+	}
+	if len(own) > 0 {
+		return fmt.Errorf("what must always hold does not:\n%s", checker.Format(own))
+	}
+	return nil
 }
 
 // NothingLeaked shows that every device that no claim holds can be allocated. A device

@@ -36,4 +36,6 @@
 // the scheduler's heap.
 //
 // The flag -hostile.seed changes the input, -hostile.claims its amount.
+//
+// Even the part in make test takes half a minute: ordinary pods run beside each kind of input.
 package hostile

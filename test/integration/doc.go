@@ -10,4 +10,6 @@
 // namespace, nodes, a driver with devices, and a device class. Whatever a test
 // is about, at its end the independent checker of test/checker looks at the
 // space, and at the end of all of them at the whole cluster.
+//
+// Even the part in make test takes a minute or two: a hundred tests start schedulers of their own, and pods run.
 package integration

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,8 +23,8 @@ func TestLivenessIsChecked(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(scheduler.PID(), syscall.SIGCONT) })
 	s.ClaimAndPod("fits", s.Want(1))
 	s.ClaimAndPod("does-not", s.Want(2))
-	s.Eventually("complain about the pod that fits", func(context.Context) error {
-		complaint := s.Settled(time.Second)
+	s.Eventually("complain about the pod that fits", func(ctx context.Context) error {
+		complaint := s.Violations(ctx)
 		if complaint == nil || !strings.Contains(complaint.Error(), "PodCouldRun: pod "+s.Name+"/fits") {
 			return fmt.Errorf("the complaint is %v", complaint)
 		}

@@ -22,4 +22,6 @@
 //
 // To keep the number of states finite, versions are renumbered in each state, which only
 // keeps their order, and a watch is at most a few writes behind: writes wait while it is.
+//
+// It takes half a minute: the checker visits each state of models with hundreds of thousands of them.
 package protocol

@@ -18,4 +18,6 @@
 // and the API server sees the refusals. The API server must refuse nothing else, so that
 // no probe fails for lack of another right. A right in the manifests without a probe
 // fails the test, and so does a probe without its right in the manifests.
+//
+// It takes half a minute: reflectors that lack a right wait before they try again.
 package rbac

@@ -10,4 +10,6 @@
 // The points of the kills are random. Each test logs the seed, and -seed sets it, although
 // the scheduler's own timing will not be the same. -kills is the number of times that the
 // scheduler is killed (50 by default); the burst has ten pods for each kill.
+//
+// Even the part in make test takes a minute: schedulers end, and wait for their Lease as it is shipped.
 package restarts

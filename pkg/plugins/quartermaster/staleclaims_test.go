@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -158,6 +160,25 @@ func TestLeftOverClaims(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeftOverClaimOfPodRejectedByOthers: only other plugins have rejected the pod, so that no event of the claim would wake it.
+func TestLeftOverClaimOfPodRejectedByOthers(t *testing.T) {
+	t.Parallel()
+	pod := gpuPod("p", "1")
+	left := with(extended.NewClaim(pod), allocate("n2", "gpu-0"), reservedFor("p"), onNode("n2"), func(claim *resourceapi.ResourceClaim) {
+		claim.Spec.Devices.Requests = builder.Claim("", builder.Request("container-0-request-0", "gpu")).Obj().Spec.Devices.Requests
+	})
+	inCluster(t, append(backedNodes(1, "n1", "n2"), left, pod), func(t *testing.T, f *fixture) {
+		a := f.mustBegin(pod)
+		f.forget()
+		_, status := f.pl.PostFilter(f.ctx, a.state, pod, nil)
+		require.True(t, status.IsSuccess(), "%v", status)
+		require.Contains(t, status.Message(), "was deleted")
+		time.Sleep(queue.LongestPause)
+		f.settle()
+		require.Contains(t, f.names(), "default/p")
+	})
 }
 
 // TestLeftOverClaimWhileEvaluating: while it is unknown which devices match, a claim from an earlier attempt may still

@@ -5,4 +5,6 @@
 // The API server has all these gates on, so that it stores what they are about. A
 // scheduler without a gate sees that as well, and must behave like a kube-scheduler
 // without it.
+//
+// It takes a minute: schedulers start for each gate and each combination that matters.
 package alpha
