@@ -274,7 +274,7 @@ bench-perf: bin/etcd ## run workloads in a cluster with each plugin (WORKLOADS=r
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(WORKLOADS)' -rounds $(ROUNDS)
 
 .PHONY: bench-process
-bench-process: bin/scheduler bin/kube-scheduler bin/bench-process ## measure each scheduler's own process, also while drivers republish and nodes flap (PROCESS_FLAGS="-nodes 200 -claims 500")
+bench-process: bin/scheduler bin/kube-scheduler bin/playground bin/bench-process ## measure each scheduler's own process, also while drivers republish and nodes flap (PROCESS_FLAGS="-nodes 200 -claims 500")
 	@cd test/perf && ../../bin/bench-process $(PROCESS_FLAGS)
 
 .PHONY: verify

@@ -13,10 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartermaster-dra/quartermaster/test/controlplane/servers"
 	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 func main() {
+	servers.Run()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly shutdown, the second one kills the process.
 	context.AfterFunc(ctx, stop)

@@ -1,16 +1,14 @@
-// Package controlplane runs a Kubernetes control plane inside the calling
-// process: etcd, kube-apiserver and those controllers of
-// kube-controller-manager that workloads with resource claims need. The
-// tests, the playground and the benchmarks use it. Tests that
-// restart etcd or kube-apiserver can have them in child processes.
+// Package controlplane runs a Kubernetes control plane in child processes of the calling one: etcd,
+// kube-apiserver, and kube-controller-manager with those controllers that workloads with resource
+// claims need. The tests, the playground and the benchmarks use it. The processes run bin/playground,
+// or executables of another release of Kubernetes; see package servers.
 //
 // It listens on loopback only, with RBAC on. There is no scheduler and there
 // are no nodes; StartSimulatedNodes gives life to Node objects.
 //
-// Kubernetes keeps feature gates, klog settings and metrics per process.
-// Therefore one control plane runs at a time in a process, and while it runs,
-// the process has the feature gates and the log file of its Options. After
-// Stop another one can be started. It needs a Unix system.
+// klog is process-wide. Therefore a process has one control plane at a time, and while that runs,
+// the process logs to the log file of its Options. After Stop another one can be started. It needs a
+// Unix system.
 package controlplane
 
 import (
@@ -19,26 +17,21 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/client-go/kubernetes"
 )
 
-// inProcess is true while a control plane runs in this process.
+// inProcess is true while this process has a control plane.
 var inProcess atomic.Bool
 
 // ControlPlane is a running control plane. Its methods can be used
 // concurrently.
 type ControlPlane struct {
-	options     Options
-	folder      dataFolder
-	log         *componentLog
-	apiServer   *apiServer
-	controllers *component
-
-	// etcd is nil if the servers are in processes of their own, the parts are
-	// nil if they are not.
-	etcd                    *etcdServer
-	etcdPart, apiServerPart *Part
+	options   Options
+	folder    dataFolder
+	log       *componentLog
+	apiServer *apiServer
+	// etcdEndpoint is the URL of etcd.
+	etcdEndpoint                     string
+	etcd, kubeAPIServer, controllers *Part
 
 	// cleanups undo what Start did, in reverse order.
 	cleanups []func() error
@@ -61,7 +54,7 @@ type ControlPlane struct {
 // It is an error to start a second one before the first has stopped.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if !inProcess.CompareAndSwap(false, true) {
-		return nil, errors.New("start a control plane: one is running in this process already, and Kubernetes keeps feature gates and logging per process; stop that one first")
+		return nil, errors.New("start a control plane: this process has one already, and klog is process-wide; stop that one first")
 	}
 	c := &ControlPlane{options: o, done: make(chan struct{})}
 	c.onStop(func() error { inProcess.Store(false); return nil })
@@ -72,22 +65,11 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 }
 
 func (c *ControlPlane) start(ctx context.Context) error {
-	if err := c.openFolder(); err != nil {
+	if err := c.options.check(); err != nil {
 		return err
 	}
-	if c.options.EmulatedVersion != "" {
-		restore, err := emulate(c.options)
-		if err != nil {
-			return err
-		}
-		c.onStop(restore)
-	}
-	if c.options.Release == "" {
-		restore, err := overrideFeatureGates(c.options.FeatureGates)
-		if err != nil {
-			return err
-		}
-		c.onStop(restore)
+	if err := c.openFolder(); err != nil {
+		return err
 	}
 	credentials, err := ensureCredentials(c.folder)
 	if err != nil {
@@ -99,23 +81,9 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.apiServer.writeAdminKubeconfig(c.folder.adminKubeconfig()); err != nil {
 		return fmt.Errorf("write the administrator's kubeconfig: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(c.AdminConfig())
-	if err != nil {
+	if err := c.startControllers(ctx, credentials); err != nil {
 		return err
 	}
-	if c.options.Release != "" {
-		c.controllers, err = c.startOtherControllers(credentials)
-	} else {
-		c.controllers, err = startControllers(c.apiServer.restConfig(credentials.controllers), credentials, c.options.NodeLifecycle)
-	}
-	if err != nil {
-		return err
-	}
-	c.onStop(c.controllers.stop)
-	if err := waitControllers(ctx, c.controllers, client); err != nil {
-		return err
-	}
-	go c.watchComponent(c.controllers)
 	c.onStop(c.nodes.stop)
 	return nil
 }
@@ -147,7 +115,7 @@ func (c *ControlPlane) openFolder() error {
 func (c *ControlPlane) failStart(cause error) error {
 	if c.log != nil {
 		if path, err := c.folder.keepLog(c.log.path); err == nil {
-			cause = fmt.Errorf("%w (log: %s)", cause, path)
+			cause = fmt.Errorf("%w (log: %s)%s", cause, path, lastErrors(path))
 		}
 	}
 	return fmt.Errorf("start a control plane: %w", errors.Join(cause, c.Stop()))
@@ -156,16 +124,7 @@ func (c *ControlPlane) failStart(cause error) error {
 // onStop registers a step of Stop. The steps run in reverse order.
 func (c *ControlPlane) onStop(cleanup func() error) { c.cleanups = append(c.cleanups, cleanup) }
 
-// watchComponent ends the control plane's Done when a component ends unasked.
-func (c *ControlPlane) watchComponent(component *component) {
-	select {
-	case <-component.done:
-		_, err := component.ended()
-		c.componentEnded(err)
-	case <-c.done:
-	}
-}
-
+// componentEnded ends the control plane's Done when a server ends unasked.
 func (c *ControlPlane) componentEnded(err error) {
 	c.end(fmt.Errorf("%w (log: %s)", err, c.log.path))
 }

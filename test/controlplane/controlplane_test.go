@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,10 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/featuregate"
 )
 
 const (
@@ -50,9 +49,9 @@ func TestControlPlane(t *testing.T) {
 	ctx := t.Context()
 	t.Run("simulates nodes", func(t *testing.T) { testSimulatedNodes(ctx, t, c) })
 	t.Run("logs to its file", func(t *testing.T) { testLogsEtcdClients(t, c) })
-	t.Run("is the only one in the process", func(t *testing.T) {
+	t.Run("is the only one of the process", func(t *testing.T) {
 		_, err := Start(t.Context(), Options{})
-		require.ErrorContains(t, err, "running in this process already")
+		require.ErrorContains(t, err, "this process has one already")
 	})
 	t.Run("stops clean", func(t *testing.T) { testStopsClean(t, c, temporary) })
 }
@@ -103,13 +102,11 @@ func TestRestart(t *testing.T) {
 	// The socket of etcd does not fit into such a path.
 	dir := filepath.Join(t.TempDir(), "a-folder-whose-name-is-so-long-that-no-unix-domain-socket-can-live-in-it-on-any-system")
 	logFile := filepath.Join(t.TempDir(), "some.log")
-	gate := featuregate.Feature(offByDefault)
-	require.False(t, utilfeature.DefaultFeatureGate.Enabled(gate), "the test needs a gate that is off")
 
 	first, err := Start(t.Context(), Options{Dir: dir, LogFile: logFile, FeatureGates: map[string]bool{offByDefault: true}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, first.Stop()) }()
-	require.True(t, utilfeature.DefaultFeatureGate.Enabled(gate))
+	require.True(t, hasGate(t, first), "the gate should be on")
 	require.Equal(t, dir, first.Dir())
 	require.Equal(t, logFile, first.LogFile())
 	kubeconfig, err := first.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceDefault, "default")
@@ -118,7 +115,6 @@ func TestRestart(t *testing.T) {
 	_, err = admin(t, first).CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), marker, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, first.Stop())
-	require.False(t, utilfeature.DefaultFeatureGate.Enabled(gate), "Stop puts feature gates back")
 	info, err := os.Stat(logFile)
 	require.NoError(t, err)
 	require.NotZero(t, info.Size(), "the components should log to the file they were given")
@@ -132,15 +128,16 @@ func TestRestart(t *testing.T) {
 	require.ErrorContains(t, err, "is forbidden", "kubeconfigs outlive a restart: the token is known, although it may do nothing")
 	_, err = admin(t, second).Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1beta2")
 	require.NoError(t, err, "RuntimeConfig switches API versions on")
+	require.False(t, hasGate(t, second), "the test needs a gate that is off by default")
 	testNodeLifecycle(t, second)
 
-	second.controllers.cancel() // stands for a failure
+	require.NoError(t, second.controllers.run.process.Kill()) // stands for a failure
 	select {
 	case <-second.Done():
 	case <-time.After(testTimeout):
 		require.Fail(t, "Done should be closed when a component ends unasked")
 	}
-	require.ErrorContains(t, second.Err(), "controllers ended unasked")
+	require.ErrorContains(t, second.Err(), "kube-controller-manager ended: signal: killed")
 	require.NoError(t, second.Stop())
 	require.DirExists(t, dir, "Stop keeps a named folder")
 }
@@ -158,7 +155,7 @@ func TestStartFails(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"unknown feature gate":       {Options{FeatureGates: map[string]bool{"NoSuchGate": true}}, "feature gates NoSuchGate"},
+		"unknown feature gate":       {Options{FeatureGates: map[string]bool{"NoSuchGate": true}}, "unrecognized feature gate: NoSuchGate"},
 		"folder in use":              {Options{Dir: taken}, "another control plane is using it"},
 		"folder that cannot be made": {Options{Dir: filepath.Join(notAFolder, "data")}, "name a folder that can be written"},
 		"log that cannot be written": {Options{LogFile: filepath.Join(notAFolder, "log")}, "Options.LogFile"},
@@ -173,6 +170,20 @@ func TestStartFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leftovers, 1, "only the log of the start that got as far as to have one stays: %v", leftovers)
 	require.Equal(t, ".log", filepath.Ext(leftovers[0]))
+}
+
+// hasGate reports whether the API server has the gate offByDefault on.
+func hasGate(t *testing.T, c *ControlPlane) bool {
+	t.Helper()
+	metrics, err := admin(t, c).Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	require.NoError(t, err)
+	for line := range strings.Lines(string(metrics)) {
+		if strings.HasPrefix(line, "kubernetes_feature_enabled{") && strings.Contains(line, `name="`+offByDefault+`"`) {
+			return strings.HasSuffix(strings.TrimSpace(line), " 1")
+		}
+	}
+	t.Fatalf("the API server does not say whether %s is on", offByDefault)
+	return false
 }
 
 // admin is a client that may do everything.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 )
 
@@ -75,14 +74,20 @@ func (l *componentLog) close() error {
 	return errors.Join(append(errs, l.file.Close())...)
 }
 
-// etcdLogger writes etcd's log to the same file.
-func (l *componentLog) etcdLogger() *zap.Logger {
-	level := zapcore.WarnLevel
-	if l.verbosity >= 4 {
-		level = zapcore.InfoLevel
+// lastErrors returns the last lines of a log in which a server says why it ends, each after a line break.
+func lastErrors(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
 	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(l.file), level)
-	return zap.New(core).Named("etcd")
+	var said []string
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "Error: ") || strings.Contains(line, `"command failed"`) {
+			said = append(said, line)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(said[max(0, len(said)-3):], "\n")
 }

@@ -28,15 +28,12 @@ type Options struct {
 	// 0 is klog's default; from 4 on, etcd logs at level info, too.
 	LogVerbosity int
 
-	// FeatureGates overrides the defaults of Kubernetes 1.37 for the API
-	// server and the controllers. Gates are process-wide in Kubernetes: while
-	// the control plane runs, all code in this process sees these values;
-	// Stop restores the earlier values.
+	// FeatureGates overrides the defaults of Kubernetes for the API server and the controllers.
 	FeatureGates map[string]bool
 
 	// EmulatedVersion is an older minor release, such as "1.36", whose APIs and defaults of feature
 	// gates the API server and the controllers have, as with --emulated-version of kube-apiserver.
-	// Like gates, it is process-wide. It excludes Release and Restartable. Empty: none.
+	// It excludes Release. Empty: none.
 	EmulatedVersion string
 
 	// RuntimeConfig switches API versions on and off, as kube-apiserver's
@@ -54,17 +51,9 @@ type Options struct {
 	// webhooks, signed by the authority of ControlPlane.WebhookClientCA. It is for 1.37 only.
 	WebhookCertificate bool
 
-	// Restartable runs etcd and the API server as child processes of this one,
-	// so that they can be stopped, killed and started again under running
-	// clients: see ControlPlane.Etcd and ControlPlane.APIServer. They run the
-	// executable of this process, which has to call RunPart first of all.
-	Restartable bool
-
-	// Release is another release of Kubernetes, such as "1.32.2": its kube-apiserver and
-	// kube-controller-manager run as child processes, from the executables that
-	// FindBinary finds as "compat/kube-apiserver-1.32.2" and so on. FeatureGates and
-	// RuntimeConfig then apply to them, and not to this process. It excludes
-	// Restartable. Empty: 1.37, as described above.
+	// Release is another release of Kubernetes, such as "1.32.2", whose kube-apiserver and
+	// kube-controller-manager run, from the executables that FindBinary finds as
+	// "compat/kube-apiserver-1.32.2" and so on. Empty: the one of go.mod, in bin/playground.
 	Release string
 
 	// KwokBinary is the path of the kwok executable that StartSimulatedNodes

@@ -1,12 +1,9 @@
 package controlplane
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -22,7 +19,10 @@ const partStopTimeout = 20 * time.Second
 // ended and started again. Its methods can be used concurrently.
 type Part struct {
 	name string
-	spec partSpec
+	// path is the executable, and args are its arguments. It writes to logFile.
+	path    string
+	args    []string
+	logFile string
 	// ready waits until the part serves.
 	ready func(context.Context, *component) error
 	// ended is called when the part ends without being asked to.
@@ -36,10 +36,7 @@ type Part struct {
 // partRun is one process of a part.
 type partRun struct {
 	*component
-	process  *os.Process
-	commands io.Writer
-	// replies is closed when the process has ended.
-	replies <-chan partReply
+	process *os.Process
 	// asked is set once the process is asked to end.
 	asked atomic.Bool
 }
@@ -56,17 +53,29 @@ func (p *Part) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
-	_, err = run.reply(ctx)
-	if err == nil {
-		err = p.ready(ctx, run.component)
-	}
-	if err != nil {
+	if err := p.ready(ctx, run.component); err != nil {
 		run.asked.Store(true)
 		return fmt.Errorf("start %s: %w", p.name, errors.Join(err, run.stop()))
 	}
 	p.run = run
 	go p.watch(run)
 	return nil
+}
+
+// launch starts the process.
+func (p *Part) launch() (*partRun, error) {
+	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	defer log.Close() // The child has its own.
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	component, err := startProcess(context.Background(), p.name, cmd, partStopTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return &partRun{component: component, process: cmd.Process}, nil
 }
 
 // Stop asks the process to end and waits until it is gone. It does nothing if
@@ -97,23 +106,6 @@ func (p *Part) Kill() error {
 	return nil
 }
 
-// compact makes etcd compact itself.
-func (p *Part) compact(ctx context.Context) (int64, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.running() {
-		return 0, fmt.Errorf("compact %s: it does not run; start it first", p.name)
-	}
-	if _, err := fmt.Fprintln(p.run.commands, compactCommand); err != nil {
-		return 0, fmt.Errorf("compact %s: tell its process: %w", p.name, err)
-	}
-	reply, err := p.run.reply(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("compact %s: %w", p.name, err)
-	}
-	return reply.Revision, nil
-}
-
 // running reports whether the process runs. The caller holds the mutex.
 func (p *Part) running() bool {
 	if p.run == nil {
@@ -129,75 +121,5 @@ func (p *Part) watch(run *partRun) {
 	if !run.asked.Load() {
 		_, err := run.component.ended()
 		p.ended(err)
-	}
-}
-
-// launch starts the process, which answers once it listens.
-func (p *Part) launch() (*partRun, error) {
-	spec := p.spec
-	spec.Part = p.name
-	encoded, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	executable, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	log, err := os.OpenFile(p.spec.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
-	}
-	defer log.Close()
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close() // The child has its own.
-	cmd := exec.Command(executable)
-	cmd.Env = append(os.Environ(), partEnv+"="+string(encoded))
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{write}
-	commands, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, errors.Join(err, read.Close())
-	}
-	component, err := startProcess(context.Background(), p.name, cmd, partStopTimeout)
-	if err != nil {
-		return nil, errors.Join(err, read.Close())
-	}
-	replies := make(chan partReply, 1)
-	go readReplies(read, replies)
-	return &partRun{component: component, process: cmd.Process, commands: commands, replies: replies}, nil
-}
-
-// readReplies passes the lines of a part on until the part has ended.
-func readReplies(from io.ReadCloser, to chan<- partReply) {
-	defer close(to)
-	defer from.Close()
-	for lines := bufio.NewScanner(from); lines.Scan(); {
-		var reply partReply
-		if err := json.Unmarshal(lines.Bytes(), &reply); err != nil {
-			reply.Error = fmt.Sprintf("it answered %q: %v", lines.Text(), err)
-		}
-		to <- reply
-	}
-}
-
-// reply waits for the next answer.
-func (r *partRun) reply(ctx context.Context) (partReply, error) {
-	select {
-	case reply, open := <-r.replies:
-		if !open {
-			<-r.done
-			_, err := r.component.ended()
-			return partReply{}, err
-		}
-		if reply.Error != "" {
-			return partReply{}, errors.New(reply.Error)
-		}
-		return reply, nil
-	case <-ctx.Done():
-		return partReply{}, fmt.Errorf("%w before it answered", context.Cause(ctx))
 	}
 }

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -15,17 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestMain(m *testing.M) {
-	RunPart()
-	os.Exit(m.Run())
-}
-
 // TestParts ends etcd and the API server under a client that goes on afterwards.
 func TestParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("etcd and the API server end and start again several times; make test-all runs it")
 	}
-	c, err := Start(t.Context(), Options{Restartable: true})
+	c, err := Start(t.Context(), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Stop()) }()
 	client := admin(t, c)
@@ -102,10 +96,8 @@ func testForgetsHistory(t *testing.T, c *ControlPlane, client kubernetes.Interfa
 		}
 	}
 	require.Equal(t, watch.Added, first().Type, "as long as there is history, the watch begins in it")
-	_, err = c.Compact(t.Context())
-	require.NoError(t, err)
-	_, err = c.Compact(t.Context())
-	require.NoError(t, err, "to compact twice is no error")
+	require.NoError(t, c.Compact(t.Context()))
+	require.NoError(t, c.Compact(t.Context()), "to compact twice is no error")
 	require.Equal(t, watch.Added, first().Type, "the API server has its own history")
 
 	require.NoError(t, c.ForgetHistory(t.Context()))
@@ -141,19 +133,4 @@ func createMarker(ctx context.Context, client kubernetes.Interface, name string)
 		return nil // A try before went through although its answer was lost.
 	}
 	return err
-}
-
-func TestPartsNeedRunPart(t *testing.T) {
-	runPartWasCalled.Store(false)
-	defer runPartWasCalled.Store(true)
-	_, err := Start(t.Context(), Options{Restartable: true})
-	require.ErrorContains(t, err, "controlplane.RunPart")
-	require.False(t, inProcess.Load())
-}
-
-func TestPartsAreOnlyThereIfAskedFor(t *testing.T) {
-	c := &ControlPlane{}
-	require.Nil(t, c.Etcd())
-	require.Nil(t, c.APIServer())
-	require.ErrorContains(t, c.ForgetHistory(t.Context()), "Options.Restartable")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// readyTimeout bounds each of the two waits below. Both take a few
+	// readyTimeout bounds each of the waits below. They take a few
 	// seconds; a busy machine may need many times that.
 	readyTimeout = 2 * time.Minute
 	readyPoll    = 50 * time.Millisecond
@@ -26,7 +26,7 @@ func (c *ControlPlane) waitAPIServer(ctx context.Context, server *component) err
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, server, "become ready", func(ctx context.Context) error {
+	return waitFor(ctx, server, readyPoll, "become ready", func(ctx context.Context) error {
 		var status int
 		body, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status).Raw()
 		if err == nil && status != http.StatusOK {
@@ -38,8 +38,12 @@ func (c *ControlPlane) waitAPIServer(ctx context.Context, server *component) err
 
 // waitControllers waits until pods can be created: the default namespace has
 // its service account, which admission demands.
-func waitControllers(ctx context.Context, c *component, client kubernetes.Interface) error {
-	return waitFor(ctx, c, "make the default service account", func(ctx context.Context) error {
+func (c *ControlPlane) waitControllers(ctx context.Context, process *component) error {
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		return err
+	}
+	return waitFor(ctx, process, readyPoll, "make the default service account", func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -47,9 +51,9 @@ func waitControllers(ctx context.Context, c *component, client kubernetes.Interf
 
 // waitFor polls check until it succeeds. It gives up when the component ends,
 // when ctx does, and after readyTimeout.
-func waitFor(ctx context.Context, c *component, what string, check func(context.Context) error) error {
+func waitFor(ctx context.Context, c *component, poll time.Duration, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, poll, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if ended, err := c.ended(); ended {
 			return false, err
 		}

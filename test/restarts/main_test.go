@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -21,11 +20,7 @@ var (
 var cluster *harness.Cluster
 
 func TestMain(m *testing.M) {
-	controlplane.RunPart()
-	os.Exit(harness.Main(m, harness.Options{
-		Name:         "restarts",
-		ControlPlane: controlplane.Options{Restartable: true},
-	}, func(c *harness.Cluster) { cluster = c }))
+	os.Exit(harness.Main(m, harness.Options{Name: "restarts"}, func(c *harness.Cluster) { cluster = c }))
 }
 
 // newRandom returns a source of random numbers that a failed test can be given again.

@@ -23,7 +23,10 @@ func TestControllersOf(t *testing.T) {
 			require.NotContains(t, got, name, release)
 		}
 	}
-	_, err := controllersOf("latest", all)
+	got, err := controllersOf("", controllerNames(true))
+	require.NoError(t, err)
+	require.Equal(t, all, got)
+	_, err = controllersOf("latest", all)
 	require.ErrorContains(t, err, "1.32.2", "the error says what a release looks like")
 }
 
