@@ -88,7 +88,7 @@ const (
 	PodCouldRun Rule = "PodCouldRun"
 	// GroupCouldRun: a gang waits although there are nodes and devices for as many of its pods as it lacks.
 	GroupCouldRun Rule = "GroupCouldRun"
-	// HeldForNobody: a pod says that devices are held for a pod or group that does not wait.
+	// HeldForNobody: a pod says that devices are held for a pod or group that is gone.
 	HeldForNobody Rule = "HeldForNobody"
 	// NotLookedAt: the search whether a pod or a gang could run has reached a bound. It is always a warning.
 	NotLookedAt Rule = "NotLookedAt"

@@ -39,7 +39,7 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	}
 	for _, pod := range open {
 		if what := s.heldForNobody(pod); what != "" {
-			r.violation(HeldForNobody, "pod "+pod.Namespace+"/"+pod.Name, "%s does not wait with at least its priority; it says: %s", what, reasonOf(pod))
+			r.violation(HeldForNobody, "pod "+pod.Namespace+"/"+pod.Name, "%s is gone, or has a lower priority; it says: %s", what, reasonOf(pod))
 		}
 	}
 	o, err := newOracle(ctx, client, s, open)
@@ -52,7 +52,7 @@ func checkWaiting(ctx context.Context, r *report, s *snapshot, client kubernetes
 	}
 	for _, u := range units {
 		waits := func(pod *corev1.Pod) bool { return o.candidate(pod) == nil }
-		if slices.ContainsFunc(u.pods, s.isKeptFrom) || slices.ContainsFunc(u.pods, isHeldFrom) || slices.ContainsFunc(u.beside, waits) {
+		if slices.ContainsFunc(u.pods, s.isKeptFrom) || slices.ContainsFunc(u.pods, s.isHeldFrom) || slices.ContainsFunc(u.beside, waits) {
 			continue
 		}
 		if err := checkUnit(ctx, r, o, u); err != nil {
@@ -179,34 +179,48 @@ func (s *snapshot) isKeptFrom(pod *corev1.Pod) bool {
 // heldFor finds the holders in the message of a pod. They are named in the pod's own namespace.
 var heldFor = regexp.MustCompile(`held for (?:(pod|group) ([^ ;,.]+/[^ ;,]+[^ ;,.])|a (?:pod|group) of another namespace)`)
 
-// isHeldFrom reports whether the pod says that devices are held for others; see heldForNobody.
-func isHeldFrom(pod *corev1.Pod) bool { return heldFor.MatchString(reasonOf(pod)) }
+// isHeldFrom reports whether the pod says that devices are held for others. If each of these has got a node, the message is only older
+// than that, and the pod is judged like others.
+func (s *snapshot) isHeldFrom(pod *corev1.Pod) bool {
+	for _, found := range heldFor.FindAllStringSubmatch(reasonOf(pod), -1) {
+		runs := func(other *corev1.Pod) bool {
+			return other.Spec.NodeName != "" && mayBeHeldFor(pod, other, found[1], found[2])
+		}
+		if !slices.ContainsFunc(s.pods, runs) {
+			return true
+		}
+	}
+	return false
+}
 
-// heldForNobody returns a pod or group for which devices are held according to the pod's message, although it has no waiting pod with at
+// heldForNobody returns a pod or group for which devices are held according to the pod's message, although it has no pod with at
 // least the same priority; "" if there is none. A hold without such a pod must not keep devices from others.
 func (s *snapshot) heldForNobody(pod *corev1.Pod) string {
 	for _, found := range heldFor.FindAllStringSubmatch(reasonOf(pod), -1) {
-		kind, name := found[1], found[2]
-		if !slices.ContainsFunc(s.pods, func(other *corev1.Pod) bool {
-			// All pods of a gang say the same, whatever their priorities.
-			alone := pod.Spec.SchedulingGroup == nil && pod.Labels[v1alpha1.PodGroupLabel] == ""
-			if other.Spec.NodeName != "" || other.DeletionTimestamp != nil || alone && corev1helpers.PodPriority(other) < corev1helpers.PodPriority(pod) {
-				return false
-			}
-			switch kind {
-			case "pod":
-				return other.Namespace+"/"+other.Name == name
-			case "group":
-				native := other.Spec.SchedulingGroup
-				return other.Namespace+"/"+other.Labels[v1alpha1.PodGroupLabel] == name ||
-					native != nil && native.PodGroupName != nil && other.Namespace+"/"+*native.PodGroupName == name
-			}
-			return other.Namespace != pod.Namespace
-		}) {
+		if !slices.ContainsFunc(s.pods, func(other *corev1.Pod) bool { return mayBeHeldFor(pod, other, found[1], found[2]) }) {
 			return found[0]
 		}
 	}
 	return ""
+}
+
+// mayBeHeldFor reports whether devices may be held for another pod, or for its group, as the message of a pod says: for the pod or group
+// of that kind and name, or for one of another namespace.
+func mayBeHeldFor(pod, other *corev1.Pod, kind, name string) bool {
+	// All pods of a gang say the same, whatever their priorities.
+	alone := pod.Spec.SchedulingGroup == nil && pod.Labels[v1alpha1.PodGroupLabel] == ""
+	if other.DeletionTimestamp != nil || alone && corev1helpers.PodPriority(other) < corev1helpers.PodPriority(pod) {
+		return false
+	}
+	switch kind {
+	case "pod":
+		return other.Namespace+"/"+other.Name == name
+	case "group":
+		native := other.Spec.SchedulingGroup
+		return other.Namespace+"/"+other.Labels[v1alpha1.PodGroupLabel] == name ||
+			native != nil && native.PodGroupName != nil && other.Namespace+"/"+*native.PodGroupName == name
+	}
+	return other.Namespace != pod.Namespace
 }
 
 // suits reports whether the filters of the default scheduler that look at the node alone pass.

@@ -128,6 +128,9 @@ func TestWaiting(t *testing.T) {
 		"its claim was not made yet":   {change: []func(*cluster){waits(usesTemplate("later", ""))}},
 		"it is gated":                  {change: []func(*cluster){waits(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} })}},
 		"devices are held for another": {change: []func(*cluster){says("1 held for pod train/large until about 12:00 UTC. More."), besides("large")}},
+		"devices were held for one that runs": {change: []func(*cluster){says("1 held for pod train/large."), besides("large"), func(c *cluster) {
+			c.pods[len(c.pods)-1].Spec.NodeName = "node-a"
+		}}, want: could},
 		"held for nobody": {change: []func(*cluster){says("1 held for pod train/large."), besides("small")},
 			want: []string{"HeldForNobody pod train/waits"}},
 		"held for lower priority": {change: []func(*cluster){says("held for pod train/large, 1 more"), besides("large"), waits(func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](1) })},
