@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -148,7 +149,8 @@ type checkedAttempt struct {
 }
 
 // Planned implements eligibility.Attempt. It returns the planned allocation of a claim without an allocation, and
-// whether the pod can use it: only members of the group for which this attempt planned it can.
+// whether the pod can use it: only members of the group for which it is planned can. Members that were tried before may wait for this one
+// to complete the gang, so that it must not wait for them.
 func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resourceapi.AllocationResult, usable bool) {
 	inFlight := a.state.Ledger.InFlight(claim)
 	switch {
@@ -160,7 +162,20 @@ func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resource
 	if assignment := a.state.gangs.Assignment(pod.UID); assignment != nil && assignment.Allocations[claim] != nil {
 		return inFlight, true
 	}
-	return inFlight, a.group != nil && a.group.Planned(claim, inFlight)
+	return inFlight, a.group != nil && (a.group.Planned(claim, inFlight) || a.isPlannedByMembers(pod, claim))
+}
+
+// isPlannedByMembers reports whether the allocation in flight for a claim is only for pods of the pod's PodGroup.
+func (a checkedAttempt) isPlannedByMembers(pod *v1.Pod, claim types.UID) bool {
+	users := a.state.Ledger.UseOf(claim).InFlight
+	return len(users) > 0 && !slices.ContainsFunc(users, func(user types.UID) bool {
+		entry := a.waiting.Get(user)
+		if entry == nil {
+			return true
+		}
+		other := entry.Latest()
+		return other.Namespace != pod.Namespace || dra.PodGroupName(other) != dra.PodGroupName(pod)
+	})
 }
 
 // BrokenBinding implements eligibility.Attempt. It returns why it is useless to wait (any longer) for the claim's

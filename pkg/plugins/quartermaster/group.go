@@ -142,7 +142,7 @@ func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.
 		c.setPlan(node, plan)
 	}
 	for _, podClaim := range c.claims {
-		if podClaim.Plan() != nil {
+		if podClaim.Plan() != nil && podClaim.Shared == nil { // What is shared was planned by another member, perhaps in an earlier attempt.
 			group.Plan(podClaim.Object.UID, podClaim.Plan())
 		}
 	}

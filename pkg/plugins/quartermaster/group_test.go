@@ -115,29 +115,43 @@ func TestIncompatibleNodes(t *testing.T) {
 	})
 }
 
-// TestOthersWaitForAGroupsClaim: sharing ends with the attempt.
+// TestOthersWaitForAGroupsClaim: a claim that is about to be allocated for pods of a group is for this group only. Another pod of the group
+// that comes later, for which these may wait, uses it like them.
 func TestOthersWaitForAGroupsClaim(t *testing.T) {
 	t.Parallel()
 	pods, objects := members(1, uses("shared"))
 	stranger, latecomer := newPod("stranger", uses("shared")), newPod("late", member, uses("shared"))
-	objects = plus(gpuNodes(1, "n1"), plus(objects, gpus("shared", 1).Obj(), stranger, latecomer)...)
-	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
-		require.Empty(t, g.try(pods...))
-		require.NoError(t, g.reserve(0).AsError())
-		first := g.attempts[0]
+	objects = plus(gpuNodes(1, "n1", "n2"), plus(objects, gpus("shared", 1).Obj(), stranger, latecomer)...)
+	for name, failed := range map[string]bool{"the first one is bound": false, "the first one fails": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+				require.Empty(t, g.try(pods...))
+				require.NoError(t, g.reserve(0).AsError())
+				first := g.attempts[0]
+				const why = "claim default/shared is being allocated for another pod; waiting for that to be done"
+				require.Equal(t, why, g.fixture.schedule(stranger).text())
 
-		const why = "claim default/shared is being allocated for another pod; waiting for that to be done"
-		require.Equal(t, why, g.fixture.schedule(stranger).text())
-		require.Equal(t, why, g.try(latecomer)["late"])
-
-		require.NoError(t, first.preBind("n1").AsError())
-		g.settle()
-		require.Contains(t, g.names(), "default/stranger")
-		require.Contains(t, g.names(), "default/late")
-		g.schedule(latecomer)
-		require.Empty(t, g.fixture.schedule(stranger).phase)
-		require.ElementsMatch(t, []string{"p0", "late", "stranger"}, consumerNames(g.claim("shared")))
-	})
+				require.Empty(t, g.try(latecomer))
+				require.NoError(t, g.reserve(0).AsError())
+				late := g.attempts[0]
+				node := g.nodes[0]
+				want := []string{"late", "stranger"}
+				if failed {
+					first.unreserve(node)
+				} else {
+					require.NoError(t, first.preBind(node).AsError())
+					want = append(want, "p0")
+				}
+				require.NoError(t, late.preBind(node).AsError())
+				g.settle()
+				require.Contains(t, g.names(), "default/stranger")
+				require.Empty(t, g.fixture.schedule(stranger).phase)
+				require.ElementsMatch(t, want, consumerNames(g.claim("shared")))
+				require.Zero(t, g.pl.state.Ledger.InFlightCount())
+			})
+		})
+	}
 }
 
 // TestGroupsAreOff: with the gates off, a pod of a group is like any other.

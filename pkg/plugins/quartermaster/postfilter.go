@@ -37,8 +37,9 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	if ends := result == nil && status.Code() == fwk.Unschedulable || result != nil && result.Mode() == fwk.ModeOverride && result.NominatedNodeName == ""; ends {
 		entry.Unnominated()
 	}
-	// Events wake only pods that this plugin has rejected, and other plugins may have rejected this one on all nodes.
-	if status.IsSuccess() && !nominates(result) {
+	// Events wake only pods that this plugin has rejected, and other plugins may have rejected this one on all nodes. The end of the
+	// pause after a takeover wakes those that wait for it.
+	if status.IsSuccess() && !nominates(result) && !pl.takeover.Keeps(pod) {
 		pl.waker.Retry(entry)
 	}
 	return result, status
