@@ -454,7 +454,7 @@ bin/.previous: FORCE | bin
 bin/bench-process: FORCE | bin
 	@$(GO_BUILD) -C test/perf -v -o ../../$@ ./process
 
-# The etcd that the benchmarks start, of the version that test/controlplane embeds.
+# The etcd that the benchmarks start, of the version that bin/playground has.
 bin/etcd: test/perf/go.mod test/perf/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C test/perf -v -ldflags '-s -w' -o ../../$@ go.etcd.io/etcd/server/v3

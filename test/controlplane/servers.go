@@ -54,7 +54,10 @@ func (c *ControlPlane) startServers(ctx context.Context, credentials credentials
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.startPart(ctx, c.etcd), c.startPart(ctx, c.kubeAPIServer))
+	if err := c.startPart(ctx, c.etcd); err != nil {
+		return err
+	}
+	return c.startPart(ctx, c.kubeAPIServer)
 }
 
 // startControllers starts kube-controller-manager. kube-apiserver has to be ready.
@@ -83,13 +86,15 @@ func (c *ControlPlane) startPart(ctx context.Context, part *Part) error {
 // newPart returns a server with its flags: bin/playground, or an executable of another release.
 func (c *ControlPlane) newPart(name string, flags []string, ready func(context.Context, *component) error) (*Part, error) {
 	binary, args := "playground", append([]string{name}, flags...)
-	hint := "make bin/playground"
 	if c.options.Release != "" && name != "etcd" {
-		binary, args, hint = fmt.Sprintf("compat/%s-%s", name, c.options.Release), flags, "make test-compat"
+		binary, args = fmt.Sprintf("compat/%s-%s", name, c.options.Release), flags
 	}
 	path, err := FindBinary(binary)
-	if err != nil {
-		return nil, fmt.Errorf("%w; it is built by %q", err, hint)
+	switch {
+	case err != nil && c.options.Release != "":
+		return nil, fmt.Errorf("%w; what is in bin/compat is built by \"make test-compat\"", err)
+	case err != nil:
+		return nil, err
 	}
 	return &Part{name: name, path: path, args: args, logFile: c.log.path, ready: ready, ended: c.componentEnded}, nil
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Name string
 	// ControlPlane are the options of the control plane. Start sets its LogFile.
 	ControlPlane controlplane.Options
-	// Binaries are the executables in bin that the tests run besides "scheduler" and "kwok".
+	// Binaries are the executables in bin that the tests run besides "scheduler", "playground" (the control plane) and "kwok".
 	Binaries []string
 	// Parallel is the number of tests that run at a time unless -parallel is set.
 	// 0 is 12: tests mostly wait, so that there can be more of them than processors.
@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // requireBinaries returns an error, with the remedy, if an executable is missing.
 func requireBinaries(more []string) error {
 	var errs []error
-	for _, name := range append([]string{"scheduler", "kwok"}, more...) {
+	for _, name := range append([]string{"scheduler", "playground", "kwok"}, more...) {
 		_, err := controlplane.FindBinary(name)
 		errs = append(errs, err)
 	}
