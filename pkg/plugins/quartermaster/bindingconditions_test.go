@@ -87,6 +87,54 @@ func TestClaimOfBoundPodStays(t *testing.T) {
 	})
 }
 
+// TestNoFailedDeviceWhileOthersAreUndecided: the device of n1 has failed for the pod. While a selector takes long on the device of n2,
+// the pod does not get that of n1 again.
+func TestNoFailedDeviceWhileOthersAreUndecided(t *testing.T) {
+	t.Parallel()
+	selects := func(name string) *builder.ClaimBuilder {
+		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].index >= 0`))
+	}
+	inCluster(t, plus(fabricNodes(), newPod("p", uses("c")), newPod("q", uses("other")), selects("c").Obj(), selects("other").Obj()), func(t *testing.T, f *fixture) {
+		publish := func(name string, index int) {
+			f.create(builder.Node(name))
+			f.create(builder.NodeSlice(name, builder.Device("gpu-0").Attr("index", index).BindingCondition(attached).Modify(func(device *resourceapi.Device) {
+				device.BindingFailureConditions = []string{broken}
+			})).Obj())
+			f.settle()
+		}
+		publish("n1", 0)
+		publish("n2", 1)
+		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
+		warm := f.mustBegin(f.pod("q"))
+		for _, info := range f.nodeInfos() {
+			if info.Node().Name == "n1" {
+				require.True(t, f.pl.Filter(f.ctx, warm.state, warm.pod, info).IsSuccess())
+			}
+		}
+		failing := f.claim("c").DeepCopy()
+		failing.Status.Allocation = attachable(time.Minute).Status.Allocation
+		report(broken)(failing)
+		f.pl.failures.Note(f.pod("p").UID, failing)
+		f.pl.attemptBudget = 0
+		a := f.mustBegin(f.pod("p"))
+		c, err := cycleOf(a.state)
+		require.NoError(t, err)
+		require.False(t, c.accepts("n1"), "PreFilter does not choose it")
+		require.True(t, c.accepts("n2"))
+		require.Equal(t, []string{"n1"}, a.filter().feasible)
+		require.Equal(t, takesLong, a.reasons["n2"])
+		status := a.reserve("n1")
+		require.Equal(t, fwk.Error, status.Code())
+		require.Contains(t, status.Message(), "it is not known yet whether other nodes have devices")
+		a.unreserve("n1")
+		f.settle()
+		require.Empty(t, deviceNames(f.claim("c")))
+		a = f.mustBegin(f.pod("p")).filter()
+		require.Equal(t, []string{"n1", "n2"}, a.feasible)
+		require.Equal(t, "n2", a.best())
+	})
+}
+
 func edits(list ...func(*resourceapi.ResourceClaim)) []func(*resourceapi.ResourceClaim) { return list }
 
 // TestBrokenAllocationIsLetGo: a pod that waits until other pods leave a broken claim is woken when they do.

@@ -193,15 +193,16 @@ const (
 	mostBest   = 64
 )
 
-// accepts returns a function that reports whether a node can be among the best. It returns nil if the plans of nodes
-// differ in more than the cost of devices, and if the pod has conditions that only other plugins can judge.
+// accepts returns a function that reports whether a node can be among the best: the node cache does not know which devices have failed
+// for the pod. It returns nil if the plans of nodes differ in more than the cost of devices, and if the pod has conditions that only
+// other plugins can judge.
 func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) func(node string) bool {
 	if c.scored || nodes.DependsOnPods(pod) ||
 		c.extended != nil && (c.extended.Full().Unfit != nil || pl.offering(c).Len() > 0) {
 		return nil
 	}
 	return nodes.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
-		return eligibility.Admit(node, c.claims) && !pl.keepsOn(c, node)
+		return eligibility.Admit(node, c.claims) && !pl.keepsOn(c, node) && !c.hasFailedIn(pl.state.Inventory.OnNode(node))
 	})
 }
 
