@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -21,7 +20,6 @@ import (
 //
 // Only the scheduling goroutine touches an Attempt. It implements fwk.StateData.
 type Attempt[Member any] struct {
-	planned map[types.UID]*resourceapi.AllocationResult
 	members map[types.UID]Member
 	// tried is set once a plan for all pods was attempted. assignments holds that plan.
 	tried       bool
@@ -33,7 +31,7 @@ type Attempt[Member any] struct {
 
 // NewAttempt returns an empty Attempt.
 func NewAttempt[Member any]() *Attempt[Member] {
-	return &Attempt[Member]{planned: make(map[types.UID]*resourceapi.AllocationResult), members: make(map[types.UID]Member)}
+	return &Attempt[Member]{members: make(map[types.UID]Member)}
 }
 
 // Clone implements fwk.StateData.
@@ -92,20 +90,3 @@ func (a *Attempt[Member]) SetMember(pod types.UID, m Member) { a.members[pod] = 
 
 // Member returns the value given to SetMember for the pod, the zero value if there is none.
 func (a *Attempt[Member]) Member(pod types.UID) Member { return a.members[pod] }
-
-// Plan records that this attempt has put an allocation for a claim in flight: other members can use it. For all other
-// pods the claim is being allocated.
-func (a *Attempt[Member]) Plan(claim types.UID, allocation *resourceapi.AllocationResult) {
-	a.planned[claim] = allocation
-}
-
-// Unplan records that no allocation of this attempt is in flight for the claim.
-func (a *Attempt[Member]) Unplan(claim types.UID) { delete(a.planned, claim) }
-
-// Planned reports whether members can use the allocation that is in flight for a claim.
-func (a *Attempt[Member]) Planned(claim types.UID, inFlight *resourceapi.AllocationResult) bool {
-	return a.planned[claim] == inFlight
-}
-
-// Empty reports whether no allocations are planned.
-func (a *Attempt[Member]) Empty() bool { return len(a.planned) == 0 }

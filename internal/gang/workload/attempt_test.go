@@ -20,17 +20,6 @@ func TestAttempt(t *testing.T) {
 	a.SetMember("p", "second")
 	require.Equal(t, "second", a.Member("p"), "the latest state")
 
-	ours, another := &resourceapi.AllocationResult{}, &resourceapi.AllocationResult{NodeSelector: nil}
-	require.True(t, a.Empty())
-	a.Plan("c", ours)
-	require.True(t, a.Planned("c", ours))
-	require.False(t, a.Planned("c", another), "planned by another attempt")
-	require.False(t, a.Planned("d", ours))
-	require.False(t, a.Empty())
-	a.Unplan("c")
-	require.False(t, a.Planned("c", ours))
-	require.True(t, a.Empty())
-
 	require.True(t, a.BeginPlan())
 	require.False(t, a.BeginPlan(), "once in an attempt")
 	require.Nil(t, a.Assignment("p"))

@@ -162,7 +162,7 @@ func (a checkedAttempt) Planned(pod *v1.Pod, claim types.UID) (planned *resource
 	if assignment := a.state.gangs.Assignment(pod.UID); assignment != nil && assignment.Allocations[claim] != nil {
 		return inFlight, true
 	}
-	return inFlight, a.group != nil && (a.group.Planned(claim, inFlight) || a.isPlannedByMembers(pod, claim))
+	return inFlight, a.group != nil && a.isPlannedByMembers(pod, claim)
 }
 
 // isPlannedByMembers reports whether the allocation in flight for a claim is only for pods of the pod's PodGroup.

@@ -135,28 +135,6 @@ func (pl *Quartermaster) keptForMembers(c *cycle, claims []*resourceapi.Resource
 	return uses
 }
 
-// keepForGroup remembers the plan reserved for a pod, so that the pod gets the same again, and lets other members of
-// its group use it.
-func (c *cycle) keepForGroup(group *groupCycle, node string, plan []resourceapi.AllocationResult) {
-	if plan != nil {
-		c.setPlan(node, plan)
-	}
-	for _, podClaim := range c.claims {
-		if podClaim.Plan() != nil && podClaim.Shared == nil { // What is shared was planned by another member, perhaps in an earlier attempt.
-			group.Plan(podClaim.Object.UID, podClaim.Plan())
-		}
-	}
-}
-
-// forgetForGroup must be called after the pod's Unreserve: it removes the plans of claims without users.
-func (pl *Quartermaster) forgetForGroup(group *groupCycle, c *cycle) {
-	for _, podClaim := range c.claims {
-		if pl.state.Ledger.InFlight(podClaim.Object.UID) == nil {
-			group.Unplan(podClaim.Object.UID)
-		}
-	}
-}
-
 // errUndoing is the reason why a pod cannot use a claim of its group for now.
 var errUndoing = errors.New("what an earlier attempt wrote into the claim could not be undone yet; " +
 	"waiting for the API server to accept that")

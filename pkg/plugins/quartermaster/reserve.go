@@ -51,10 +51,6 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 	if dra.PodGroupName(pod) == "" && coordinator.AssignmentIn(cs) == nil {
 		c.attempt.AwaitRoom(ctx)
 	}
-	group, err := pl.groupCycleOf(cs)
-	if err != nil {
-		return failed(err)
-	}
 	if status := pl.reserveShared(cs, c, pod); status != nil {
 		return status
 	}
@@ -72,8 +68,8 @@ func (pl *Quartermaster) Reserve(ctx context.Context, cs fwk.CycleState, pod *v1
 		c.pod.Causes.Note(reasons.Conflict)
 		return failed(err)
 	}
-	if group != nil {
-		c.keepForGroup(group, nodeName, plan)
+	if c.group != nil && plan != nil {
+		c.setPlan(nodeName, plan) // The pod gets the same when it is reserved once more.
 	}
 	return nil
 }

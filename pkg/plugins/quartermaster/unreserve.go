@@ -26,17 +26,10 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil || c == nil || c.attempt.IsLeft() {
 		return
 	}
-	group, err := pl.groupCycleOf(cs)
-	if err != nil {
-		return
-	}
 	pl.waker.Fail(c.pod)
 	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
 	pl.removeCharge(ctx, c, pod)
-	if group != nil {
-		pl.forgetForGroup(group, c)
-	}
 	c.leaveExtended()
 	c.pod.Causes.Ended(reasons.Committing)
 }
