@@ -60,11 +60,10 @@ func runDemo(command *cobra.Command, flags demoFlags) (err error) {
 	defer func() { err = folder.close(command.Context(), err) }()
 
 	options := playground.DemoOptions{
-		Cluster:    cluster,
-		Scenarios:  scenarios,
-		Dialect:    dialect,
-		Patience:   flags.patience,
-		Invariants: invariants,
+		Cluster:   cluster,
+		Scenarios: scenarios,
+		Dialect:   dialect,
+		Patience:  flags.patience,
 	}
 	if flags.keep {
 		options.Finished = func(c *playground.Cluster, tally scenario.Tally) { keepRunning(command, c, tally) }

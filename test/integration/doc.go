@@ -3,7 +3,7 @@
 // manifests, against a real API server with RBAC, real controllers and simulated
 // nodes.
 //
-// What the demo shows is tested by test/catalogue, which runs its scenarios; the tests here
+// What the demo shows is tested by test/kubectldevices, which runs it; the tests here
 // are about what it does not show.
 //
 // All tests share one cluster. Each has a space of its own in it (see space): a

@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/quartermaster-dra/quartermaster/test/checker"
 	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
@@ -28,8 +28,6 @@ type DemoOptions struct {
 	Dialect scenario.Dialect
 	// Patience limits the wait for one expectation.
 	Patience time.Duration
-	// Invariants, if not nil, checks the cluster at the end and returns one text for each violation.
-	Invariants func(context.Context, kubernetes.Interface) ([]string, error)
 	// Finished, if not nil, is called with the cluster still running, after
 	// the table and before the summary line.
 	Finished func(*Cluster, scenario.Tally)
@@ -155,16 +153,16 @@ func (d *demo) scenarioEnded() func(scenario.Result) {
 	}
 }
 
+// checkInvariants asks the independent checker what is wrong in the cluster.
 func (d *demo) checkInvariants(ctx context.Context, tally *scenario.Tally) error {
-	if d.options.Invariants == nil {
-		return nil
-	}
-	violations, err := d.options.Invariants(ctx, d.cluster.Client)
+	ctx, cancel := context.WithTimeout(ctx, d.options.Patience) // Controllers clean up.
+	defer cancel()
+	violations, err := checker.WaitSettled(ctx, d.cluster.Client, checker.Options{})
 	if err != nil {
 		return fmt.Errorf("check the invariants: %w", err)
 	}
 	for _, violation := range violations {
-		tally.Problems = append(tally.Problems, "invariant violated: "+violation)
+		tally.Problems = append(tally.Problems, "invariant violated: "+violation.String())
 	}
 	d.report.line("invariants checked: %d violations", len(violations))
 	return nil
