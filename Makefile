@@ -150,7 +150,7 @@ test-all: test-race test-whole test-modules test-chart test-driver test-browser 
 .PHONY: test-whole
 test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
 	@echo "test: $(NEW_HISTORIES_OF_ALL) new histories of the simulation, from seed $(LATER_SEED) on"
-	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p 2 -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector

@@ -12,21 +12,23 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// scenarioCount returns the number of random scenarios of a test: usual, or a quarter of it with -short or
-// the race detector.
+// scenarioCount returns the number of random scenarios of a test: usual, or a part of it with -short or the race detector.
 func scenarioCount(usual int) int {
-	if testing.Short() || raceDetector {
+	switch {
+	case testing.Short():
+		return max(usual/10, min(usual/4, 400)) // Each kind of result must occur a few times.
+	case raceDetector:
 		return usual / 4
 	}
 	return usual
 }
 
 // differentialCount returns the number of scenarios to compare with upstream: the environment variable
-// ALLOCATOR_SCENARIOS, or scenarioCount of 40,000.
+// ALLOCATOR_SCENARIOS, or scenarioCount of 100,000.
 func differentialCount(t *testing.T) int {
 	text := os.Getenv("ALLOCATOR_SCENARIOS")
 	if text == "" {
-		return scenarioCount(40_000)
+		return scenarioCount(100_000)
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, "ALLOCATOR_SCENARIOS")

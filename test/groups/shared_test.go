@@ -33,6 +33,9 @@ func TestSharedClaim(t *testing.T) {
 				title = name + "-of-group"
 			}
 			t.Run(title, func(t *testing.T) {
+				if test.pods == 2 {
+					harness.Long(t, "the same for fewer pods")
+				}
 				t.Parallel()
 				s := newSpace(t, "shared-"+title, 2, 1)
 				uses := builder.Uses("shared")

@@ -24,8 +24,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 )
 
-// TestCases runs the stories in testdata/cases, after public bug reports and files that users of drivers publish. Each has
-// a scheduler of its own.
+// TestCases runs the stories in testdata/cases, after public bug reports and files that users of drivers publish. Those that
+// end the scheduler or give it arguments have one of their own.
 //
 // A story begins with what it is about, maybe a line "Arguments: {...}" for the plugin, and goes on with steps. A line that
 // begins with "-- " is a step, and what follows up to the next one belongs to it. SPACE stands for a name that no other test has:
@@ -60,6 +60,7 @@ func TestCases(t *testing.T) {
 // story is a story while it runs.
 type story struct {
 	*space
+	// scheduler is that of the story alone; nil if it uses the shared one.
 	scheduler *harness.Scheduler
 	// changed is set if there may be something that the scheduler has not seen, and killed while it does not run.
 	changed, killed bool
@@ -70,13 +71,16 @@ type story struct {
 // runStory runs a story.
 func runStory(t *testing.T, name, text string) {
 	t.Helper()
-	s := &story{space: newOwnSpace(t, "case-"+name, 0)}
-	var args map[string]any
-	if _, given, has := strings.Cut(text, "\nArguments: "); has {
+	s := &story{}
+	if _, given, has := strings.Cut(text, "\nArguments: "); has || strings.Contains(text, "\n-- kill") || strings.Contains(text, "\n-- restart") {
 		given, _, _ = strings.Cut(given, "\n")
+		var args map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(given), &args))
+		s.space = newOwnSpace(t, "case-"+name, 0)
+		s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: args})
+	} else {
+		s.space = newSpace(t, "case-"+name, 0)
 	}
-	s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: args})
 	text = strings.ReplaceAll(text, "SPACE", s.Name)
 	steps := strings.Split("\n"+text, "\n-- ")[1:]
 	require.NotEmpty(t, steps, "a story has steps")

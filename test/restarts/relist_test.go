@@ -26,6 +26,7 @@ var listsKind = regexp.MustCompile(`"Listing and watching" type="\*v1\.([A-Za-z]
 // list everything again. Meanwhile pods went, their devices became free, one of these was
 // allocated by somebody else, and more devices and pods came.
 func TestWatchesTooFarBehind(t *testing.T) {
+	harness.Long(t, "hundreds of pods come; the simulation has watches that have to list again")
 	random := newRandom(t)
 	const nodes, base, pods, more = 5, 60, 150, 60
 	s := cluster.NewSpace(t, "relist", "", nodes)

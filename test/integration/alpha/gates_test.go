@@ -25,22 +25,26 @@ func TestGates(t *testing.T) {
 	for name, test := range map[string]struct {
 		gates map[string]bool
 		check func(*space)
+		also  bool // It does the same as without the gates.
 	}{
-		"defaults":                    {nil, usualDevices},
-		"no beta features":            {map[string]bool{"AllBeta": false}, exclusivelyAllocated},
-		"DRAConsumableCapacity":       {map[string]bool{"DRAConsumableCapacity": false, "DRAFractionalCapacityRange": false}, exclusivelyAllocated},
-		"DRAPartitionableDevices":     {map[string]bool{"DRAPartitionableDevices": false}, partitionsRefused},
-		"DRADeviceTaints":             {map[string]bool{"DRADeviceTaints": false, "DRADeviceTaintRules": false}, taintsIgnored},
-		"DRADeviceTaintRules":         {map[string]bool{"DRADeviceTaintRules": false}, rulesIgnored},
-		"DRADeviceBindingConditions":  {map[string]bool{"DRADeviceBindingConditions": false}, conditionsRefused},
-		"DRASchedulerFilterTimeout":   {map[string]bool{"DRASchedulerFilterTimeout": false}, usualDevices},
-		"SchedulerQueueingHints":      {map[string]bool{"SchedulerPopFromBackoffQ": false, "SchedulerAsyncPreemption": false}, usualDevices},
-		"SchedulerPreQueueingHints":   {map[string]bool{"SchedulerPreQueueingHints": true}, usualDevices},
-		"InPlacePodVerticalScaling":   {map[string]bool{"InPlacePodVerticalScalingSchedulerPreemption": true}, usualDevices},
-		"DRAListTypeAttributes":       {map[string]bool{"DRAListTypeAttributes": true}, usualDevices},
-		"DRANodeAllocatableResources": {map[string]bool{"DRANodeAllocatableResources": true}, usualDevices},
+		"defaults":                    {nil, usualDevices, false},
+		"no beta features":            {map[string]bool{"AllBeta": false}, exclusivelyAllocated, false},
+		"DRAConsumableCapacity":       {map[string]bool{"DRAConsumableCapacity": false, "DRAFractionalCapacityRange": false}, exclusivelyAllocated, false},
+		"DRAPartitionableDevices":     {map[string]bool{"DRAPartitionableDevices": false}, partitionsRefused, false},
+		"DRADeviceTaints":             {map[string]bool{"DRADeviceTaints": false, "DRADeviceTaintRules": false}, taintsIgnored, false},
+		"DRADeviceTaintRules":         {map[string]bool{"DRADeviceTaintRules": false}, rulesIgnored, false},
+		"DRADeviceBindingConditions":  {map[string]bool{"DRADeviceBindingConditions": false}, conditionsRefused, false},
+		"DRASchedulerFilterTimeout":   {map[string]bool{"DRASchedulerFilterTimeout": false}, usualDevices, true},
+		"SchedulerQueueingHints":      {map[string]bool{"SchedulerPopFromBackoffQ": false, "SchedulerAsyncPreemption": false}, usualDevices, true},
+		"SchedulerPreQueueingHints":   {map[string]bool{"SchedulerPreQueueingHints": true}, usualDevices, true},
+		"InPlacePodVerticalScaling":   {map[string]bool{"InPlacePodVerticalScalingSchedulerPreemption": true}, usualDevices, true},
+		"DRAListTypeAttributes":       {map[string]bool{"DRAListTypeAttributes": true}, usualDevices, true},
+		"DRANodeAllocatableResources": {map[string]bool{"DRANodeAllocatableResources": true}, usualDevices, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if test.also {
+				harness.Long(t, "a scheduler starts, and does what it does with the gates as they are by default")
+			}
 			t.Parallel()
 			s := &space{cluster.NewSpace(t, "gate-"+strings.ToLower(strings.ReplaceAll(name, " ", "")), "", 1)}
 			s.StartScheduler(harness.SchedulerOptions{FeatureGates: test.gates})
