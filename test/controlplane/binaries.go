@@ -15,7 +15,7 @@ const BinDirEnv = "QUARTERMASTER_BIN"
 const modulePath = "github.com/quartermaster-dra/quartermaster"
 
 // FindBinary returns the absolute path of an executable that "make build"
-// makes: "kwok", "scheduler", "kubectl" and so on. It looks in the folder that
+// makes: "kwok", "scheduler", "kubectl" and so on, or of another release, which "make test-compat" makes. It looks in the folder that
 // the environment variable QUARTERMASTER_BIN names, in the folder of the
 // running executable, and in bin/ of the module's source tree around the
 // working directory, which is where tests find it.
@@ -29,8 +29,12 @@ func FindBinary(name string) (string, error) {
 		}
 		looked = append(looked, path)
 	}
-	return "", fmt.Errorf("find the executable %q: there is none at %s; run \"make build\" in the source tree, or set %s to the folder that holds it",
-		name, strings.Join(looked, ", "), BinDirEnv)
+	target := "build"
+	if strings.HasPrefix(name, "compat/") {
+		target = "test-compat"
+	}
+	return "", fmt.Errorf("find the executable %q: there is none at %s; run \"make %s\" in the source tree, or set %s to the folder that holds it",
+		name, strings.Join(looked, ", "), target, BinDirEnv)
 }
 
 func binDirs() []string {

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -73,9 +72,9 @@ func controllersOf(release string, controllers []string) ([]string, error) {
 }
 
 // apiServerFlags returns the flags of kube-apiserver.
-func (c *ControlPlane) apiServerFlags(credentials credentials, etcd string) ([]string, error) {
+func (c *ControlPlane) apiServerFlags(credentials credentials) ([]string, error) {
 	flags := []string{
-		"--etcd-servers=" + etcd,
+		"--etcd-servers=" + c.etcdEndpoint,
 		"--bind-address=" + net.IPv4(127, 0, 0, 1).String(),
 		"--secure-port=" + strconv.Itoa(c.apiServer.port),
 		"--tls-cert-file=" + credentials.apiServer.certFile,
@@ -148,14 +147,6 @@ func (c *ControlPlane) commonFlags() []string {
 		flags = append(flags, "--emulated-version="+c.options.EmulatedVersion)
 	}
 	return flags
-}
-
-// check returns an error for options that exclude each other.
-func (o Options) check() error {
-	if o.EmulatedVersion != "" && o.Release != "" {
-		return errors.New("Options.EmulatedVersion and Options.Release are both set; another release cannot emulate one")
-	}
-	return nil
 }
 
 // assignments returns the values as "a=true,b=false".

@@ -61,6 +61,14 @@ type Options struct {
 	KwokBinary string
 }
 
+// check returns an error for options that exclude each other.
+func (o Options) check() error {
+	if o.EmulatedVersion != "" && o.Release != "" {
+		return errors.New("Options.EmulatedVersion and Options.Release are both set; another release cannot emulate one")
+	}
+	return nil
+}
+
 // dataFolder is the layout of the data folder. All paths are absolute.
 type dataFolder struct {
 	root string

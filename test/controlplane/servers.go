@@ -46,7 +46,7 @@ func (c *ControlPlane) startServers(ctx context.Context, credentials credentials
 	if err != nil {
 		return err
 	}
-	flags, err := c.apiServerFlags(credentials, c.etcdEndpoint)
+	flags, err := c.apiServerFlags(credentials)
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,7 @@ func (c *ControlPlane) newPart(name string, flags []string, ready func(context.C
 		binary, args = fmt.Sprintf("compat/%s-%s", name, c.options.Release), flags
 	}
 	path, err := FindBinary(binary)
-	switch {
-	case err != nil && c.options.Release != "":
-		return nil, fmt.Errorf("%w; what is in bin/compat is built by \"make test-compat\"", err)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	return &Part{name: name, path: path, args: args, logFile: c.log.path, ready: ready, ended: c.componentEnded}, nil
