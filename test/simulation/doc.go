@@ -11,8 +11,8 @@
 // left after the end, are failures as well. A history with far too many failures or requests is ended early.
 //
 // An event of a history is a request that the API server in memory accepts or refuses, or an act: a step, or a moment that is reached.
-// With the usual number of steps a history has at least 200 events, and about 500 histories take a minute of one processor. Both numbers
-// are printed.
+// With the usual number of steps a history has 950 events on average, and 250 to 550 histories take a minute of one processor, depending
+// on the machine. Both numbers are printed.
 //
 // Besides devices for one claim, some histories have devices whose capacity several claims consume (shares.go), cards with partitions
 // that draw from the same counters (partitions.go), admin access (admin.go), and classes whose selectors change (classes.go). After each
