@@ -24,13 +24,16 @@ type published struct {
 	devices map[deviceID]resourceapi.Device
 	// shared holds the devices that could be shared at some time, alone those that could not.
 	shared, alone map[deviceID]bool
-	capacity      map[deviceID]map[resourceapi.QualifiedName]int64
-	counters      map[counterID]int64
+	// kinds holds the numbers of kinds of capacity that a device had at some time.
+	kinds    map[deviceID][]int
+	capacity map[deviceID]map[resourceapi.QualifiedName]int64
+	counters map[counterID]int64
 }
 
 func newPublished() *published {
 	return &published{
-		map[deviceID]resourceapi.Device{}, map[deviceID]bool{}, map[deviceID]bool{}, map[deviceID]map[resourceapi.QualifiedName]int64{}, map[counterID]int64{},
+		devices: map[deviceID]resourceapi.Device{}, shared: map[deviceID]bool{}, alone: map[deviceID]bool{}, kinds: map[deviceID][]int{},
+		capacity: map[deviceID]map[resourceapi.QualifiedName]int64{}, counters: map[counterID]int64{},
 	}
 }
 
@@ -39,6 +42,9 @@ func (p *published) add(slice *resourceapi.ResourceSlice) {
 	for _, device := range slice.Spec.Devices {
 		id := deviceID{slice.Spec.Driver, slice.Spec.Pool.Name, device.Name}
 		p.devices[id] = device
+		if !slices.Contains(p.kinds[id], len(device.Capacity)) {
+			p.kinds[id] = append(p.kinds[id], len(device.Capacity))
+		}
 		if isShared(&device) {
 			p.shared[id] = true
 		} else {
@@ -198,8 +204,8 @@ func (p *published) malformed(claim *resourceapi.ResourceClaim) (all []string) {
 		if isShare && !p.shared[id] || !isShare && !p.alone[id] {
 			all = append(all, fmt.Sprintf("device %v could ever be shared: %t, and claim %s has a share of it: %t", id, p.shared[id], claim.Name, isShare))
 		}
-		if device := p.devices[id]; isShare && !isAdmin(*r) && len(r.ConsumedCapacity) != len(device.Capacity) {
-			all = append(all, fmt.Sprintf("device %v has %d capacities, and claim %s consumes %d of them", id, len(device.Capacity), claim.Name, len(r.ConsumedCapacity)))
+		if isShare && !isAdmin(*r) && !slices.Contains(p.kinds[id], len(r.ConsumedCapacity)) {
+			all = append(all, fmt.Sprintf("device %v has had %v kinds of capacity, and claim %s consumes %d of them", id, p.kinds[id], claim.Name, len(r.ConsumedCapacity)))
 		}
 		if isAdmin(*r) != admin[r.Request] {
 			all = append(all, fmt.Sprintf("claim %s has device %v with admin access: %t, and request %s asks for that: %t", claim.Name, id, isAdmin(*r), r.Request, admin[r.Request]))
