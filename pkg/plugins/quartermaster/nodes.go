@@ -202,7 +202,7 @@ func (pl *Quartermaster) accepts(ctx context.Context, c *cycle, pod *v1.Pod) fun
 		return nil
 	}
 	return nodes.Accepts(klog.FromContext(ctx), pod, pl.nodes, func(node *v1.Node) bool {
-		return eligibility.Admit(node, c.claims) && !pl.keepsOn(c, node) && !c.hasFailedIn(pl.state.Inventory.OnNode(node))
+		return eligibility.Admit(node, c.claims) && !pl.keepsOn(c, node) && (c.failed == nil || !c.hasFailedIn(pl.state.Inventory.OnNode(node)))
 	})
 }
 
