@@ -76,6 +76,9 @@ func compareDue(a, b *heldPod) int {
 // settle adds the last attempt to what attempts of its namespace take.
 func (t *Turns) settle(now time.Time) {
 	last := t.last
+	if last.isLast && len(t.inside) == 0 {
+		t.resume = now.Add(min(now.Sub(last.began), longestShut))
+	}
 	if last.of == nil || last.ended.IsZero() {
 		return // One that ended with an error says nothing.
 	}

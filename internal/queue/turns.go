@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// window limits the expected time of attempts for the pods of costly namespaces that are in the queue at a time.
+	// window limits the expected time of attempts for the pods of costly namespaces that are in the queue at a time. They are of one
+	// namespace, or of different priorities.
 	window = 50 * time.Millisecond
 	// ordinary is the mean time of an attempt up to which any number of pods of a namespace may be queued. An attempt that
 	// ends without a node counts for at least that: the scheduler writes the reason before it goes on.
@@ -115,8 +116,10 @@ type tries struct {
 
 // expected is the expected time of the attempt for a pod that was let in.
 type expected struct {
-	cost  time.Duration
-	letIn time.Time
+	of       *namespace
+	priority int32
+	cost     time.Duration
+	letIn    time.Time
 }
 
 // attempt describes the current attempt, or the last one.
@@ -125,6 +128,8 @@ type attempt struct {
 	of           *namespace // nil for pods that do not take turns
 	began, ended time.Time
 	rejected     bool
+	// isLast is true if no pod that was let in waited any more.
+	isLast bool
 	// busy is set if others were waiting when it ended: the time until the next attempt is that of the scheduler's writes.
 	busy bool
 }
@@ -154,7 +159,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	}
 	now, active := time.Now(), t.queue.Active()
 	own := &heldPod{pod: pod, of: t.namespace(pod.Namespace), since: now, due: now}
-	may := len(t.waiting) == 0 && t.mayLetIn(own.of, now, active)
+	may := len(t.waiting) == 0 && t.mayLetIn(own, now, active)
 	if found && !t.waking[pod.UID] {
 		own.due = now.Add(Pause(tries.number))
 		may = len(t.later) == 0 && t.isIdle(active) // The scheduling queue cuts the back-off short if there is nothing else to do.
@@ -282,13 +287,13 @@ func (t *Turns) next(now time.Time) map[string]*v1.Pod {
 	}
 	for len(t.waiting) > 0 && len(pods) < atOnce {
 		n := t.first()
+		own := n.line[0]
 		if leads && n.isCostly() {
-			if !t.mayLetIn(n, now, active) {
+			if !t.mayLetIn(own, now, active) {
 				break
 			}
 			active++
 		}
-		own := n.line[0]
 		t.drop(own)
 		t.letIn(own, now)
 		pods[own.pod.Namespace+"/"+own.pod.Name] = own.pod
@@ -307,13 +312,16 @@ func (t *Turns) isIdle(active int) bool {
 	return active == 0 && len(t.inside) == 0 && len(t.waiting) == 0
 }
 
-// mayLetIn reports whether the next pod of a namespace is let in.
-func (t *Turns) mayLetIn(n *namespace, now time.Time, active int) bool {
+// mayLetIn reports whether a pod is let in.
+func (t *Turns) mayLetIn(own *heldPod, now time.Time, active int) bool {
 	if active > len(t.inside) && now.Before(t.resume) {
 		return false // Others wait.
 	}
-	load := n.cost
+	load := own.of.cost
 	for _, in := range t.inside {
+		if in.of != own.of && in.priority == priority(own) {
+			return false // If it is older, it would be tried first, and the next ones too.
+		}
 		load += in.cost
 	}
 	return len(t.inside) == 0 || load <= window
@@ -322,17 +330,20 @@ func (t *Turns) mayLetIn(n *namespace, now time.Time, active int) bool {
 // letIn notes that a pod is queued.
 func (t *Turns) letIn(own *heldPod, now time.Time) {
 	n := own.of
-	t.inside[own.pod.UID] = expected{n.cost, now}
+	t.inside[own.pod.UID] = expected{n, priority(own), n.cost, now}
 	t.used, n.used = n.used, n.used+n.cost
 	t.noteTries(own.pod.UID, 0, now)
 	// Others that wait by then have their turn first, even if this one is lost.
 	t.resume = now.Add(longestShut)
 }
 
-// leave notes that a pod is not queued any more. After the last one others get as much time as it takes.
+// leave notes that a pod is not queued any more. After the attempt for the last one others get as much time as it took.
 func (t *Turns) leave(pod types.UID, now time.Time) {
 	in, found := t.inside[pod]
 	if delete(t.inside, pod); found && len(t.inside) == 0 {
 		t.resume = now.Add(min(2*in.cost, longestShut))
+		if t.last.uid == pod { // settle says when it ended.
+			t.resume, t.last.isLast = now.Add(longestShut), true
+		}
 	}
 }

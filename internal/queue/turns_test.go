@@ -98,6 +98,36 @@ func TestOccasionalPodsComeNext(t *testing.T) {
 	})
 }
 
+// TestSlowOrdinaryPodsAreNotOvertaken: on a busy machine the attempts for all pods take long. The pods of another namespace are older, and come first in the
+// queue as soon as they are let in.
+func TestSlowOrdinaryPodsAreNotOvertaken(t *testing.T) {
+	for _, takes := range []time.Duration{4 * time.Millisecond, 6 * time.Millisecond, 20 * time.Millisecond} {
+		inBubble(t, takes.String(), func(t *testing.T) {
+			m := newModel(map[string]time.Duration{"many": 6 * time.Millisecond, "few": takes}, "many")
+			m.known("many", "few")
+			m.create("many", 0, 2000)
+			time.Sleep(time.Millisecond)
+			go m.stream("few", 250*time.Millisecond, 20)
+			require.LessOrEqual(t, m.run(time.Now().Add(6*time.Second)), 5*look)
+			require.Equal(t, 20, m.attempts("few"))
+			require.LessOrEqual(t, slices.Max(m.waited["few"]), 2*window)
+		})
+	}
+}
+
+// TestImportantPodsOvertake: a pod of a higher priority is let in although pods of other namespaces are about to be tried.
+func TestImportantPodsOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(map[string]time.Duration{"a": 6 * time.Millisecond, "b": 6 * time.Millisecond})
+		m.known("a", "b")
+		m.create("a", 0, 2)
+		m.add(podIn("b", 0, 0), podIn("b", 1, 10))
+		time.Sleep(2 * look)
+		require.Error(t, m.Held("b-00000"))
+		require.NoError(t, m.Held("b-00001"))
+	})
+}
+
 // TestHeldPodsAreNotForgotten: whoever else keeps the scheduler busy, and whatever is wrong with what is known of the queue, some of
 // them are tried.
 func TestHeldPodsAreNotForgotten(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 	pace, span = 250 * time.Millisecond, 20 * time.Second
 	// meanBefore bounds how many attempts for pods of the other tenant come in the mean before the next one for an ordinary pod that
 	// waits, which hardly depends on how fast the machine is. Without turns, it is one for each of these pods.
-	meanBefore = 20
+	meanBefore = 10
 )
 
 // TestOthersPodsWhileObjectsArrive creates many objects of one namespace at once that take long to
