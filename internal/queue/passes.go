@@ -51,15 +51,22 @@ func (p *Pod) pass(now time.Time) time.Duration {
 }
 
 // fail records an attempt that failed for another reason than a rejection by a plugin.
-func (p *Pod) fail(now time.Time) {
+func (p *Pod) fail(node string, now time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.counted, p.since = true, now
+	p.counted, p.since, p.failedOn = true, now, node
 	p.errors++
 }
 
+// FailedOn returns the node of the last attempt that had one for the pod and failed, "" if there was none.
+func (p *Pod) FailedOn() string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.failedOn
+}
+
 // Fail records an attempt that failed although it had a node for the pod.
-func (w *Waker) Fail(p *Pod) { p.fail(w.clock.Now()) }
+func (w *Waker) Fail(p *Pod, node string) { p.fail(node, w.clock.Now()) }
 
 // Paused returns for how long the pod must be kept out of the queue: the rest of its pause if its attempt failed although it had a
 // node and it was tried too often before its pauses were over, otherwise 0.

@@ -37,6 +37,7 @@ type Pod struct {
 	started  time.Time // when the latest of these began
 	attempts int       // how often this plugin has rejected the pod
 	errors   int       // attempts that failed for another reason since
+	failedOn string    // the node of the last one of these
 	since    time.Time // when the last attempt was rejected, or failed
 	passes   passes    // attempts before the pause was over
 	// decided is set once the attempt knows the needs of the pod: missing holds its claims

@@ -204,7 +204,7 @@ func TestPasses(t *testing.T) {
 					p := pods.Begin(pod)
 					tries++
 					if name != ofAnotherGroup {
-						waker.Fail(p)
+						waker.Fail(p, "n1")
 					}
 					p.Queue()
 					wake(waker, p)
@@ -234,7 +234,7 @@ func TestErrorsCountByThemselves(t *testing.T) {
 		}
 		require.Equal(t, LongestPause, p.rest(time.Now()))
 		p = pods.Begin(builder.Pod("p"))
-		waker.Fail(p)
+		waker.Fail(p, "n1")
 		require.Equal(t, FirstPause, p.rest(time.Now()))
 		p = pods.Begin(builder.Pod("p"))
 		waker.Reject(p)
@@ -252,7 +252,7 @@ func TestPaused(t *testing.T) {
 		var p *Pod
 		for start := time.Now(); time.Since(start) < time.Minute; tries++ {
 			p = pods.Begin(builder.Pod("p"))
-			waker.Fail(p)
+			waker.Fail(p, "n1")
 			p.Queue()
 			rest := waker.Paused(p)
 			require.Equal(t, rest, waker.Paused(p), "however often the queue asks")
@@ -264,10 +264,10 @@ func TestPaused(t *testing.T) {
 		require.LessOrEqual(t, tries, passesInARow+2*int(time.Minute/LongestPause))
 
 		p = pods.Begin(builder.Pod("p"))
-		waker.Fail(p)
+		waker.Fail(p, "n1")
 		require.Zero(t, waker.Paused(p), "once more every ten seconds")
 		p = pods.Begin(builder.Pod("p"))
-		waker.Fail(p)
+		waker.Fail(p, "n1")
 		require.Positive(t, waker.Paused(p))
 		p = pods.Begin(builder.Pod("p"))
 		waker.Reject(p)

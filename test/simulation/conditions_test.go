@@ -91,9 +91,7 @@ func TestConditions(t *testing.T) {
 		"a volume of a pod is gone that waits for its devices": onlyNode().fabric(1).add(10*time.Second, "pod waits with a volume", func(w *World) {
 			w.createStorageClass()
 			w.createVolumeClaim("volume", 0, false)
-			w.createPodWithClaim("waits", builder.Request("r", "gpu"), "1", 0, func(pod *v1.Pod) {
-				pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "volume"}}}}
-			})
+			w.createPodWithClaim("waits", builder.Request("r", "gpu"), "1", 0, withVolume)
 		}).crash(10*time.Second).add(0, "delete its volume claim", func(w *World) {
 			w.must(w.client.CoreV1().PersistentVolumeClaims(namespace).Delete(w.ctx, "volume", metav1.DeleteOptions{}))
 		}).freed(3*time.Minute, "waits"),

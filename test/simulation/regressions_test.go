@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -118,6 +119,17 @@ func TestRegressions(t *testing.T) {
 		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
+		// Seed 162706109378538: the preemptor waited five minutes, since it was kept out of the queue while the victim was forgotten.
+		"a pod without devices preempts one that waits for its volume": new(script).node(1).add(time.Second, "pod victim with 12 CPU and a volume that takes a while", func(w *World) {
+			w.createStorageClass()
+			w.createVolumeClaim("volume", 8*time.Second, false)
+			w.createPodWithClaim("victim", builder.Request("r", "gpu"), "12", 0, withVolume)
+		}).add(time.Second, "pod preemptor with 12 CPU and priority 100", func(w *World) {
+			preemptor := builder.Pod("preemptor", builder.Container("c", "cpu", "12"), func(p *v1.Pod) {
+				p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, ptr.To[int32](100), v1.PodPending
+			})
+			ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, preemptor, metav1.CreateOptions{}))
+		}).runs(time.Minute, "preemptor"),
 		// Seeds 373243103 and 739680098: the pod was bound where a device plugin offers the resource, while its status named a claim that was gone.
 		"the class of a pod's extended resource is for others before it is bound": new(script).node(1).extended(10*time.Second, "asks",
 			"the request is lost, and the class stands for nothing", func(w *World, _ *Connection, _ func()) { w.nameClass("gpu", "") }).

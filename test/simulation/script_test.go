@@ -63,6 +63,12 @@ func (w *World) createPodWithClaim(name string, request *builder.RequestBuilder,
 	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }
 
+// withVolume has a pod use a volume claim that is called so.
+func withVolume(pod *v1.Pod) {
+	claim := &v1.PersistentVolumeClaimVolumeSource{ClaimName: "volume"}
+	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: claim}}}
+}
+
 // joins creates a pod that uses a claim which others use.
 func (s *script) joins(after time.Duration, name, claim string, priority int32) *script {
 	return s.add(after, fmt.Sprintf("pod %s joins claim %s with priority %d", name, claim, priority), func(w *World) {

@@ -7,6 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -65,6 +67,11 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 		s.failures.Forget(e.Before.UID)
 	}
 	for _, pl := range s.served() {
+		if e.After == nil {
+			if entry := pl.waiting.Get(e.Before.UID); entry != nil && entry.FailedOn() != "" {
+				pl.tryNominees(e.Before, entry.FailedOn())
+			}
+		}
 		pl.waiting.PodChanged(e)
 		pl.widened.PodChanged(e)
 		if entry := pl.waiting.Get(e.Latest().UID); entry != nil && isNominated(e) {
@@ -77,6 +84,21 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 		if pl.nominees != nil {
 			pl.nominees.PodChanged(e)
 		}
+	}
+}
+
+// tryNominees has the pods tried again that preempt a pod without a node which is gone now. kube-scheduler does that when it forgets the pod
+// at the end of Unreserve. If they are kept out of the queue just then, because they evict it once more, nothing else does: at the event of
+// a pod without a node it wakes at most pods of its priority.
+func (pl *Quartermaster) tryNominees(victim *v1.Pod, node string) {
+	nominees := make(map[string]*v1.Pod)
+	for _, nominee := range pl.handle.NominatedPodsForNode(node) {
+		if pod := nominee.GetPod(); corev1helpers.PodPriority(pod) > corev1helpers.PodPriority(victim) {
+			nominees[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	if len(nominees) > 0 {
+		pl.handle.Activate(klog.Background(), nominees)
 	}
 }
 

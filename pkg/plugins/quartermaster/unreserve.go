@@ -12,7 +12,7 @@ import (
 // Unreserve undoes Reserve and PreBind, in reverse order. It also removes an allocation that this attempt has written,
 // unless other consumers use it meanwhile: if the pod never came back, the claim would keep devices, or be in conflict
 // with a claim in use. If the pod turns out to be bound, it keeps everything.
-func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, _ string) {
+func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node string) {
 	c, err := cycleOf(cs)
 	if err == nil && c != nil && c.asksDrivers {
 		pl.state.gangs.Postponed(cs)
@@ -26,7 +26,7 @@ func (pl *Quartermaster) Unreserve(ctx context.Context, cs fwk.CycleState, pod *
 	if err != nil || c == nil || c.attempt.IsLeft() {
 		return
 	}
-	pl.waker.Fail(c.pod)
+	pl.waker.Fail(c.pod, node)
 	c.attempt.Abort(ctx)
 	c.legacy.Unreserve(ctx)
 	pl.removeCharge(ctx, c, pod)
