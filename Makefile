@@ -143,14 +143,14 @@ test: build bin/kube-scheduler bin/kubectl ## run the most important tests of ea
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-test-all: test-race test-whole test-modules test-chart test-driver test-browser ## run all tests, and those of compatibility with one older release
+test-all: test-race test-rest test-modules test-chart test-driver test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
 	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
-.PHONY: test-whole
-test-whole: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
+.PHONY: test-rest
+test-rest: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
 	@echo "test: $(NEW_HISTORIES_OF_ALL) new histories of the simulation, from seed $(LATER_SEED) on"
-	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) LATER_PACKAGES='$(LATER_PACKAGES)' GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector

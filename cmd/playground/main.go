@@ -11,8 +11,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/quartermaster-dra/quartermaster/test/controlplane/servers"
 	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
@@ -22,7 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly shutdown, the second one kills the process.
 	context.AfterFunc(ctx, stop)
-	err := newCommand().ExecuteContext(ctx)
+	err := playground.NewCommand().ExecuteContext(ctx)
 	if err == nil {
 		return
 	}
@@ -31,15 +29,4 @@ func main() {
 		fmt.Fprintf(os.Stderr, "playground: %v\n", err)
 	}
 	os.Exit(1)
-}
-
-func newCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:           "playground",
-		Short:         "Try the Quartermaster scheduler on a simulated cluster on this machine",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	command.AddCommand(newDemoCommand(), newUpCommand())
-	return command
 }

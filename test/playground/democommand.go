@@ -1,4 +1,4 @@
-package main
+package playground
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartermaster-dra/quartermaster/test/playground"
 	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 	"github.com/quartermaster-dra/quartermaster/test/playground/scenario"
 )
@@ -59,16 +58,16 @@ func runDemo(command *cobra.Command, flags demoFlags) (err error) {
 	}
 	defer func() { err = folder.close(command.Context(), err) }()
 
-	options := playground.DemoOptions{
+	options := DemoOptions{
 		Cluster:   cluster,
 		Scenarios: scenarios,
 		Dialect:   dialect,
 		Patience:  flags.patience,
 	}
 	if flags.keep {
-		options.Finished = func(c *playground.Cluster, tally scenario.Tally) { keepRunning(command, c, tally) }
+		options.Finished = func(c *Cluster, tally scenario.Tally) { keepRunning(command, c, tally) }
 	}
-	return playground.RunDemo(command.Context(), options, command.OutOrStdout())
+	return RunDemo(command.Context(), options, command.OutOrStdout())
 }
 
 // chosenScenarios returns the scenarios with the given names, or all.
@@ -89,7 +88,7 @@ func chosenScenarios(names []string) ([]scenario.Scenario, error) {
 }
 
 // keepRunning waits for Ctrl-C, or until a part of the cluster ends.
-func keepRunning(command *cobra.Command, cluster *playground.Cluster, tally scenario.Tally) {
+func keepRunning(command *cobra.Command, cluster *Cluster, tally scenario.Tally) {
 	fmt.Fprintf(command.OutOrStdout(), "%s\nThe cluster keeps running, press Ctrl-C to end it: export KUBECONFIG=%q\n",
 		tally.Summary(), cluster.Kubeconfig())
 	select {

@@ -1,4 +1,4 @@
-package main
+package playground
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 // verboseLevel is klog's -v of all components with --verbose: high enough to follow each scheduling attempt.
@@ -37,8 +35,8 @@ type workFolder struct {
 }
 
 // open makes the folder and reads the files that the flags name.
-func (f *clusterFlags) open() (playground.ClusterOptions, workFolder, error) {
-	options := playground.ClusterOptions{SchedulerBinary: f.schedulerBinary}
+func (f *clusterFlags) open() (ClusterOptions, workFolder, error) {
+	options := ClusterOptions{SchedulerBinary: f.schedulerBinary}
 	if f.verbose {
 		options.Verbosity = verboseLevel
 	}

@@ -1,14 +1,12 @@
-package main
+package playground
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/quartermaster-dra/quartermaster/test/playground"
 )
 
 type upFlags struct {
 	cluster     clusterFlags
-	fleet       playground.UpFleet
+	fleet       UpFleet
 	noScheduler bool
 }
 
@@ -37,5 +35,5 @@ func runUp(command *cobra.Command, flags upFlags) (err error) {
 	}
 	defer func() { err = folder.close(command.Context(), err) }()
 	cluster.NotInstalled = flags.noScheduler
-	return playground.Up(command.Context(), playground.UpOptions{Cluster: cluster, Fleet: flags.fleet}, command.OutOrStdout())
+	return Up(command.Context(), UpOptions{Cluster: cluster, Fleet: flags.fleet}, command.OutOrStdout())
 }
