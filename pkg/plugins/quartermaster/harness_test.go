@@ -43,6 +43,7 @@ type fixture struct {
 	pl       *Quartermaster
 	recorder *events.FakeRecorder
 	activator
+	nominator nominator
 	// assume hands a claim event to the scheduler's shared manager of claims, and
 	// classes one about a class to its cache of extended resources.
 	assume, classes cache.ResourceEventHandler
@@ -64,6 +65,15 @@ func (a *activator) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 	}
 	slices.Sort(a.activated)
 }
+
+// nominator has the pods that are nominated for each node.
+type nominator struct {
+	fwk.PodNominator
+	nominees map[string][]fwk.PodInfo
+}
+
+// NominatedPodsForNode implements fwk.PodNominator.
+func (n *nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n.nominees[node] }
 
 // names returns the pods activated so far.
 func (a *activator) names() []string {
@@ -126,6 +136,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 		frameworkruntime.WithSharedDRAManager(manager),
 		frameworkruntime.WithEventRecorder(f.recorder),
 		frameworkruntime.WithPodActivator(&f.activator),
+		frameworkruntime.WithPodNominator(&f.nominator),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 	)
 	require.NoError(t, err)
@@ -250,6 +261,7 @@ func makePlugin(f *fixture, profile string, args runtime.Object) fwk.Plugin {
 		frameworkruntime.WithSharedDRAManager(f.pl.handle.SharedDRAManager()),
 		frameworkruntime.WithEventRecorder(f.recorder),
 		frameworkruntime.WithPodActivator(&f.activator),
+		frameworkruntime.WithPodNominator(&f.nominator),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 	)
 	require.NoError(f.t, err)

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
@@ -44,6 +45,26 @@ func TestUnreserveAfterPreBind(t *testing.T) {
 		f.settle()
 		f.bound(a.pod, "n1")
 		require.Equal(t, []string{"p"}, consumerNames(f.claim("own")))
+	})
+}
+
+// TestNomineesAreTriedOnceAVictimIsGone: kube-scheduler has forgotten the victim before, and tried its preemptors then if they were not kept out of the queue.
+func TestNomineesAreTriedOnceAVictimIsGone(t *testing.T) {
+	t.Parallel()
+	victim := newPod("p", uses("own"))
+	inCluster(t, plus(gpuNodes(1, "n1"), gpus("own", 1).Obj(), victim), func(t *testing.T, f *fixture) {
+		info := func(name string, priority int32) fwk.PodInfo {
+			pod, err := framework.NewPodInfo(newPod(name, func(pod *v1.Pod) { pod.Spec.Priority = &priority }))
+			require.NoError(t, err)
+			return pod
+		}
+		f.nominator.nominees = map[string][]fwk.PodInfo{"n1": {info("preemptor", 10), info("equal", 0)}, "n2": {info("elsewhere", 10)}}
+		f.bound(victim, "n1").unreserve("n1")
+		f.settle()
+		f.forget()
+		f.remove(victim)
+		f.settle()
+		require.Equal(t, []string{builder.Namespace + "/preemptor"}, f.names())
 	})
 }
 
