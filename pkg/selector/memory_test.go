@@ -271,6 +271,9 @@ func TestErrorsWithATextOfTheirOwn(t *testing.T) {
 // TestExpressionsDoNotFillTheMemory: each pod has a different expression, half of the expressions fail, and
 // no two nodes have the same devices.
 func TestExpressionsDoNotFillTheMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("too long for make test: 150,000 verdicts")
+	}
 	const bound = 10 << 20
 	_, on := pools(t, 500, 8)
 	e := NewEvaluator(cel.NewCache(1, cel.Features{}))

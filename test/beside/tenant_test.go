@@ -65,6 +65,7 @@ func TestTenantsDoNotHoldUpOthers(t *testing.T) {
 // TestTenantsBeforeTheStart: a scheduler that has seen nothing yet finds all of that at once, in two
 // namespaces, and believes as little.
 func TestTenantsBeforeTheStart(t *testing.T) {
+	harness.Long(t, "tenants and others take turns for a while")
 	b := newBoard(t, "late")
 	b.startStock()
 	ctx, stop := context.WithCancel(t.Context())

@@ -13,6 +13,9 @@ func (c *config) late() {
 func TestLateRequests(t *testing.T) {
 	t.Parallel()
 	t.Run("with a write in each attempt", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("too long for make test: it has many more states than others")
+		}
 		t.Parallel()
 		requireSound(t, between("late requests", func(c *config) { c.late(); c.lateRequests = true }))
 	})
@@ -27,6 +30,9 @@ func TestLateRequests(t *testing.T) {
 func TestLateBindings(t *testing.T) {
 	t.Parallel()
 	t.Run("with a pause before releasing", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("too long for make test: it has many more states than others")
+		}
 		t.Parallel()
 		requireSound(t, between("late bindings", func(c *config) {
 			c.late()
@@ -79,6 +85,9 @@ func TestBesideASchedulerThatDoesNotLook(t *testing.T) {
 		}),
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.isLarge() {
+				t.Skip("too long for make test: it has many more states than others")
+			}
 			t.Parallel()
 			requireSound(t, c)
 		})

@@ -8,6 +8,9 @@ func between(name string, set func(*config)) config {
 	return c
 }
 
+// isLarge reports whether the model has many more states than with two schedulers and requests that are handled in time.
+func (c *config) isLarge() bool { return c.schedulers > 2 || c.lateRequests }
+
 // gpus are exclusive devices of which each claim may get any.
 func (c *config) gpus(devices, claims int) {
 	c.available = make(map[string]uint8)
