@@ -14,6 +14,7 @@ import (
 // TestStream: small pods that take each device that becomes free do not starve a large pod and a gang that came later than most of
 // them. A running small pod ends at a time, wherever it is, and there are always more of them.
 func TestStream(t *testing.T) {
+	harness.Long(t, "small pods come and go until the large ones run")
 	t.Parallel()
 	const nodes, each = 4, 4
 	s := newSpace(t, "stream", true, nodes, each)

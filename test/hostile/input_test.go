@@ -25,7 +25,7 @@ import (
 
 var (
 	seed   = flag.Int64("hostile.seed", 1, "seed of the hostile objects")
-	claims = flag.Int("hostile.claims", 80, "number of hostile claims, each with a pod")
+	claims = flag.Int("hostile.claims", 80, "number of hostile claims, each with a pod; half as many with -short")
 )
 
 // rawQuantity stands for one of rawQuantities, which are sent as they are.
@@ -55,23 +55,23 @@ func TestHostileInput(t *testing.T) {
 		space:     s.space, accepted: map[string]int{}, rejected: map[string]int{},
 	}
 	t.Cleanup(in.remove)
-	t.Log(s.run("none", baseline, nil))
+	hostile, ordinary, costly := *claims, baseline, 128
+	if testing.Short() {
+		hostile, ordinary, costly = hostile/2, ordinary/3, 16 // These keep a processor busy for seconds anyway.
+	}
+	t.Log(s.run("none", ordinary, nil))
 	var pods []string
-	t.Log(s.run("hostile", baseline, func() {
-		pods = in.sendAll()
+	t.Log(s.run("hostile", ordinary, func() {
+		pods = in.sendAll(hostile)
 		in.awaitAnswers(pods)
 	}))
-	t.Log(s.run("costly", baseline, func() {
-		devices := 128
-		if testing.Short() {
-			devices = 16 // They keep a processor busy for seconds anyway.
-		}
-		few, many := in.sendCostly("few", 2), in.sendCostly("many", devices)
+	t.Log(s.run("costly", ordinary, func() {
+		few, many := in.sendCostly("few", 2), in.sendCostly("many", costly)
 		in.awaitAnswers(many)
 		in.awaitVerdicts(few)
 		pods = append(append(pods, few...), many...)
 	}))
-	t.Log(s.run("pending", baseline, nil))
+	t.Log(s.run("pending", ordinary, nil))
 	t.Logf("seed %d: accepted %v, rejected %v; %d pods with hostile claims", *seed, in.accepted, in.rejected, len(pods))
 	for _, kind := range []string{"ResourceSlice", "DeviceClass", "ResourceClaim"} {
 		require.NotZero(t, in.accepted[kind], "no hostile %s reached the scheduler", kind)
@@ -110,10 +110,10 @@ func (in *input) send(kind string, object metav1.Object) bool {
 	return false
 }
 
-// sendAll sends slices, classes and claims, and a pod for each claim that was taken.
+// sendAll sends slices, classes and so many claims, and a pod for each claim that was taken.
 // It returns the names of the pods. None of them may have the devices of the ordinary
 // pods.
-func (in *input) sendAll() []string {
+func (in *input) sendAll(claims int) []string {
 	var drivers, classes []string
 	for range hostilePools {
 		drivers = append(drivers, in.driver())
@@ -127,7 +127,7 @@ func (in *input) sendAll() []string {
 		}
 	}
 	var pods []string
-	for i := range *claims {
+	for i := range claims {
 		if claim := in.claim(classes); in.send("ResourceClaim", claim) {
 			pods = append(pods, in.podFor(fmt.Sprintf("hostile-%03d", i), claim))
 		}

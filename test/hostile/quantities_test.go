@@ -55,6 +55,10 @@ func TestEndlessQuantities(t *testing.T) {
 	s := newStream(t, "quantities")
 	q := &quantities{space: s.space}
 	t.Cleanup(q.remove)
+	between := between
+	if testing.Short() {
+		between = atATime
+	}
 	for _, kind := range slices.Sorted(maps.Keys(endlessQuantities)) {
 		for i, quantity := range endlessQuantities[kind] {
 			t.Log(s.run(fmt.Sprintf("%s-%d", kind, i), between, func() { q.sendAll(kind, fmt.Sprintf("%s-endless-%s-%d", s.space.Name, kind, i), quantity) }))
