@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -24,16 +25,18 @@ type Teller func(victim *v1.Pod) string
 // eviction evicts the victims of preemption.
 type eviction struct {
 	handle fwk.Handle
+	pods   corelisters.PodLister
 	tell   Teller
 	gangs  Gangs
 	// inBackground is true if evictions run outside of scheduling cycles (KEP-4832).
 	inBackground bool
 }
 
-// turnedBackPoll is the interval between two looks at a pod whose PreBind was told to stop.
-const turnedBackPoll = 10 * time.Millisecond
+// lookPoll is the interval between two looks at a victim.
+const lookPoll = 10 * time.Millisecond
 
-// longestStop limits how long a preemptor waits for that: a plugin may take no notice of being told to stop.
+// longestStop limits how long a preemptor waits until the PreBind of a victim has ended, or until its deletion is seen: a plugin may take
+// no notice of being told to stop, and a watch may be late.
 const longestStop = 10 * time.Second
 
 // evictAll implements preemption.Executor.PreemptPod: it evicts a pod and its companions. It reports whether the pod
@@ -75,6 +78,9 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 	}
 	logger.V(2).Info("Evicted a pod in favor of one of higher priority", "gives", gives)
 	e.record(ctx, target, preemptor, victim, gives, "")
+	if e.inBackground {
+		e.awaitSeen(ctx, victim)
+	}
 	return false, nil, nil
 }
 
@@ -93,8 +99,17 @@ func (e *eviction) turnBack(victim *v1.Pod, plugin string) (bool, fwk.PodInPreBi
 // awaitEnd waits until the PreBind of a pod that was turned back has ended. Until then the pod counts on its node, and the preemptor,
 // which is activated after the eviction, would only choose it once more.
 func (e *eviction) awaitEnd(ctx context.Context, victim *v1.Pod, binding fwk.PodInPreBind) {
-	_ = wait.PollUntilContextTimeout(ctx, turnedBackPoll, longestStop, false, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, lookPoll, longestStop, false, func(context.Context) (bool, error) {
 		return e.handle.GetPodInPreBind(victim.UID) != binding, nil
+	})
+}
+
+// awaitSeen waits until the informer shows that a victim is being deleted. Until then an attempt for the preemptor, which the end of another
+// victim may cause, would take the victim for one that stays, and evict others.
+func (e *eviction) awaitSeen(ctx context.Context, victim *v1.Pod) {
+	_ = wait.PollUntilContextTimeout(ctx, lookPoll, longestStop, true, func(context.Context) (bool, error) {
+		latest, err := e.pods.Pods(victim.Namespace).Get(victim.Name)
+		return err != nil || latest.UID != victim.UID || latest.DeletionTimestamp != nil, nil
 	})
 }
 

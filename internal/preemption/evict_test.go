@@ -8,9 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -60,4 +66,60 @@ func TestPreemptorWaitsForThatWhichStops(t *testing.T) {
 			}
 		}
 	})
+}
+
+// client is a handle with a client and an event recorder.
+type client struct {
+	fwk.Handle
+	kubernetes.Interface
+}
+
+func (c client) ClientSet() kubernetes.Interface          { return c.Interface }
+func (client) EventRecorder() events.EventRecorderLogger  { return &events.FakeRecorder{} }
+func (client) GetWaitingPod(types.UID) fwk.WaitingPod     { return nil }
+func (client) GetPodInPreBind(types.UID) fwk.PodInPreBind { return nil }
+
+// TestPreemptorWaitsUntilDeletionsAreSeen: an attempt after the answer and before the event would take the victim for a pod that stays.
+func TestPreemptorWaitsUntilDeletionsAreSeen(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(cache.Store, *v1.Pod){
+		"the victim terminates": func(known cache.Store, victim *v1.Pod) {
+			terminating := victim.DeepCopy()
+			terminating.DeletionTimestamp = ptr.To(metav1.Now())
+			_ = known.Update(terminating)
+		},
+		"the victim is gone": func(known cache.Store, victim *v1.Pod) { _ = known.Delete(victim) },
+		"another pod has its name": func(known cache.Store, victim *v1.Pod) {
+			other := victim.DeepCopy()
+			other.UID = "other"
+			_ = known.Update(other)
+		},
+		"nothing is seen": func(cache.Store, *v1.Pod) {},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				preemptor := groupPreemptor{&gangPreemptor{Pod: builder.Pod("high", func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](1000) })}}
+				victim := builder.Pod("low")
+				for inBackground, longest := range map[bool]time.Duration{false: 0, true: longestStop} {
+					known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+					require.NoError(t, known.Add(victim))
+					begin := time.Now()
+					time.AfterFunc(3*time.Second, func() { end(known, victim) })
+					e := &eviction{
+						handle: client{Interface: fake.NewClientset(victim.DeepCopy())}, pods: corelisters.NewPodLister(known),
+						tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground,
+					}
+					_, err := e.evictAll(context.Background(), nodeOf{victim}, preemptor, victim, "Quartermaster")
+					require.NoError(t, err)
+					if inBackground && name != "nothing is seen" {
+						longest = 3*time.Second + lookPoll
+						require.GreaterOrEqual(t, time.Since(begin), 3*time.Second)
+					}
+					require.LessOrEqual(t, time.Since(begin), longest)
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
 }

@@ -60,7 +60,9 @@ func New(ctx context.Context, plugin string, handle fwk.Handle, features kube.Fe
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	preemption.SetInterface(upstream, plugin, handle, p)
 	upstream.MoreImportantVictim = stayingFirst
-	upstream.Executor.PreemptPod = (&eviction{handle: handle, tell: tell, gangs: gangs, inBackground: features.EnableAsyncPreemption}).evictAll
+	upstream.Executor.PreemptPod = (&eviction{
+		handle: handle, pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(), tell: tell, gangs: gangs, inBackground: features.EnableAsyncPreemption,
+	}).evictAll
 	return p, nil
 }
 

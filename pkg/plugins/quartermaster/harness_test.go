@@ -122,7 +122,7 @@ func newFixture(t *testing.T, s *server, profile string) *fixture {
 			f.recoverNow()
 			time.Sleep(time.Minute)
 		}
-		f.settle()
+		f.settleEvictions()
 		f.stop()
 		f.factory.Shutdown()
 		if f.pl != nil && f.pl.state.Ledger.InFlightCount() > 0 {
@@ -180,6 +180,13 @@ func (f *fixture) start() {
 
 // settle waits until all events have been handled and all goroutines wait.
 func (f *fixture) settle() { synctest.Wait() }
+
+// settleEvictions also waits for evictions. They look at intervals whether the deletion of a victim is seen.
+func (f *fixture) settleEvictions() {
+	f.settle()
+	time.Sleep(time.Second)
+	f.settle()
+}
 
 // restart returns a new plugin on the same server, as after a crash: only the server's state is left. before runs before the
 // informers do.

@@ -77,7 +77,7 @@ func (w *bruteWorld) compare(t *testing.T, f *fixture, seen *bruteTally) {
 		return
 	}
 	result, status := profile.RunPostFilterPlugins(f.ctx, state, pod, statuses)
-	f.settle()
+	f.settleEvictions()
 	deleted := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(f.podNames(), name) })
 	if !anyWould {
 		seen.hopeless++

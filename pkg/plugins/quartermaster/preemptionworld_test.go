@@ -131,7 +131,7 @@ func preemptIn(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Po
 	if nominated != nil && nominated.NominatingInfo != nil {
 		p.node = nominated.NominatingInfo.NominatedNodeName
 	}
-	f.settle()
+	f.settleEvictions()
 	after := f.podNames()
 	for _, name := range before {
 		if !slices.Contains(after, name) {
