@@ -47,8 +47,14 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 	if binding != nil && e.inBackground {
 		defer e.awaitEnd(ctx, victim, binding)
 	}
-	if err != nil || len(companions) == 0 {
+	if err != nil {
 		return unbound, err
+	}
+	if e.inBackground && !unbound {
+		defer e.awaitSeen(ctx, victim)
+	}
+	if len(companions) == 0 {
+		return unbound, nil
 	}
 	failed := make([]error, len(companions))
 	e.handle.Parallelizer().Until(ctx, len(companions), func(i int) {
@@ -78,9 +84,6 @@ func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preem
 	}
 	logger.V(2).Info("Evicted a pod in favor of one of higher priority", "gives", gives)
 	e.record(ctx, target, preemptor, victim, gives, "")
-	if e.inBackground {
-		e.awaitSeen(ctx, victim)
-	}
 	return false, nil, nil
 }
 

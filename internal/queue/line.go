@@ -76,9 +76,6 @@ func compareDue(a, b *heldPod) int {
 // settle adds the last attempt to what attempts of its namespace take.
 func (t *Turns) settle(now time.Time) {
 	last := t.last
-	if last.isLast && len(t.inside) == 0 {
-		t.resume = now.Add(min(now.Sub(last.began), longestShut))
-	}
 	if last.of == nil || last.ended.IsZero() {
 		return // One that ended with an error says nothing.
 	}
@@ -121,6 +118,12 @@ func (t *Turns) noteTries(pod types.UID, more int, now time.Time) {
 	}
 	last, _ := t.triesOf(pod)
 	t.recent[pod] = tries{number: last.number + more}
+}
+
+// noteEnd notes how the latest attempt for a pod ended.
+func (t *Turns) noteEnd(pod types.UID, rejected bool) {
+	last, _ := t.triesOf(pod)
+	t.recent[pod] = tries{last.number, rejected}
 }
 
 // triesOf returns how often a pod was tried in the last backoff, or shortly before.

@@ -35,8 +35,8 @@ type model struct {
 	// takes is how long attempts for pods of a namespace take, writing how long it takes to write why there is no node.
 	takes   map[string]time.Duration
 	writing time.Duration
-	// rejects are namespaces whose pods get no node.
-	rejects []string
+	// rejects are namespaces whose pods get no node, and unseen those whose pods another plugin rejects first.
+	rejects, unseen []string
 	// waited is from a pod's creation to its first attempt, tried are the namespaces in the order of attempts.
 	waited map[string][]time.Duration
 	tried  []string
@@ -143,7 +143,9 @@ func (m *model) pop() *v1.Pod {
 func (m *model) try(pod *v1.Pod) {
 	m.tried = append(m.tried, pod.Namespace)
 	m.waited[pod.Namespace] = append(m.waited[pod.Namespace], time.Since(pod.CreationTimestamp.Time))
-	m.Begin(pod, true)
+	if !slices.Contains(m.unseen, pod.Namespace) {
+		m.Begin(pod, true)
+	}
 	time.Sleep(m.takes[pod.Namespace])
 	if slices.Contains(m.rejects, pod.Namespace) {
 		m.Rejected(pod)

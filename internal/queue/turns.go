@@ -128,8 +128,9 @@ type attempt struct {
 	of           *namespace // nil for pods that do not take turns
 	began, ended time.Time
 	rejected     bool
-	// isLast is true if no pod that was let in waited any more.
-	isLast bool
+	// isLast is true until the end of an attempt after which no pod is left that was let in; expected is the time that it was to take.
+	isLast   bool
+	expected time.Duration
 	// busy is set if others were waiting when it ended: the time until the next attempt is that of the scheduler's writes.
 	busy bool
 }
@@ -230,19 +231,34 @@ func (t *Turns) Begin(pod *v1.Pod, takesTurns bool) {
 }
 
 // Placed notes that there is a node for the pod that is being tried.
-func (t *Turns) Placed(pod *v1.Pod) { t.end(pod, false) }
+func (t *Turns) Placed(pod *v1.Pod) { t.activate(t.end(pod, false)) }
 
 // Rejected notes that there is none.
-func (t *Turns) Rejected(pod *v1.Pod) { t.end(pod, true) }
+func (t *Turns) Rejected(pod *v1.Pod) { t.activate(t.end(pod, true)) }
 
-func (t *Turns) end(pod *v1.Pod, rejected bool) {
+// end notes the end of an attempt. It returns the pods whose turn it is if no Begin came before, because another plugin rejected the pod first.
+func (t *Turns) end(pod *v1.Pod, rejected bool) map[string]*v1.Pod {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.last.uid == pod.UID && t.last.ended.IsZero() {
-		t.last.ended, t.last.rejected, t.last.busy = time.Now(), rejected, t.queue.Active() > 0
-		last, _ := t.triesOf(pod.UID)
-		t.recent[pod.UID] = tries{last.number, rejected}
+	now := time.Now()
+	if _, isInside := t.inside[pod.UID]; isInside {
+		t.noteTries(pod.UID, 1, now)
+		t.noteEnd(pod.UID, rejected)
+		t.leave(pod.UID, now)
+		return t.next(now)
 	}
+	if t.last.uid != pod.UID {
+		return nil
+	}
+	if t.last.ended.IsZero() {
+		t.last.ended, t.last.rejected, t.last.busy = now, rejected, t.queue.Active() > 0
+		t.noteEnd(pod.UID, rejected)
+	}
+	if t.last.isLast && len(t.inside) == 0 {
+		t.resume = now.Add(min(max(now.Sub(t.last.began), t.last.expected), longestShut))
+	}
+	t.last.isLast = false
+	return nil
 }
 
 // Forget notes that a pod is not going to be tried any more, or that something else keeps it out of the queue.
@@ -342,8 +358,8 @@ func (t *Turns) leave(pod types.UID, now time.Time) {
 	in, found := t.inside[pod]
 	if delete(t.inside, pod); found && len(t.inside) == 0 {
 		t.resume = now.Add(min(2*in.cost, longestShut))
-		if t.last.uid == pod { // settle says when it ended.
-			t.resume, t.last.isLast = now.Add(longestShut), true
+		if t.last.uid == pod && t.last.ended.IsZero() { // It is being tried.
+			t.resume, t.last.isLast, t.last.expected = now.Add(longestShut), true, in.cost
 		}
 	}
 }

@@ -115,6 +115,35 @@ func TestSlowOrdinaryPodsAreNotOvertaken(t *testing.T) {
 	}
 }
 
+// TestPodsThatOthersRejectFirst: Turns is not told that the attempts for them begin. Others follow without a gap.
+func TestPodsThatOthersRejectFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(map[string]time.Duration{"unseen": 6 * time.Millisecond, "other": 6 * time.Millisecond}, "unseen", "other")
+		m.known("unseen", "other")
+		m.unseen = []string{"unseen"}
+		m.create("unseen", 0, 100)
+		m.create("other", 0, 100)
+		require.LessOrEqual(t, m.run(time.Now().Add(2*time.Second)), 2*look)
+		require.Equal(t, 200, m.attempts("unseen")+m.attempts("other"))
+		m.isQuiet(t)
+	})
+}
+
+// TestTimeWithoutAttemptsCountsForNobody: the last attempt was long ago, and took a moment. Others get no more time than that before the next one.
+func TestTimeWithoutAttemptsCountsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(map[string]time.Duration{"costly": 20 * time.Millisecond, "cheap": time.Millisecond}, "costly")
+		m.known("cheap", "costly")
+		m.create("costly", 0, 1)
+		m.run(time.Now().Add(5 * time.Second))
+		m.create("cheap", 0, 1000)
+		m.run(time.Now().Add(10 * time.Millisecond))
+		m.add(podIn("costly", 1, 10))
+		m.run(time.Now().Add(2 * time.Second))
+		require.LessOrEqual(t, m.waited["costly"][1], 2*look)
+	})
+}
+
 // TestImportantPodsOvertake: a pod of a higher priority is let in although pods of other namespaces are about to be tried.
 func TestImportantPodsOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

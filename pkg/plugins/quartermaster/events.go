@@ -67,7 +67,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 		s.failures.Forget(e.Before.UID)
 	}
 	for _, pl := range s.served() {
-		if e.After == nil {
+		if ends {
 			if entry := pl.waiting.Get(e.Before.UID); entry != nil && entry.FailedOn() != "" {
 				pl.tryNominees(e.Before, entry.FailedOn())
 			}
@@ -87,7 +87,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	}
 }
 
-// tryNominees has the pods tried again that preempt a pod without a node which is gone now. kube-scheduler does that when it forgets the pod
+// tryNominees has the pods tried again that preempt a pod without a node which ends now. kube-scheduler does that when it forgets the pod
 // at the end of Unreserve. If they are kept out of the queue just then, because they evict it once more, nothing else does: at the event of
 // a pod without a node it wakes at most pods of its priority.
 func (pl *Quartermaster) tryNominees(victim *v1.Pod, node string) {
