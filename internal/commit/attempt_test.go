@@ -30,6 +30,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/commit/foreign"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder/stub"
 )
 
 // world is a Runner with a server that has one claim, "c", and a pod that wants it.
@@ -94,7 +95,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			pod.Spec.NodeName = "n"
 			return true, &v1.PodList{Items: []v1.Pod{*pod}}, nil
 		})
-		claims := &podclaims.Claims{Stored: state.Claims, Tracked: builder.NoTracker{}}
+		claims := &podclaims.Claims{Stored: state.Claims, Tracked: stub.NoTracker{}}
 		require.NoError(t, claims.IndexPods(factory.Core().V1().Pods().Informer(), "claims"))
 		w.Runner = &Runner{
 			State:    state,

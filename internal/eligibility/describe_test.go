@@ -16,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder/stub"
 )
 
 const gpu = "example.com/gpu"
@@ -66,7 +67,7 @@ func (c *cluster) describer() *eligibility.Describer {
 	}
 	d := &eligibility.Describer{
 		Needs: &eligibility.Finder{
-			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: builder.NoTracker{}, Server: server{recordable: !c.tooOld}},
+			Claims:  &podclaims.Claims{Stored: stored.GetIndexer(), Tracked: stub.NoTracker{}, Server: server{recordable: !c.tooOld}},
 			Classes: oneClass{}, Stored: stored.GetIndexer(), Controllers: driver{onlyOn: c.ofDriver},
 		},
 		Rules: rules(),

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -39,10 +39,15 @@ type History struct {
 	failed error
 }
 
+// Claims lists claims of all namespaces.
+type Claims interface {
+	List(context.Context, metav1.ListOptions) (*resourceapi.ResourceClaimList, error)
+}
+
 // NewHistory returns the History of the store of claims.
-func NewHistory(claims resourceclient.ResourceClaimsGetter) *History {
+func NewHistory(claims Claims) *History {
 	return &History{Now: func(ctx context.Context) (string, error) {
-		list, err := claims.ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := claims.List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return "", fmt.Errorf("list a claim to learn the version of the store: %w", err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder/stub"
 )
 
 // world is an API server that has one claim, "c", and what the informers know of it. The test has
@@ -118,7 +119,7 @@ func inWorld(t *testing.T, claim *resourceapi.ResourceClaim, pods []*v1.Pod, tes
 // manager is the scheduler's manager of claims, which knows nothing that the informer does not,
 // but for a claim that it remembers too long.
 type manager struct {
-	builder.NoTracker
+	stub.NoTracker
 	remembered *atomic.Pointer[resourceapi.ResourceClaim]
 }
 

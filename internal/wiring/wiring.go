@@ -5,6 +5,7 @@ package wiring
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
-	"github.com/quartermaster-dra/quartermaster/internal/informer/trim"
+	"github.com/quartermaster-dra/quartermaster/internal/informer/factory"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/gangplacement"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
 )
@@ -36,10 +37,10 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 	if election := c.LeaderElection; election != nil {
 		election.Lock = lease.Of(ctx).Follow(election.Lock, election.LeaseDuration)
 	}
-	if err := trim.Informers(c.InformerFactory); err != nil {
+	if err := factory.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err
 	}
-	c.InformerFactory = informer.SurvivingRules(c.InformerFactory)
+	c.InformerFactory = factory.SurvivingRules(c.InformerFactory)
 	completed := c.Complete()
 	registry := make(runtime.Registry)
 	for _, register := range plugins {
@@ -59,7 +60,7 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 // WatchHistory returns an error when the process must start over because the server's store went back in time:
 // informers and caches would not notice that. It returns nil when ctx is done.
 func WatchHistory(ctx context.Context, client kubernetes.Interface) error {
-	return informer.NewHistory(client.ResourceV1()).Run(ctx)
+	return informer.NewHistory(client.ResourceV1().ResourceClaims(metav1.NamespaceAll)).Run(ctx)
 }
 
 // options returns the scheduler's options for the configuration.

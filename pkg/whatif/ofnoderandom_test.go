@@ -21,6 +21,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder/stub"
 )
 
 // profile is the part of a scheduler that the in-tree plugin needs to account for devices.
@@ -31,7 +32,7 @@ type manager struct{ fwk.SharedDRAManager }
 func (profile) ClientSet() kubernetes.Interface              { return fake.NewClientset() }
 func (profile) ProfileName() string                          { return "in-tree" }
 func (profile) SharedDRAManager() fwk.SharedDRAManager       { return manager{} }
-func (manager) ResourceClaims() fwk.ResourceClaimTracker     { return builder.NoTracker{} }
+func (manager) ResourceClaims() fwk.ResourceClaimTracker     { return stub.NoTracker{} }
 func (manager) ResourceSlices() fwk.ResourceSliceLister      { return nil }
 func (manager) DeviceClassResolver() fwk.DeviceClassResolver { return nil }
 

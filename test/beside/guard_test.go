@@ -109,8 +109,13 @@ func TestGuardInScheduler(t *testing.T) {
 		before := reviews(t, guard)
 		f := b.run()
 		assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-		assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for the other scheduler: %s", f)
 		assert.GreaterOrEqual(t, reviews(t, guard)-before, pods, "each allocation was asked about")
+		// On a busy machine a guard may not get an answer from the API server in time, and lets the allocation pass. Then it is not relied on.
+		if unknown, err := guard.LogLines("It is not known whether the claim"); err != nil || len(unknown) > 0 {
+			t.Logf("the guard did not get to know what it asked for (%v): %v", err, unknown)
+			continue
+		}
+		assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for the other scheduler: %s", f)
 	}
 }
 

@@ -53,7 +53,7 @@ func (w *World) Guard() error {
 	holdings := server.Follow(client)
 	g.guard = &guard.Guard{
 		Book: guard.NewBook(holdings.Ledger), Lease: new(lease.Lease), Lookup: guard.NewLookup(client.ResourceV1()), Stored: holdings,
-		History: informer.NewHistory(client.ResourceV1()), // Nobody looks: the versions of this server never go back.
+		History: informer.NewHistory(client.ResourceV1().ResourceClaims(metav1.NamespaceAll)), // Nobody looks: the versions of this server never go back.
 	}
 	if err := holdings.OnClaim(g.guard.ClaimChanged); err != nil {
 		return err

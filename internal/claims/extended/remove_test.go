@@ -17,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/write"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
+	"github.com/quartermaster-dra/quartermaster/test/builder/stub"
 )
 
 // noControllers stands for a server without claims that controllers allocate.
@@ -53,7 +54,7 @@ func TestBoundPodsKeepTheirClaims(t *testing.T) {
 				return false, nil, nil
 			})
 			remover := extended.Remover{
-				Claims: &podclaims.Claims{Stored: stored, Tracked: builder.NoTracker{}}, Stored: stored, Controllers: noControllers{},
+				Claims: &podclaims.Claims{Stored: stored, Tracked: stub.NoTracker{}}, Stored: stored, Controllers: noControllers{},
 				Writer:   write.New(client, write.Options{}),
 				Attempts: noAttempts{},
 			}

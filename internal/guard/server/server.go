@@ -145,7 +145,7 @@ func newGuard(config *Config, holdings *Holdings) (*guard.Guard, error) {
 	deciding := &guard.Guard{
 		Book: guard.NewBook(holdings.Ledger), Lease: &lease.Lease{},
 		Lookup:  guard.NewLookup(config.Lookups.ResourceV1()),
-		History: informer.NewHistory(config.Client.ResourceV1()),
+		History: informer.NewHistory(config.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll)),
 		Mode:    config.Mode, Stored: holdings,
 	}
 	deciding.Book.Scheduler = holdings.Scheduler

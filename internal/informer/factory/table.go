@@ -1,4 +1,4 @@
-package trim
+package factory
 
 import (
 	"crypto/sha256"

@@ -1,10 +1,11 @@
-package builder
+// Package stub has parts of a scheduler that do nothing, for tests. Package builder does not import them, so that tests of packages which know
+// no scheduler do not link one.
+package stub
 
 import (
 	"errors"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -18,15 +19,3 @@ func (NoTracker) Get(string, string) (*resourceapi.ResourceClaim, error) {
 
 // AssumeClaimAfterAPICall implements fwk.ResourceClaimTracker.
 func (NoTracker) AssumeClaimAfterAPICall(*resourceapi.ResourceClaim) error { return nil }
-
-// Informer is an informer that only keeps its handler, for the events of a test.
-type Informer struct {
-	cache.SharedInformer
-	cache.ResourceEventHandler
-}
-
-// AddEventHandler implements cache.SharedInformer.
-func (i *Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	i.ResourceEventHandler = handler
-	return nil, nil
-}
