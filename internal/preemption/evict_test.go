@@ -21,9 +21,10 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-// slowToStop is the handle of a scheduler in which the PreBind of a pod goes on for a while after it was told to stop.
+// slowToStop is the handle of a scheduler in which the PreBind of a pod, if it has begun, goes on for a while after it was told to stop.
 type slowToStop struct {
 	fwk.Handle
+	client  kubernetes.Interface
 	binding *stopping
 }
 
@@ -32,13 +33,12 @@ type stopping struct{ ends time.Time }
 func (s *stopping) CancelPod(string) bool { return true }
 func (s *stopping) MarkPrebound() bool    { return false }
 
-func (h *slowToStop) GetWaitingPod(types.UID) fwk.WaitingPod { return nil }
-func (h *slowToStop) EventRecorder() events.EventRecorderLogger {
-	return &events.FakeRecorder{}
-}
+func (h *slowToStop) ClientSet() kubernetes.Interface           { return h.client }
+func (h *slowToStop) GetWaitingPod(types.UID) fwk.WaitingPod    { return nil }
+func (h *slowToStop) EventRecorder() events.EventRecorderLogger { return &events.FakeRecorder{} }
 
 func (h *slowToStop) GetPodInPreBind(types.UID) fwk.PodInPreBind {
-	if time.Now().Before(h.binding.ends) {
+	if h.binding != nil && time.Now().Before(h.binding.ends) {
 		return h.binding
 	}
 	return nil
@@ -68,17 +68,6 @@ func TestPreemptorWaitsForThatWhichStops(t *testing.T) {
 	})
 }
 
-// client is a handle with a client and an event recorder.
-type client struct {
-	fwk.Handle
-	kubernetes.Interface
-}
-
-func (c client) ClientSet() kubernetes.Interface          { return c.Interface }
-func (client) EventRecorder() events.EventRecorderLogger  { return &events.FakeRecorder{} }
-func (client) GetWaitingPod(types.UID) fwk.WaitingPod     { return nil }
-func (client) GetPodInPreBind(types.UID) fwk.PodInPreBind { return nil }
-
 // TestPreemptorWaitsUntilDeletionsAreSeen: an attempt after the answer and before the event would take the victim for a pod that stays.
 func TestPreemptorWaitsUntilDeletionsAreSeen(t *testing.T) {
 	t.Parallel()
@@ -107,7 +96,7 @@ func TestPreemptorWaitsUntilDeletionsAreSeen(t *testing.T) {
 					begin := time.Now()
 					time.AfterFunc(3*time.Second, func() { end(known, victim) })
 					e := &eviction{
-						handle: client{Interface: fake.NewClientset(victim.DeepCopy())}, pods: corelisters.NewPodLister(known),
+						handle: &slowToStop{client: fake.NewClientset(victim.DeepCopy())}, pods: corelisters.NewPodLister(known),
 						tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground,
 					}
 					_, err := e.evictAll(context.Background(), nodeOf{victim}, preemptor, victim, "Quartermaster")

@@ -55,19 +55,19 @@ func TestEndlessQuantities(t *testing.T) {
 	s := newStream(t, "quantities")
 	q := &quantities{space: s.space}
 	t.Cleanup(q.remove)
-	between := between
+	ordinary := between
 	if testing.Short() {
-		between = atATime
+		ordinary = atATime
 	}
 	for _, kind := range slices.Sorted(maps.Keys(endlessQuantities)) {
 		for i, quantity := range endlessQuantities[kind] {
-			t.Log(s.run(fmt.Sprintf("%s-%d", kind, i), between, func() { q.sendAll(kind, fmt.Sprintf("%s-endless-%s-%d", s.space.Name, kind, i), quantity) }))
+			t.Log(s.run(fmt.Sprintf("%s-%d", kind, i), ordinary, func() { q.sendAll(kind, fmt.Sprintf("%s-endless-%s-%d", s.space.Name, kind, i), quantity) }))
 		}
 	}
 	q.awaitAnswers()
 	require.NoError(t, s.scheduler.Kill())
 	require.NoError(t, s.scheduler.Restart(t.Context()))
-	t.Log(s.run("restarted", between, nil))
+	t.Log(s.run("restarted", ordinary, nil))
 	q.awaitAnswers()
 }
 

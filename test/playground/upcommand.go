@@ -1,8 +1,6 @@
 package playground
 
-import (
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 type upFlags struct {
 	cluster     clusterFlags

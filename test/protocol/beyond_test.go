@@ -14,7 +14,7 @@ func TestLateRequests(t *testing.T) {
 	t.Parallel()
 	t.Run("with a write in each attempt", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("too long for make test: it has many more states than others")
+			t.Skip(tooLarge)
 		}
 		t.Parallel()
 		requireSound(t, between("late requests", func(c *config) { c.late(); c.lateRequests = true }))
@@ -31,7 +31,7 @@ func TestLateBindings(t *testing.T) {
 	t.Parallel()
 	t.Run("with a pause before releasing", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("too long for make test: it has many more states than others")
+			t.Skip(tooLarge)
 		}
 		t.Parallel()
 		requireSound(t, between("late bindings", func(c *config) {
@@ -86,7 +86,7 @@ func TestBesideASchedulerThatDoesNotLook(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.isLarge() {
-				t.Skip("too long for make test: it has many more states than others")
+				t.Skip(tooLarge)
 			}
 			t.Parallel()
 			requireSound(t, c)

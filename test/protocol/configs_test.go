@@ -11,6 +11,9 @@ func between(name string, set func(*config)) config {
 // isLarge reports whether the model has many more states than with two schedulers and requests that are handled in time.
 func (c *config) isLarge() bool { return c.schedulers > 2 || c.lateRequests }
 
+// tooLarge is the reason why make test skips such a model.
+const tooLarge = "too long for make test: it has many more states than others"
+
 // gpus are exclusive devices of which each claim may get any.
 func (c *config) gpus(devices, claims int) {
 	c.available = make(map[string]uint8)

@@ -49,7 +49,7 @@ func TestProtocolHolds(t *testing.T) {
 	for _, c := range sound() {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.isLarge() {
-				t.Skip("too long for make test: it has many more states than others")
+				t.Skip(tooLarge)
 			}
 			t.Parallel()
 			requireSound(t, c)

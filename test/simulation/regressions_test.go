@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -125,10 +124,7 @@ func TestRegressions(t *testing.T) {
 			w.createVolumeClaim("volume", 8*time.Second, false)
 			w.createPodWithClaim("victim", builder.Request("r", "gpu"), "12", 0, withVolume)
 		}).add(time.Second, "pod preemptor with 12 CPU and priority 100", func(w *World) {
-			preemptor := builder.Pod("preemptor", builder.Container("c", "cpu", "12"), func(p *v1.Pod) {
-				p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, ptr.To[int32](100), v1.PodPending
-			})
-			ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, preemptor, metav1.CreateOptions{}))
+			w.createPod("preemptor", 100, builder.Container("c", "cpu", "12"))
 		}).runs(time.Minute, "preemptor"),
 		// Seeds 373243103 and 739680098: the pod was bound where a device plugin offers the resource, while its status named a claim that was gone.
 		"the class of a pod's extended resource is for others before it is bound": new(script).node(1).extended(10*time.Second, "asks",

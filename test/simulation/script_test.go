@@ -57,7 +57,12 @@ func (s *script) pod(after time.Duration, name string, devices int64, cpu string
 func (w *World) createPodWithClaim(name string, request *builder.RequestBuilder, cpu string, priority int32, edits ...func(*v1.Pod)) {
 	claim := builder.Claim(name, request).In(namespace).Obj()
 	ignore(w.client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}))
-	pod := builder.Pod(name, append(edits, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
+	w.createPod(name, priority, append(edits, builder.Container("c", "cpu", cpu), builder.Using(builder.Uses(name)...))...)
+}
+
+// createPod creates a pod for our scheduler.
+func (w *World) createPod(name string, priority int32, edits ...func(*v1.Pod)) {
+	pod := builder.Pod(name, append(edits, func(p *v1.Pod) {
 		p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
 	})...)
 	ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
@@ -72,10 +77,7 @@ func withVolume(pod *v1.Pod) {
 // joins creates a pod that uses a claim which others use.
 func (s *script) joins(after time.Duration, name, claim string, priority int32) *script {
 	return s.add(after, fmt.Sprintf("pod %s joins claim %s with priority %d", name, claim, priority), func(w *World) {
-		pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(claim)...), func(p *v1.Pod) {
-			p.Namespace, p.Spec.SchedulerName, p.Spec.Priority, p.Status.Phase = namespace, builder.SchedulerName, &priority, v1.PodPending
-		})
-		ignore(w.client.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
+		w.createPod(name, priority, builder.Container("c"), builder.Using(builder.Uses(claim)...))
 	})
 }
 

@@ -68,9 +68,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	}
 	for _, pl := range s.served() {
 		if ends {
-			if entry := pl.waiting.Get(e.Before.UID); entry != nil && entry.FailedOn() != "" {
-				pl.tryNominees(e.Before, entry.FailedOn())
-			}
+			pl.tryNominees(e.Before)
 		}
 		pl.waiting.PodChanged(e)
 		pl.widened.PodChanged(e)
@@ -90,9 +88,13 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 // tryNominees has the pods tried again that preempt a pod without a node which ends now. kube-scheduler does that when it forgets the pod
 // at the end of Unreserve. If they are kept out of the queue just then, because they evict it once more, nothing else does: at the event of
 // a pod without a node it wakes at most pods of its priority.
-func (pl *Quartermaster) tryNominees(victim *v1.Pod, node string) {
+func (pl *Quartermaster) tryNominees(victim *v1.Pod) {
+	entry := pl.waiting.Get(victim.UID)
+	if entry == nil || entry.FailedOn() == "" {
+		return
+	}
 	nominees := make(map[string]*v1.Pod)
-	for _, nominee := range pl.handle.NominatedPodsForNode(node) {
+	for _, nominee := range pl.handle.NominatedPodsForNode(entry.FailedOn()) {
 		if pod := nominee.GetPod(); corev1helpers.PodPriority(pod) > corev1helpers.PodPriority(victim) {
 			nominees[pod.Namespace+"/"+pod.Name] = pod
 		}
