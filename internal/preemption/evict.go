@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,8 +51,8 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 	if err != nil {
 		return unbound, err
 	}
-	if e.inBackground && !unbound {
-		defer e.awaitSeen(ctx, victim)
+	if e.inBackground && isLast(target, victim) {
+		defer e.awaitSeen(ctx, target.Victims().Pods)
 	}
 	if len(companions) == 0 {
 		return unbound, nil
@@ -107,13 +108,29 @@ func (e *eviction) awaitEnd(ctx context.Context, victim *v1.Pod, binding fwk.Pod
 	})
 }
 
-// awaitSeen waits until the informer shows that a victim is being deleted. Until then an attempt for the preemptor, which the end of another
-// victim may cause, would take the victim for one that stays, and evict others.
-func (e *eviction) awaitSeen(ctx context.Context, victim *v1.Pod) {
+// isLast reports whether a victim is the one that the Executor has evicted after all others.
+func isLast(target preemption.Candidate, victim *v1.Pod) bool {
+	for _, other := range slices.Backward(target.Victims().Pods) {
+		if other.DeletionTimestamp == nil {
+			return other.UID == victim.UID
+		}
+	}
+	return false
+}
+
+// awaitSeen waits until the informer shows that all victims are being deleted, except those that were not bound. Until then an attempt for
+// the preemptor, which the end of one victim may cause, would take the others for pods that stay, and evict more. The last eviction
+// waits, and not each of them: meanwhile other schedulers take what is free already.
+func (e *eviction) awaitSeen(ctx context.Context, victims []*v1.Pod) {
 	_ = wait.PollUntilContextTimeout(ctx, lookPoll, longestStop, true, func(context.Context) (bool, error) {
-		latest, err := e.pods.Pods(victim.Namespace).Get(victim.Name)
-		return err != nil || latest.UID != victim.UID || latest.DeletionTimestamp != nil, nil
+		return !slices.ContainsFunc(victims, e.seemsToStay), nil
 	})
+}
+
+// seemsToStay reports whether a victim is on its node and is not being deleted, as far as the informer shows.
+func (e *eviction) seemsToStay(victim *v1.Pod) bool {
+	latest, err := e.pods.Pods(victim.Namespace).Get(victim.Name)
+	return err == nil && latest.UID == victim.UID && latest.DeletionTimestamp == nil && latest.Spec.NodeName != ""
 }
 
 // delete writes the reason for the deletion into the pod's status (KEP-3329), and deletes the pod.

@@ -55,7 +55,7 @@ func TestPreemptorWaitsForThatWhichStops(t *testing.T) {
 		victim := builder.Pod("low")
 		for _, inBackground := range []bool{false, true} {
 			begin := time.Now()
-			e := &eviction{handle: &slowToStop{binding: &stopping{ends: ends}}, tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground}
+			e := &eviction{handle: &slowToStop{binding: &stopping{ends: ends}}, pods: corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground}
 			unbound, err := e.evictAll(context.Background(), nodeOf{victim}, preemptor, victim, "Quartermaster")
 			require.NoError(t, err)
 			require.True(t, unbound)
@@ -89,17 +89,24 @@ func TestPreemptorWaitsUntilDeletionsAreSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				preemptor := groupPreemptor{&gangPreemptor{Pod: builder.Pod("high", func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](1000) })}}
-				victim := builder.Pod("low")
+				victim, first := builder.Pod("low"), builder.Pod("lower")
+				victim.Spec.NodeName, first.Spec.NodeName = "node", "node"
+				victim.UID, first.UID = "low", "lower"
 				for inBackground, longest := range map[bool]time.Duration{false: 0, true: longestStop} {
 					known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 					require.NoError(t, known.Add(victim))
+					require.NoError(t, known.Add(first))
 					begin := time.Now()
 					time.AfterFunc(3*time.Second, func() { end(known, victim) })
 					e := &eviction{
-						handle: &slowToStop{client: fake.NewClientset(victim.DeepCopy())}, pods: corelisters.NewPodLister(known),
+						handle: &slowToStop{client: fake.NewClientset(victim.DeepCopy(), first.DeepCopy())}, pods: corelisters.NewPodLister(known),
 						tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground,
 					}
-					_, err := e.evictAll(context.Background(), nodeOf{victim}, preemptor, victim, "Quartermaster")
+					_, err := e.evictAll(context.Background(), victims{nodeOf{victim}, []*v1.Pod{first, victim}}, preemptor, first, "Quartermaster")
+					require.NoError(t, err)
+					require.Equal(t, begin, time.Now(), "only the last one waits, for all")
+					require.NoError(t, known.Delete(first))
+					_, err = e.evictAll(context.Background(), victims{nodeOf{victim}, []*v1.Pod{first, victim}}, preemptor, victim, "Quartermaster")
 					require.NoError(t, err)
 					if inBackground && name != "nothing is seen" {
 						longest = 3*time.Second + lookPoll

@@ -1,7 +1,8 @@
-// Package groups tests claims of pods that are scheduled as a group (PodGroups, KEP-4671
-// and KEP-5729) against a real API server. It has a cluster of its own, because the
-// feature gates GenericWorkload and DRAWorkloadResourceClaims, off by default, are on for
-// all of it.
+// Package groups tests pods that are scheduled as a group (PodGroups of scheduling.k8s.io, KEP-4671) against a real API server: the
+// claims of groups (KEP-5729), and how plugin QuartermasterGangs places gangs in domains and sorts them in the queue, as
+// manifests/gang-scheduling configures it. It has a cluster of its own, because the feature gates GenericWorkload,
+// DRAWorkloadResourceClaims and TopologyAwareWorkloadScheduling, off by default, are on in its API server.
 //
-// It takes a minute: it runs the scenarios about groups, and each test starts a scheduler with other gates.
+// It takes a minute: it runs the scenarios about groups, some tests start a scheduler of their own, and gangs wait for domains and for
+// pods that come late.
 package groups

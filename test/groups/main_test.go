@@ -19,8 +19,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
-// gates are those that are on in the API server and in all schedulers: GenericWorkload and
-// DRAWorkloadResourceClaims, as in the demo.
+// gates are those of the schedulers that place no gangs in domains: GenericWorkload and
+// DRAWorkloadResourceClaims, as in the demo. In the API server, those of the others are on as well.
 var gates = catalogue.FeatureGates()
 
 // cluster is what all tests share.
@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m, harness.Options{
 		Name: "groups",
 		ControlPlane: controlplane.Options{
-			FeatureGates:  gates,
+			FeatureGates:  domainGates,
 			RuntimeConfig: catalogue.APIs(),
 		},
-	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
+	}, func(c *harness.Cluster) { cluster = c }, shared.Stop, placing.Stop))
 }
 
 // shared is the scheduler that most tests use, as manifests/secondary configures it. The

@@ -1,4 +1,4 @@
-package gangplacement
+package groups
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // TestGangPreemptsInOneClique: pods of lower priority have to go, all of them in the clique that the gang gets.
 func TestGangPreemptsInOneClique(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "preempts")
+	s := newDomainSpace(t, "domain-preempts")
 	important := s.Name
 	cluster.PriorityClass(t, important, 1000)
 	s.node("", "a", "a", "b").node("", "a", "b", "b")

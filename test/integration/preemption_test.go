@@ -1,4 +1,4 @@
-package preemption
+package integration
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 )
 
-func TestOneDevice(t *testing.T) {
+func TestPreemptsForOneDevice(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "one-device", 1)
+	s := newPreemptionSpace(t, "preempt-one-device", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(),
 		endsAfter(s.Pod("victim", builder.FromTemplate("device")), "1s"))
@@ -56,8 +56,8 @@ func TestOneDevice(t *testing.T) {
 	})
 }
 
-// TestKindsOfSharing has one pod of higher priority come to a node that is full in different ways.
-func TestKindsOfSharing(t *testing.T) {
+// TestPreemptsForSharedDevices has one pod of higher priority come to a node that is full in different ways.
+func TestPreemptsForSharedDevices(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		publish func(s *harness.Space)
@@ -108,7 +108,7 @@ func TestKindsOfSharing(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSpace(t, "sharing-"+strings.ReplaceAll(name, " ", "-"), 1)
+			s := newPreemptionSpace(t, "preempt-sharing-"+strings.ReplaceAll(name, " ", "-"), 1)
 			test.publish(s)
 			for name, request := range test.claims(s) {
 				s.Create(builder.Claim(name, request).Obj())
@@ -131,10 +131,10 @@ func TestKindsOfSharing(t *testing.T) {
 	}
 }
 
-// TestNetworkAttached: the one who is in the way runs on another node.
-func TestNetworkAttached(t *testing.T) {
+// TestPreemptsForNetworkAttachedDevices: the one who is in the way runs on another node.
+func TestPreemptsForNetworkAttachedDevices(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "network", 3)
+	s := newPreemptionSpace(t, "preempt-network", 3)
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnLabeled(fleet.NodePoolLabel, s.Name).Devices(harness.Numbered(2)...).Obj())
 	s.Create(builder.Claim("device", s.Want(1)).Template(),
 		endsAfter(s.PodOnNode("cheap", 1, builder.FromTemplate("device")), "1s"),
@@ -149,9 +149,9 @@ func TestNetworkAttached(t *testing.T) {
 	s.Waiting("second", "2 held by other claims", "Preemption is not helpful for scheduling")
 }
 
-func TestExtendedResource(t *testing.T) {
+func TestPreemptsForExtendedResources(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "extended", 1)
+	s := newPreemptionSpace(t, "preempt-extended", 1)
 	resource := corev1.ResourceName(s.Driver + "/gpu")
 	class := builder.Class(s.Name+"-extended", builder.OfDriver(s.Driver))
 	name := string(resource)
@@ -168,10 +168,10 @@ func TestExtendedResource(t *testing.T) {
 	s.Running("preemptor")
 }
 
-// TestDisruptionBudget: upstream prefers victims that no budget protects, and so does this scheduler.
-func TestDisruptionBudget(t *testing.T) {
+// TestPreemptionObservesDisruptionBudgets: upstream prefers victims that no budget protects, and so does this scheduler.
+func TestPreemptionObservesDisruptionBudgets(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "budget", 2)
+	s := newPreemptionSpace(t, "preempt-budget", 2)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Devices(1, harness.Numbered(1)...)
 	protected := s.PodOnNode("protected", 0, builder.FromTemplate("device"))
@@ -190,9 +190,9 @@ func TestDisruptionBudget(t *testing.T) {
 	s.Running("preemptor", "protected")
 }
 
-func TestNever(t *testing.T) {
+func TestPreemptionPolicyNever(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "never", 1)
+	s := newPreemptionSpace(t, "preempt-never", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), s.Pod("holder", builder.FromTemplate("device")))
 	s.Running("holder")

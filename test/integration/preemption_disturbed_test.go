@@ -1,4 +1,4 @@
-package preemption
+package integration
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -26,14 +27,17 @@ func nominated(s *harness.Space, pod string) {
 	})
 }
 
-// ending waits until a pod is being deleted.
+// ending waits until pods are being deleted, or gone.
 func ending(s *harness.Space, pods ...string) {
 	s.T.Helper()
 	for _, pod := range pods {
 		s.Eventually("pod "+pod+" is being deleted", func(ctx context.Context) error {
 			found, err := cluster.Client.CoreV1().Pods(s.Name).Get(ctx, pod, metav1.GetOptions{})
-			if err == nil && found.DeletionTimestamp == nil {
-				err = errors.New("it is not")
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil
+			case err == nil && found.DeletionTimestamp == nil:
+				return errors.New("it is not")
 			}
 			return err
 		})
@@ -44,7 +48,7 @@ func ending(s *harness.Space, pods ...string) {
 // came first, nor to a later one that does not ask for a node in particular.
 func TestKeptForThePreemptor(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "kept", 1)
+	s := newPreemptionSpace(t, "preempt-kept", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), builder.Claim("two", s.Want(2)).Template(),
 		endsAfter(s.Pod("quick", builder.FromTemplate("device")), "100ms"), endsAfter(s.Pod("slow", builder.FromTemplate("device")), "4s"))
@@ -64,7 +68,7 @@ func TestKeptForThePreemptor(t *testing.T) {
 // TestVictimIsEndingAlready: a pod that is being deleted anyway is enough.
 func TestVictimIsEndingAlready(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "ending", 1)
+	s := newPreemptionSpace(t, "preempt-ending", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(),
 		endsAfter(s.Pod("ending", builder.FromTemplate("device")), "3s"))
@@ -81,7 +85,7 @@ func TestVictimIsEndingAlready(t *testing.T) {
 // TestPreemptorIsDeleted: what was kept for a pod goes to others when it is deleted before it is bound.
 func TestPreemptorIsDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "deleted", 1)
+	s := newPreemptionSpace(t, "preempt-deleted", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), endsAfter(s.Pod("victim", builder.FromTemplate("device")), "2s"))
 	s.Running("victim")
@@ -95,10 +99,10 @@ func TestPreemptorIsDeleted(t *testing.T) {
 	s.Running("waiting")
 }
 
-// TestMoreImportantComesLater: a pod of still higher priority may take what is kept.
-func TestMoreImportantComesLater(t *testing.T) {
+// TestMoreImportantPreemptorComesLater: a pod of still higher priority may take what is kept.
+func TestMoreImportantPreemptorComesLater(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "urgent", 1)
+	s := newPreemptionSpace(t, "preempt-urgent", 1)
 	s.Devices(0, harness.Numbered(1)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), endsAfter(s.Pod("victim", builder.FromTemplate("device")), "2s"))
 	s.Running("victim")
@@ -109,12 +113,12 @@ func TestMoreImportantComesLater(t *testing.T) {
 	s.Waiting("preemptor", "held by another claim")
 }
 
-// TestKilledInBetween: a scheduler is killed after the eviction. The next one finds the nomination, evicts nobody
+// TestPreemptorsSchedulerIsKilled: a scheduler is killed after the eviction. The next one finds the nomination, evicts nobody
 // else, and gives nothing away, also if the victims are on other nodes.
-func TestKilledInBetween(t *testing.T) {
+func TestPreemptorsSchedulerIsKilled(t *testing.T) {
 	t.Parallel()
 	createClasses(t)
-	s := cluster.NewSpace(t, "killed", "", 2)
+	s := cluster.NewSpace(t, "preempt-killed", "", 2)
 	scheduler := s.StartScheduler(harness.SchedulerOptions{})
 	s.Create(builder.Slice(s.Name).OfDriver(s.Driver).OnAllNodes().Devices(harness.Numbered(2)...).Obj())
 	s.Create(builder.Claim("device", s.Want(1)).Template(),
@@ -136,11 +140,11 @@ func TestKilledInBetween(t *testing.T) {
 	s.Waiting("low", "held by other claims")
 }
 
-// TestTwoSchedulers: pods of another scheduler of this kind do not get what is kept, either.
-func TestTwoSchedulers(t *testing.T) {
+// TestTwoSchedulersPreempt: pods of another scheduler of this kind do not get what is kept, either.
+func TestTwoSchedulersPreempt(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "two-schedulers", 1)
-	other := cluster.NewSpace(t, "other-scheduler", "", 0)
+	s := newPreemptionSpace(t, "preempt-two-schedulers", 1)
+	other := cluster.NewSpace(t, "preempt-other-scheduler", "", 0)
 	other.StartScheduler(harness.SchedulerOptions{})
 	s.Devices(0, harness.Numbered(2)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), builder.Claim("two", s.Want(2)).Template(),
@@ -148,6 +152,7 @@ func TestTwoSchedulers(t *testing.T) {
 	s.Running("quick", "slow")
 	s.Create(ofClass(s.Pod("preemptor", builder.FromTemplate("two")), important))
 	nominated(s, "preemptor")
+	ending(s, "slow") // Until then the other scheduler cannot know that it goes as well.
 	late := s.Pod("late", builder.FromTemplate("device"))
 	late.Spec.SchedulerName = other.Profile
 	s.Create(late)
@@ -157,12 +162,12 @@ func TestTwoSchedulers(t *testing.T) {
 	require.Empty(t, s.LivePod("late").Spec.NodeName)
 }
 
-// TestManyAtOnce has 200 pods of high priority come to 100 nodes with 500 of low priority.
-func TestManyAtOnce(t *testing.T) {
+// TestManyPreemptAtOnce has 200 pods of high priority come to 100 nodes with 500 of low priority.
+func TestManyPreemptAtOnce(t *testing.T) {
 	harness.Long(t, "200 pods evict 500")
 	t.Parallel()
 	const nodes, each, high = 100, 5, 200
-	s := newSpace(t, "many", nodes)
+	s := newPreemptionSpace(t, "preempt-many", nodes)
 	s.Patience = 4 * time.Minute
 	for i := range nodes {
 		s.Devices(i, harness.Numbered(each)...)

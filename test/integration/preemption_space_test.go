@@ -1,7 +1,6 @@
-package preemption
+package integration
 
 import (
-	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,15 +10,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-var (
-	cluster *harness.Cluster
-	shared  harness.SharedScheduler
-)
-
-func TestMain(m *testing.M) {
-	os.Exit(harness.Main(m, harness.Options{Name: "preemption"}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
-}
-
 // The priority classes of the tests: pods without class have priority 0.
 const (
 	important = "preemption-important"
@@ -27,12 +17,12 @@ const (
 	patient   = "preemption-patient" // as important, but evicts nobody
 )
 
-// newSpace makes a space whose pods are scheduled by the scheduler that the tests share.
-func newSpace(t *testing.T, name string, nodes int) *harness.Space {
+// newPreemptionSpace makes a space for pods of the shared scheduler, in a cluster that is full: pods of higher priority come, and others
+// end as with a kubelet, after a grace period, and their claims later.
+func newPreemptionSpace(t *testing.T, name string, nodes int) *harness.Space {
 	t.Helper()
-	scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Profile: "preemption"})
 	createClasses(t)
-	return cluster.NewSpace(t, name, scheduler.Profile, nodes)
+	return newSpace(t, name, nodes).Space
 }
 
 func createClasses(t *testing.T) {

@@ -1,12 +1,10 @@
-package podgroups
+package gangs
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,49 +22,23 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/status"
 	"github.com/quartermaster-dra/quartermaster/manifests"
-	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-const (
-	// startTimeout is generous: the machine may be busy.
-	startTimeout = 3 * time.Minute
-	// namespace is where all PodGroups are.
-	namespace = "default"
-)
+// namespace is where the PodGroups of the tests of the definition are.
+const namespace = "default"
 
 var (
 	podGroups   = v1alpha1.SchemeGroupVersion.WithResource("podgroups")
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// cluster is the control plane that the tests share, one after the other. Each leaves it without PodGroups.
-var cluster *controlplane.ControlPlane
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	var err error
-	if cluster, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := cluster.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
 // admin returns clients that may do everything.
 func admin(t *testing.T) (kubernetes.Interface, dynamic.Interface) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster.AdminConfig())
+	client, err := kubernetes.NewForConfig(cluster.ControlPlane.AdminConfig())
 	require.NoError(t, err)
-	untyped, err := dynamic.NewForConfig(cluster.AdminConfig())
+	untyped, err := dynamic.NewForConfig(cluster.ControlPlane.AdminConfig())
 	require.NoError(t, err)
 	return client, untyped
 }
@@ -75,19 +47,20 @@ func admin(t *testing.T) (kubernetes.Interface, dynamic.Interface) {
 // installed.
 func identity(t *testing.T) *rest.Config {
 	t.Helper()
-	require.NoError(t, manifests.Apply(t.Context(), cluster.AdminConfig(), manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}))
-	path, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.Namespace, manifests.Name)
+	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.Secondary, manifests.ApplyOptions{RBACOnly: true}))
+	path, err := cluster.ControlPlane.ServiceAccountKubeconfig(t.Context(), manifests.Namespace, manifests.Name)
 	require.NoError(t, err)
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	require.NoError(t, err)
 	return config
 }
 
-// install applies manifests/pod-groups, and has the definition deleted at the end of the test.
+// install applies manifests/pod-groups, and has the definition deleted at the end of the test. No other test may run: those of these
+// files are not parallel, and come first.
 func install(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { uninstall(t) })
-	require.NoError(t, manifests.Apply(t.Context(), cluster.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
+	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
 }
 
 // uninstall deletes the definition, and with it all PodGroups.

@@ -1,4 +1,4 @@
-package preemption
+package integration
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func TestNominatedCannotRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSpace(t, "cannot-run-"+name, 1)
+			s := newPreemptionSpace(t, "preempt-cannot-run-"+name, 1)
 			s.Devices(0, harness.Numbered(2)...)
 			other := builder.Class(s.Name+"-other", builder.OfDriver(s.Driver))
 			s.Create(other, builder.Claim("device", s.Want(1)).Template(), builder.Claim("two", s.Want(1), builder.Request("second", other.Name)).Template())

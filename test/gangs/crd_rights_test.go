@@ -1,4 +1,4 @@
-package podgroups
+package gangs
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestRightsComeLater(t *testing.T) {
 	})
 	require.False(t, groups.HasSynced())
 
-	require.NoError(t, manifests.Apply(t.Context(), cluster.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{RBACOnly: true}))
+	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{RBACOnly: true}))
 	eventually(t, func(context.Context) error {
 		group, err := groups.Get(namespace, "train")
 		if err == nil && group.Status.Phase != v1alpha1.PodGroupPending {

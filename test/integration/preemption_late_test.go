@@ -1,4 +1,4 @@
-package preemption
+package integration
 
 import (
 	"testing"
@@ -10,11 +10,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// TestReleasedLate: the claim of a victim is released long after the victim is gone, because the API server refuses
+// TestVictimsClaimIsReleasedLate: the claim of a victim is released long after the victim is gone, because the API server refuses
 // that to everybody. Nobody else is evicted meanwhile, nobody else gets the device, and then the preemptor does.
-func TestReleasedLate(t *testing.T) {
+func TestVictimsClaimIsReleasedLate(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "released-late", 1)
+	s := newPreemptionSpace(t, "preempt-released-late", 1)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Create(builder.Claim("device", s.Want(1)).Template(), builder.Claim("victim", s.Want(1)).Obj(),
 		s.Pod("bystander", builder.FromTemplate("device")))

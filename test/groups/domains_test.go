@@ -1,4 +1,4 @@
-package gangplacement
+package groups
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 // comes next has the larger one, whole.
 func TestTightestClique(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "tightest")
+	s := newDomainSpace(t, "domain-tightest")
 	s.node("", "a", "a").node("", "a", "a").node("", "a", "a").node("", "b", "b").node("", "b", "b").node("", "c", "c", "c")
 	required := requiring(domain.Key{Attribute: s.clique()})
 	small := s.gang("small", 4, required)
@@ -29,7 +29,7 @@ func TestTightestClique(t *testing.T) {
 // TestNodesInTwoCliques: nodes do not decide in which clique a pod is, so that its devices have to be chosen for that.
 func TestNodesInTwoCliques(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "mixed")
+	s := newDomainSpace(t, "domain-mixed")
 	s.node("", "a", "b", "b").node("", "a", "b", "b").node("", "a")
 	gang := s.gang("gang", 4, requiring(domain.Key{Attribute: s.clique()}))
 	s.Running(gang...)
@@ -43,14 +43,14 @@ func TestNodesInTwoCliques(t *testing.T) {
 // fits, it is the one that has the fewest devices left.
 func TestRack(t *testing.T) {
 	t.Parallel()
-	for name, wish := range map[string]func(*space) func(*schedulingapi.PodGroup){
-		"api":       func(s *space) func(*schedulingapi.PodGroup) { return s.inRack },
-		"required":  func(s *space) func(*schedulingapi.PodGroup) { return requiring(domain.Key{Label: s.rack()}) },
-		"preferred": func(s *space) func(*schedulingapi.PodGroup) { return preferring(domain.Key{Label: s.rack()}) },
+	for name, wish := range map[string]func(*domainSpace) func(*schedulingapi.PodGroup){
+		"api":       func(s *domainSpace) func(*schedulingapi.PodGroup) { return s.inRack },
+		"required":  func(s *domainSpace) func(*schedulingapi.PodGroup) { return requiring(domain.Key{Label: s.rack()}) },
+		"preferred": func(s *domainSpace) func(*schedulingapi.PodGroup) { return preferring(domain.Key{Label: s.rack()}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSpace(t, "rack-"+name)
+			s := newDomainSpace(t, "domain-rack-"+name)
 			s.node("r0", "x").node("r0", "x").node("r0", "x").node("r1", "x").node("r1", "x").node("r2", "x")
 			gang := s.gang("gang", 2, wish(s))
 			s.Running(gang...)
@@ -63,7 +63,7 @@ func TestRack(t *testing.T) {
 // TestPreferredInSeveral: no clique has room for all, and two do.
 func TestPreferredInSeveral(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "several")
+	s := newDomainSpace(t, "domain-several")
 	s.node("", "a", "a").node("", "b", "b", "b").node("", "c").node("", "d")
 	gang := s.gang("gang", 5, preferring(domain.Key{Attribute: s.clique()}))
 	s.Running(gang...)
@@ -73,7 +73,7 @@ func TestPreferredInSeveral(t *testing.T) {
 // TestBothConstraints: a clique within a rack.
 func TestBothConstraints(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "both")
+	s := newDomainSpace(t, "domain-both")
 	s.node("r0", "a", "a").node("r1", "a", "b").node("r1", "b", "b")
 	gang := s.gang("gang", 3, func(group *schedulingapi.PodGroup) {
 		s.inRack(group)
@@ -87,7 +87,7 @@ func TestBothConstraints(t *testing.T) {
 // TestClaimOfTheGroup: what was planned for the group's claim in a clique where the gang does not fit is given up.
 func TestClaimOfTheGroup(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "claim")
+	s := newDomainSpace(t, "domain-claim")
 	s.node("", "a", "a").node("", "b", "b", "b")
 	s.Create(builder.Claim("shared", s.Want(1)).Obj())
 	gang := s.gang("gang", 2, func(group *schedulingapi.PodGroup) {

@@ -1,4 +1,4 @@
-package gangplacement
+package groups
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func TestQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
-			s := &space{Space: cluster.NewSpace(t, "queue-"+name, "", 0)}
+			s := &domainSpace{Space: cluster.NewSpace(t, "queue-"+name, "", 0)}
 			s.node("")
 			const pods = 3 // Of each gang, and as many as there is room for.
 			for _, gang := range test.gangs {
@@ -52,7 +52,7 @@ func TestQueue(t *testing.T) {
 					time.Sleep(test.pause)
 				}
 			}
-			s.StartScheduler(harness.SchedulerOptions{Overlay: manifests.GangScheduling, FeatureGates: gates})
+			s.StartScheduler(harness.SchedulerOptions{Overlay: manifests.GangScheduling, FeatureGates: domainGates})
 			s.Eventually("fill the node", func(context.Context) error {
 				if bound := s.Bound(); bound != pods {
 					return fmt.Errorf("%d pods are bound", bound)
@@ -68,7 +68,7 @@ func TestQueue(t *testing.T) {
 }
 
 // queued creates a pod of a gang of which three fill a node with 32 CPUs.
-func (s *space) queued(name, gang string) *corev1.Pod {
+func (s *domainSpace) queued(name, gang string) *corev1.Pod {
 	s.T.Helper()
 	pod := s.Pod(name, nil)
 	pod.Labels[v1alpha1.PodGroupLabel] = gang

@@ -1,4 +1,4 @@
-package gangplacement
+package groups
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 // runs as soon as a clique is large enough.
 func TestNoCliqueIsLargeEnough(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "none")
+	s := newDomainSpace(t, "domain-none")
 	s.node("", "a", "a").node("", "a", "b").node("", "b", "b")
 	gang := s.gang("gang", 4, requiring(domain.Key{Attribute: s.clique()}))
 	for _, pod := range gang {
@@ -33,7 +33,7 @@ func TestNoCliqueIsLargeEnough(t *testing.T) {
 // TestNoClique: no device has the attribute. The reason says so, and a slice with such devices helps.
 func TestNoClique(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "no-attribute")
+	s := newDomainSpace(t, "domain-no-attribute")
 	s.node("")
 	gang := s.gang("gang", 2, requiring(domain.Key{Attribute: s.clique()}))
 	for _, pod := range gang {
@@ -47,7 +47,7 @@ func TestNoClique(t *testing.T) {
 // TestWrongAnnotation: nobody knows what is meant, until it is corrected.
 func TestWrongAnnotation(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "wrong")
+	s := newDomainSpace(t, "domain-wrong")
 	s.node("r0", "a").node("r1", "b")
 	gang := s.gang("gang", 2, func(group *schedulingapi.PodGroup) {
 		group.Annotations = map[string]string{domain.RequiredAnnotation: "clique"}
@@ -63,7 +63,7 @@ func TestWrongAnnotation(t *testing.T) {
 // TestMoreOfAGang: a pod that comes later is placed where the others run, or waits.
 func TestMoreOfAGang(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, "more")
+	s := newDomainSpace(t, "domain-more")
 	s.node("", "a", "a", "a", "b", "b", "b", "b")
 	gang := s.gang("gang", 2, requiring(domain.Key{Attribute: s.clique()}))
 	s.Running(gang...)

@@ -1,9 +1,8 @@
-package gangplacement
+package groups
 
 import (
 	"fmt"
 	"maps"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,65 +14,45 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
-	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
-	"github.com/quartermaster-dra/quartermaster/test/playground/catalogue"
 )
 
-// gates are those that are on in the API server and in all schedulers.
-var gates = func() map[string]bool {
-	gates := maps.Clone(catalogue.FeatureGates())
-	gates["TopologyAwareWorkloadScheduling"] = true
-	return gates
+// domainGates are those of the schedulers that place gangs in domains.
+var domainGates = func() map[string]bool {
+	all := maps.Clone(gates)
+	all["TopologyAwareWorkloadScheduling"] = true
+	return all
 }()
 
-// cluster is what all tests share.
-var cluster *harness.Cluster
+// placing is the scheduler that most tests of domains use, as manifests/gang-scheduling configures it.
+var placing harness.SharedScheduler
 
-func TestMain(m *testing.M) {
-	os.Exit(harness.Main(m, harness.Options{
-		Name: "gangplacement",
-		ControlPlane: controlplane.Options{
-			FeatureGates:  gates,
-			RuntimeConfig: catalogue.APIs(),
-		},
-	}, func(c *harness.Cluster) { cluster = c }, shared.Stop))
-}
-
-// shared is the scheduler that most tests use. The first test that needs it starts it.
-var shared harness.SharedScheduler
-
-func sharedScheduler(t *testing.T) *harness.Scheduler {
-	t.Helper()
-	return shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", Overlay: manifests.GangScheduling, FeatureGates: gates})
-}
-
-// space is the part of the cluster that belongs to one test, with a device template "one".
-type space struct {
+// domainSpace is the part of the cluster that belongs to one test, with a device template "one".
+type domainSpace struct {
 	*harness.Space
 	nodes int
 	// priority is the priority class of the members of gangs that are created from now on.
 	priority string
 }
 
-// newSpace makes a space without nodes, for pods of the shared scheduler.
-func newSpace(t *testing.T, name string) *space {
+// newDomainSpace makes a space without nodes, for pods of the scheduler that places gangs in domains.
+func newDomainSpace(t *testing.T, name string) *domainSpace {
 	t.Helper()
-	scheduler := sharedScheduler(t)
-	s := &space{Space: cluster.NewSpace(t, name, scheduler.Profile, 0)}
+	scheduler := placing.Get(t, cluster, harness.SchedulerOptions{Name: "placing", Profile: "placing", Overlay: manifests.GangScheduling, FeatureGates: domainGates})
+	s := &domainSpace{Space: cluster.NewSpace(t, name, scheduler.Profile, 0)}
 	s.Log = scheduler.LogFile()
 	s.Create(builder.Claim("one", s.Want(1)).Template())
 	return s
 }
 
 // rack is the label of nodes that tests use. It is the space's own: nodes of others are in no domain.
-func (s *space) rack() string { return "topology.example.com/" + s.Name }
+func (s *domainSpace) rack() string { return "topology.example.com/" + s.Name }
 
 // clique is the attribute of devices that tests use.
-func (s *space) clique() string { return s.Driver + "/clique" }
+func (s *domainSpace) clique() string { return s.Driver + "/clique" }
 
 // node adds a node in a rack with a device for each clique that is named. Devices are called "clique-number".
-func (s *space) node(rack string, cliques ...string) *space {
+func (s *domainSpace) node(rack string, cliques ...string) *domainSpace {
 	s.T.Helper()
 	s.AddNode(s.nodes, map[string]string{s.rack(): rack})
 	var devices []*builder.DeviceBuilder
@@ -88,7 +67,7 @@ func (s *space) node(rack string, cliques ...string) *space {
 }
 
 // The ways to ask for a domain.
-func (s *space) inRack(group *schedulingapi.PodGroup) {
+func (s *domainSpace) inRack(group *schedulingapi.PodGroup) {
 	group.Spec.SchedulingConstraints = &schedulingapi.PodGroupSchedulingConstraints{Topology: []schedulingapi.TopologyConstraint{{Key: s.rack()}}}
 }
 
@@ -105,7 +84,7 @@ func preferring(key domain.Key) func(*schedulingapi.PodGroup) {
 }
 
 // gang creates a gang of pods with claims, template "one" by default, and returns their names.
-func (s *space) gang(name string, pods int, wish func(*schedulingapi.PodGroup), uses ...corev1.PodResourceClaim) []string {
+func (s *domainSpace) gang(name string, pods int, wish func(*schedulingapi.PodGroup), uses ...corev1.PodResourceClaim) []string {
 	s.T.Helper()
 	group := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	group.Spec.SchedulingPolicy.Gang = &schedulingapi.GangSchedulingPolicy{MinCount: int32(pods)}
@@ -120,7 +99,7 @@ func (s *space) gang(name string, pods int, wish func(*schedulingapi.PodGroup), 
 }
 
 // member creates a pod of a gang, as gang does.
-func (s *space) member(gang, name string, uses ...corev1.PodResourceClaim) {
+func (s *domainSpace) member(gang, name string, uses ...corev1.PodResourceClaim) {
 	s.T.Helper()
 	if len(uses) == 0 {
 		uses = builder.FromTemplate("one")
@@ -132,7 +111,7 @@ func (s *space) member(gang, name string, uses ...corev1.PodResourceClaim) {
 }
 
 // changeGroup changes the annotations of a group.
-func (s *space) changeGroup(name string, change func(*schedulingapi.PodGroup)) {
+func (s *domainSpace) changeGroup(name string, change func(*schedulingapi.PodGroup)) {
 	s.T.Helper()
 	groups := cluster.Client.SchedulingV1beta1().PodGroups(s.Name)
 	require.NoError(s.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // The scheduler writes conditions.
@@ -147,7 +126,7 @@ func (s *space) changeGroup(name string, change func(*schedulingapi.PodGroup)) {
 }
 
 // cliquesOf counts the devices of pods by their clique.
-func (s *space) cliquesOf(pods []string) map[string]int {
+func (s *domainSpace) cliquesOf(pods []string) map[string]int {
 	s.T.Helper()
 	counts := make(map[string]int)
 	for _, pod := range pods {
@@ -163,7 +142,7 @@ func (s *space) cliquesOf(pods []string) map[string]int {
 }
 
 // racksOf counts pods by the rack of their node.
-func (s *space) racksOf(pods []string) map[string]int {
+func (s *domainSpace) racksOf(pods []string) map[string]int {
 	s.T.Helper()
 	counts := make(map[string]int)
 	for _, pod := range pods {
