@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -85,7 +86,8 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 	return nil
 }
 
-// Waiting returns the pods that wait, in no order, without those that did not take what was held for them.
+// Waiting returns the pods that wait, oldest first, without those that did not take what was held for them. A plan is made every second:
+// in another order, it could be another plan.
 func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -94,6 +96,9 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 			pods = append(pods, pod)
 		}
 	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return pods
 }
 

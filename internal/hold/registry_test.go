@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -105,4 +106,25 @@ func TestNotTaken(t *testing.T) {
 	require.Empty(t, r.Waiting(epoch.Add(2*readyFor-1)))
 	require.Empty(t, r.Waiting(epoch.Add(2*readyFor+idleFor-2)))
 	require.Len(t, r.Waiting(epoch.Add(2*readyFor+idleFor-1)), 1)
+}
+
+// TestWaitingInOrder: the plan of each second gets the pods in the same order. One that begins with another pod of a group may be another plan,
+// and the devices of the first one then count as freed, which has pods tried again for nothing.
+func TestWaitingInOrder(t *testing.T) {
+	t.Parallel()
+	r := NewRegistry()
+	var want []string
+	for i := range 20 {
+		pod := waitingPod(fmt.Sprintf("p-%02d", i), epoch)
+		pod.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(i/2) * time.Second))
+		r.PodChanged(nil, pod)
+		want = append(want, pod.Name)
+	}
+	for range 3 {
+		var got []string
+		for _, pod := range r.Waiting(epoch) {
+			got = append(got, pod.Name)
+		}
+		require.Equal(t, want, got)
+	}
 }

@@ -95,10 +95,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 	if after == 0 || !waits || len(pod.Spec.SchedulingGates) > 0 {
 		return
 	}
-	one := &hold.Waiting{
-		Namespace: pod.Namespace, Name: pod.Namespace + "/" + pod.Name, Priority: w.priority(pod), Since: since,
-		Evicts: pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever,
-	}
+	one := &hold.Waiting{Namespace: pod.Namespace, Name: pod.Namespace + "/" + pod.Name, Priority: w.priority(pod), Since: since, Evicts: evicts(pod)}
 	members := []*v1.Pod{pod}
 	if key := preemption.GroupOf(pod); key != "" {
 		if w.groups[key] {
@@ -144,17 +141,25 @@ func (w *holdWorld) group(pl *Quartermaster, one *hold.Waiting, pod *v1.Pod) []*
 		}
 	}
 	members = members[:lacks]
-	for _, member := range members {
+	for i, member := range members { // The pod that was met first may be none of them.
 		since, waits := hold.WaitsSince(member)
 		if !waits {
 			return nil
 		}
+		if i == 0 {
+			one.Since, one.Priority, one.Evicts = since, w.priority(member), true
+		}
 		if since.After(one.Since) {
 			one.Since = since
 		}
-		one.Priority = min(one.Priority, w.priority(member))
+		one.Priority, one.Evicts = min(one.Priority, w.priority(member)), one.Evicts && evicts(member)
 	}
 	return members
+}
+
+// evicts reports whether others may be evicted for a pod.
+func evicts(pod *v1.Pod) bool {
+	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever
 }
 
 // lacking returns the pods of a pod's group that can be scheduled, oldest first, how many the group lacks, and its domain.
