@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
@@ -31,6 +33,10 @@ type eviction struct {
 	gangs  Gangs
 	// inBackground is true if evictions run outside of scheduling cycles (KEP-4832).
 	inBackground bool
+
+	mutex sync.Mutex
+	// deleted holds the victims of a preemptor whose deletion the informer may not show yet.
+	deleted map[types.UID][]*v1.Pod
 }
 
 // lookPoll is the interval between two looks at a victim.
@@ -45,14 +51,19 @@ const longestStop = 10 * time.Second
 func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (bool, error) {
 	companions := e.companions(target, preemptor, victim) // Before the gang has one less.
 	unbound, binding, err := e.evict(ctx, target, preemptor, victim, plugin)
-	if binding != nil && e.inBackground {
-		defer e.awaitEnd(ctx, victim, binding)
+	if e.inBackground {
+		if binding != nil {
+			defer e.awaitEnd(ctx, victim, binding)
+		}
+		if err == nil && !unbound {
+			e.noteDeleted(preemptor.UID(), victim)
+		}
+		if err != nil || isLast(target, victim) {
+			defer e.awaitSeen(ctx, preemptor)
+		}
 	}
 	if err != nil {
 		return unbound, err
-	}
-	if e.inBackground && isLast(target, victim) {
-		defer e.awaitSeen(ctx, target.Victims().Pods)
 	}
 	if len(companions) == 0 {
 		return unbound, nil
@@ -108,7 +119,7 @@ func (e *eviction) awaitEnd(ctx context.Context, victim *v1.Pod, binding fwk.Pod
 	})
 }
 
-// isLast reports whether a victim is the one that the Executor has evicted after all others.
+// isLast reports whether a victim is the one that the Executor evicts after all others.
 func isLast(target preemption.Candidate, victim *v1.Pod) bool {
 	for _, other := range slices.Backward(target.Victims().Pods) {
 		if other.DeletionTimestamp == nil {
@@ -118,19 +129,40 @@ func isLast(target preemption.Candidate, victim *v1.Pod) bool {
 	return false
 }
 
-// awaitSeen waits until the informer shows that all victims are being deleted, except those that were not bound. Until then an attempt for
-// the preemptor, which the end of one victim may cause, would take the others for pods that stay, and evict more. The last eviction
-// waits, and not each of them: meanwhile other schedulers take what is free already.
-func (e *eviction) awaitSeen(ctx context.Context, victims []*v1.Pod) {
-	_ = wait.PollUntilContextTimeout(ctx, lookPoll, longestStop, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(victims, e.seemsToStay), nil
-	})
+// noteDeleted notes that the API server has accepted the deletion of a victim.
+func (e *eviction) noteDeleted(preemptor types.UID, victim *v1.Pod) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if e.deleted == nil {
+		e.deleted = make(map[types.UID][]*v1.Pod)
+	}
+	e.deleted[preemptor] = append(e.deleted[preemptor], victim)
 }
 
-// seemsToStay reports whether a victim is on its node and is not being deleted, as far as the informer shows.
+// awaitSeen waits until the informer shows all deletions for a preemptor. Until then an attempt for it, which the end of one victim or an
+// eviction that failed may cause, would take the others for pods that stay, and evict more. The last eviction waits, and not each of
+// them: meanwhile other schedulers take what is free already. A gang of scheduler-plugins waits until its victims are gone anyway.
+func (e *eviction) awaitSeen(ctx context.Context, preemptor preemption.Preemptor) {
+	if _, waits := preemptor.(*gangPreemptor); !waits {
+		_ = wait.PollUntilContextTimeout(ctx, lookPoll, longestStop, true, func(context.Context) (bool, error) {
+			return !slices.ContainsFunc(e.deletedFor(preemptor.UID()), e.seemsToStay), nil
+		})
+	}
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	delete(e.deleted, preemptor.UID())
+}
+
+func (e *eviction) deletedFor(preemptor types.UID) []*v1.Pod {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return slices.Clone(e.deleted[preemptor])
+}
+
+// seemsToStay reports whether a victim is not being deleted as far as the informer shows.
 func (e *eviction) seemsToStay(victim *v1.Pod) bool {
 	latest, err := e.pods.Pods(victim.Namespace).Get(victim.Name)
-	return err == nil && latest.UID == victim.UID && latest.DeletionTimestamp == nil && latest.Spec.NodeName != ""
+	return err == nil && latest.UID == victim.UID && latest.DeletionTimestamp == nil
 }
 
 // delete writes the reason for the deletion into the pod's status (KEP-3329), and deletes the pod.

@@ -3,6 +3,7 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -89,8 +90,8 @@ func (p *Preemption) victimsBelow(ctx context.Context, gang string, priority int
 		}
 	}
 	delete(gangs, gang)
-	for key, members := range gangs {
-		victims = append(victims, p.victimsOfGang(key, members)...)
+	for _, key := range slices.Sorted(maps.Keys(gangs)) { // Of equal gangs, another attempt finds the same one.
+		victims = append(victims, p.victimsOfGang(key, gangs[key])...)
 	}
 	return victims, nil
 }

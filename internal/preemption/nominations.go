@@ -168,6 +168,8 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 			against = append(against, nomination)
 		}
 	}
+	// The usage that they make is kept as long as they are the same, in the same order.
+	slices.SortFunc(against, func(a, b *Nomination) int { return cmp.Compare(a.Pod, b.Pod) })
 	return against
 }
 

@@ -98,12 +98,12 @@ func (e *Events) wakeForSlices(devices map[inventory.PoolID][]string) {
 	}
 }
 
-// byPriority compares pods by priority and, if it is the same, by age.
+// byPriority compares pods by priority and, if it is the same, by age and name.
 func byPriority(a, b *Pod) int {
 	one, other := a.Latest(), b.Latest()
 	return cmp.Or(
 		cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)),
-		one.CreationTimestamp.Compare(other.CreationTimestamp.Time),
+		one.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(one.Namespace, other.Namespace), cmp.Compare(one.Name, other.Name),
 	)
 }
 

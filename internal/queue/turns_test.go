@@ -163,11 +163,11 @@ func TestHeldPodsAreNotForgotten(t *testing.T) {
 	inBubble(t, "others never end", func(t *testing.T) {
 		m := newModel(map[string]time.Duration{"costly": 20 * time.Millisecond, "endless": 2 * time.Millisecond})
 		m.known("costly", "endless")
-		go m.stream("endless", time.Millisecond, 30_000)
+		go m.stream("endless", time.Millisecond, 10_000)
 		time.Sleep(time.Second)
-		m.create("costly", 0, 100)
-		m.run(time.Now().Add(30 * time.Second))
-		require.Equal(t, 100, m.attempts("costly"))
+		m.create("costly", 0, 33)
+		m.run(time.Now().Add(10 * time.Second))
+		require.Equal(t, 33, m.attempts("costly"))
 	})
 	inBubble(t, "the queue is never empty", func(t *testing.T) {
 		m := newModel(map[string]time.Duration{"costly": 20 * time.Millisecond})
@@ -294,7 +294,11 @@ func TestTriedPodsKeepTheirBackOff(t *testing.T) {
 // TestTurnsAtRandom: pods of all kinds come and go, are kept out by others, and the process leads or does not. While some are held
 // and it leads, one is let in every 2*longestShut; in the end nothing is held.
 func TestTurnsAtRandom(t *testing.T) {
-	for seed := range uint64(25) {
+	seeds := uint64(25)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 39))
 			m := newModel(map[string]time.Duration{

@@ -35,6 +35,9 @@ var mayCalculate = []string{"internal/quantity", "test/builder", "test/playgroun
 // TestQuantitiesAreSafe: nobody calculates with a quantity of a user but by internal/quantity. One that has a billion digits
 // would stop whatever waits for the result.
 func TestQuantitiesAreSafe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it checks the types of all packages, for a quarter of a minute: make verify and make test-all run this")
+	}
 	t.Parallel()
 	checker := newQuantityChecker(t, "./cmd/...", "./internal/...", "./pkg/...")
 	checked := 0

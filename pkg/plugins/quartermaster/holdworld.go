@@ -41,8 +41,8 @@ type holdWorld struct {
 	groups map[string]bool
 	// devices counts the devices of classes.
 	devices map[string]int
-	// pools are the pools that nodes reach.
-	pools map[inventory.PoolID]bool
+	// pools are the pools that nodes reach, in the order of the nodes.
+	pools []inventory.PoolID
 	// first is a pod of each holder.
 	first map[*hold.Waiting]*v1.Pod
 	// open are the pods for which devices may be held.
@@ -53,7 +53,7 @@ type holdWorld struct {
 func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
-		groups: make(map[string]bool), devices: make(map[string]int), pools: make(map[inventory.PoolID]bool),
+		groups: make(map[string]bool), devices: make(map[string]int),
 		first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool),
 	}
 	pods := s.holds.Waiting(now)
@@ -209,7 +209,6 @@ func (w *holdWorld) addNodes() {
 		}
 		found := hold.Node{Node: node, Room: room}
 		for _, pool := range pools {
-			w.pools[pool.ID] = true
 			found.Pools = append(found.Pools, pool.ID)
 			usage := ledger.Of(w.state.Ledger, pool)
 			if _, seen := claims[usage]; !seen {
@@ -222,6 +221,15 @@ func (w *holdWorld) addNodes() {
 		w.Nodes = append(w.Nodes, found)
 	}
 	slices.SortFunc(w.Nodes, func(a, b hold.Node) int { return cmp.Compare(a.Name, b.Name) })
+	seen := make(map[inventory.PoolID]bool)
+	for i := range w.Nodes {
+		for _, id := range w.Nodes[i].Pools {
+			if !seen[id] {
+				seen[id] = true
+				w.pools = append(w.pools, id)
+			}
+		}
+	}
 }
 
 // claimsIn returns the claims that hold devices or shares of devices.
@@ -301,7 +309,7 @@ func (w *holdWorld) Devices(class string) int {
 	pl, n := w.state.served()[0], 0
 	task := pl.solver.Prepare([]*resourceapi.ResourceClaim{one})
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
-	for id := range w.pools {
+	for _, id := range w.pools {
 		whole := w.state.Pool(id)
 		if whole == nil {
 			continue
