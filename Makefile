@@ -233,6 +233,10 @@ bench-tables: ## make the tables of docs/design/performance.md from test/perf/re
 bench-published-workloads: bin/etcd
 	@GO='$(GO)' hack/bench bin/bench -selection published.txt -rounds $(ROUNDS)
 
+.PHONY: bench-limit
+bench-limit: bin/etcd ## measure bursts beside a plugin that decides nothing and only makes the writes: the most that a scheduler plugin can reach (ROUNDS=2)
+	@GO='$(GO)' hack/bench bin/bench -selection limit.txt -limit -rounds $(ROUNDS)
+
 .PHONY: bench-guard
 bench-guard: build bin/etcd bin/kube-scheduler ## measure the guard: its latency, and workloads beside another scheduler's allocations as shipped, with settling off, and with a guard (minutes)
 	@GUARD_LATENCY_SECONDS=10 $(GO) test -v -count=1 -run '^TestLatency$$' ./test/guard

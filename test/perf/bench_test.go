@@ -25,6 +25,8 @@ type subject struct {
 	takenBy string
 	// guarded is whether API servers ask a guard about allocations.
 	guarded bool
+	// alone is whether the scheduler has no other plugins than those that it cannot do without.
+	alone bool
 }
 
 // another is the field manager of a scheduler that is not ours.
@@ -95,6 +97,9 @@ func loadCases() ([]workload.Case, error) {
 // order returns the subjects of a workload, in the order of a round.
 func order(w workload.Workload, round int) []subject {
 	subjects := []subject{inTreePlugin, quartermasterPlugin}
+	if *limitFlag {
+		subjects = append(subjects, limitPlugin)
+	}
 	if w.OccupiedClaims > 0 {
 		subjects = append(subjects, besidePlugin)
 		if *guardFlag != "" {

@@ -20,6 +20,7 @@ var (
 	selectionFlag = flag.String("selection", "", "file with the names of the workloads to run, one a line; all that -workloads matches if empty")
 	onlyShort     = flag.Bool("only-short", false, "run only the workloads that are marked as short")
 	guardFlag     = flag.String("guard", "", "path of bin/guard: where devices are taken, our plugin is also measured with it, and with settling off")
+	limitFlag     = flag.Bool("limit", false, "also measure a plugin that decides nothing and makes the writes, and print the others as a part of it; for pods with one claim each, in clusters where nothing is taken")
 	roundsFlag    = flag.Int("rounds", 1, "how often each workload is run with each plugin; medians are printed")
 )
 
@@ -98,8 +99,10 @@ func writeResults(directory string) error {
 		return fmt.Errorf("write the table of results: %w", err)
 	}
 	_, _ = fmt.Fprintln(console)
-	err = report.Write(io.MultiWriter(console, file), measured.Results, inTreePlugin.label, quartermasterPlugin.label, besidePlugin.label,
-		unsettledPlugin.label, guardedPlugin.label)
+	both := io.MultiWriter(console, file)
+	err = errors.Join(report.Write(both, measured.Results, inTreePlugin.label, quartermasterPlugin.label, besidePlugin.label,
+		unsettledPlugin.label, guardedPlugin.label),
+		report.WriteParts(both, measured.Results, limitPlugin.label, inTreePlugin.label, quartermasterPlugin.label))
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the table of results: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	scheduler_perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/pkg/plugins/quartermaster"
@@ -98,8 +99,13 @@ func writeConfigs(directory string, c workload.Case, w workload.Workload, plugin
 		return "", err
 	}
 	schedulerConfig := filepath.Join(directory, "scheduler-config.yaml")
-	exchanged := strings.ReplaceAll(string(shipped), "name: "+quartermaster.Name+"\n", "name: "+plugin.name+"\n")
-	if err := os.WriteFile(schedulerConfig, []byte(exchanged), 0o644); err != nil {
+	exchanged := []byte(strings.ReplaceAll(string(shipped), "name: "+quartermaster.Name+"\n", "name: "+plugin.name+"\n"))
+	if plugin.alone {
+		if exchanged, err = withPoints(shipped, limitPoints()); err != nil {
+			return "", err
+		}
+	}
+	if err := os.WriteFile(schedulerConfig, exchanged, 0o644); err != nil {
 		return "", err
 	}
 	upstream, err := workload.Upstream(c, w, schedulerConfig)
@@ -108,6 +114,22 @@ func writeConfigs(directory string, c workload.Case, w workload.Workload, plugin
 	}
 	config := filepath.Join(directory, "performance-config.yaml")
 	return config, os.WriteFile(config, upstream, 0o644)
+}
+
+// withPoints returns a scheduler configuration whose profile has these extension points, and no arguments of plugins.
+func withPoints(config []byte, points map[string]any) ([]byte, error) {
+	var decoded map[string]any
+	if err := yaml.Unmarshal(config, &decoded); err != nil {
+		return nil, fmt.Errorf("shipped scheduler configuration: %w", err)
+	}
+	profiles, _ := decoded["profiles"].([]any)
+	if len(profiles) != 1 {
+		return nil, fmt.Errorf("the shipped scheduler configuration has %d profiles, want one", len(profiles))
+	}
+	profile, _ := profiles[0].(map[string]any)
+	profile["plugins"] = points
+	delete(profile, "pluginConfig")
+	return yaml.Marshal(decoded)
 }
 
 // collect reads what scheduler_perf has written and adds what was seen meanwhile.

@@ -141,3 +141,29 @@ func TestGangsHaveATableOfTheirOwn(t *testing.T) {
 		{"Gang/b/8", "ratio", "1", "–", "–", "–", "–"},
 	}, got)
 }
+
+func TestPartsOfTheLimit(t *testing.T) {
+	run := func(workload, plugin string, seconds int) Result {
+		return Result{Workload: workload, Plugin: plugin, Count: 100, Elapsed: time.Duration(seconds) * time.Second}
+	}
+	results := []Result{
+		run("Case/a", "limit", 1), run("Case/a", "theirs", 4), run("Case/a", "ours", 2),
+		run("Case/b", "limit", 2), run("Case/b", "limit", 2), run("Case/b", "ours", 4), run("Case/b", "ours", 2),
+		run("Case/c", "ours", 1),
+	}
+	var text strings.Builder
+	require.NoError(t, WriteParts(&text, results, "limit", "theirs", "ours"))
+	var got [][]string
+	for _, line := range strings.Split(strings.Trim(text.String(), "\n"), "\n") {
+		got = append(got, strings.Fields(strings.ReplaceAll(line, "|", "")))
+	}
+	require.Equal(t, [][]string{
+		{"workload", "limit", "pods/s", "theirs", "ours"},
+		got[1],
+		{"Case/a", "100.0", "0.25", "0.50"},
+		{"Case/b", "50.0", "(50.0–50.0)", "–", "1.00", "(0.50–1.00)"},
+	}, got)
+	text.Reset()
+	require.NoError(t, WriteParts(&text, results[7:], "limit", "theirs", "ours"))
+	require.Empty(t, text.String())
+}
