@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -96,9 +95,7 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 			pods = append(pods, pod)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *v1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(pods, podutil.Older)
 	return pods
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -101,10 +102,7 @@ func (e *Events) wakeForSlices(devices map[inventory.PoolID][]string) {
 // byPriority compares pods by priority and, if it is the same, by age and name.
 func byPriority(a, b *Pod) int {
 	one, other := a.Latest(), b.Latest()
-	return cmp.Or(
-		cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)),
-		one.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(one.Namespace, other.Namespace), cmp.Compare(one.Name, other.Name),
-	)
+	return cmp.Or(cmp.Compare(corev1helpers.PodPriority(other), corev1helpers.PodPriority(one)), podutil.Older(one, other))
 }
 
 // CouldUse reports whether a task could ever use any of the given devices, even if they are in use now.

@@ -31,11 +31,5 @@ func TestGangPreemptsInOneClique(t *testing.T) {
 	})
 	s.Running(gang...)
 	require.Len(t, s.cliquesOf(gang), 1)
-	gone := 0
-	for _, name := range low {
-		if pod, err := s.KnownPod(name); err != nil || pod.DeletionTimestamp != nil {
-			gone++
-		}
-	}
-	require.Equal(t, 3, gone)
+	require.Equal(t, 3, s.evicted(low))
 }

@@ -29,7 +29,7 @@ var placing harness.SharedScheduler
 
 // domainSpace is the part of the cluster that belongs to one test, with a device template "one".
 type domainSpace struct {
-	*harness.Space
+	*space
 	nodes int
 	// priority is the priority class of the members of gangs that are created from now on.
 	priority string
@@ -39,7 +39,7 @@ type domainSpace struct {
 func newDomainSpace(t *testing.T, name string) *domainSpace {
 	t.Helper()
 	scheduler := placing.Get(t, cluster, harness.SchedulerOptions{Name: "placing", Profile: "placing", Overlay: manifests.GangScheduling, FeatureGates: domainGates})
-	s := &domainSpace{Space: cluster.NewSpace(t, name, scheduler.Profile, 0)}
+	s := &domainSpace{space: &space{cluster.NewSpace(t, name, scheduler.Profile, 0)}}
 	s.Log = scheduler.LogFile()
 	s.Create(builder.Claim("one", s.Want(1)).Template())
 	return s

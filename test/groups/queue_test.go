@@ -34,7 +34,7 @@ func TestQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
-			s := &domainSpace{Space: cluster.NewSpace(t, "queue-"+name, "", 0)}
+			s := &domainSpace{space: &space{cluster.NewSpace(t, "queue-"+name, "", 0)}}
 			s.node("")
 			const pods = 3 // Of each gang, and as many as there is room for.
 			for _, gang := range test.gangs {

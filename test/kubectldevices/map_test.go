@@ -45,10 +45,7 @@ func (d *demo) webMap(t *testing.T) {
 
 func status(t *testing.T, url string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	response := get(t, url)
 	require.NoError(t, response.Body.Close())
 	return response.StatusCode
 }
@@ -56,14 +53,21 @@ func status(t *testing.T, url string) int {
 // tiles returns the number of tiles in the state that the page draws: nodes and other pools.
 func tiles(t *testing.T, url string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	response := get(t, url)
 	var state struct {
 		Tiles []json.RawMessage `json:"tiles"`
 	}
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&state))
 	require.NoError(t, response.Body.Close())
 	return len(state.Tiles)
+}
+
+// get asks for a page. The caller closes the body.
+func get(t *testing.T, url string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	return response
 }

@@ -1,7 +1,6 @@
 package planning
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -141,9 +140,4 @@ func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outc
 		err = a.tryDomains()
 	}
 	return a.out, err
-}
-
-// Older compares pods by creation time, then by name.
-func Older(a, b *v1.Pod) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -1,8 +1,10 @@
-// Package podutil has Kubernetes' helpers for the status of pods. It is apart from package kube because the guard, which
+// Package podutil has Kubernetes' helpers for the status of pods, and the order of pods of one priority. It is apart from package kube because the guard, which
 // knows no scheduler, needs it.
 package podutil
 
 import (
+	"cmp"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/api/v1/pod"
 )
@@ -23,4 +25,9 @@ func UpdatePodCondition(status *v1.PodStatus, condition *v1.PodCondition) bool {
 // ObservedGeneration returns the generation that a condition of this type must say it has observed (KEP-5067).
 func ObservedGeneration(p *v1.Pod, conditionType v1.PodConditionType) int64 {
 	return pod.CalculatePodConditionObservedGeneration(&p.Status, p.Generation, conditionType)
+}
+
+// Older compares pods by creation time, then by name.
+func Older(a, b *v1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

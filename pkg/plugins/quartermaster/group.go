@@ -18,6 +18,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -93,7 +94,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	if len(pods) < 2 {
 		return
 	}
-	slices.SortFunc(pods, planning.Older)
+	slices.SortFunc(pods, podutil.Older)
 	need := 1
 	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
 		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
-	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	kubepreemption "github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -141,13 +142,11 @@ func (w *holdWorld) group(pl *Quartermaster, one *hold.Waiting, pod *v1.Pod) []*
 		}
 	}
 	members = members[:lacks]
-	for i, member := range members { // The pod that was met first may be none of them.
+	one.Since, one.Priority, one.Evicts = time.Time{}, math.MaxInt32, true // The pod that was met first may be none of them.
+	for _, member := range members {
 		since, waits := hold.WaitsSince(member)
 		if !waits {
 			return nil
-		}
-		if i == 0 {
-			one.Since, one.Priority, one.Evicts = since, w.priority(member), true
 		}
 		if since.After(one.Since) {
 			one.Since = since
@@ -180,7 +179,7 @@ func (w *holdWorld) lacking(pl *Quartermaster, pod *v1.Pod) (members []*v1.Pod, 
 	if err != nil || group.Spec.SchedulingConstraints != nil || group.Spec.SchedulingPolicy.Gang == nil {
 		return nil, 0, wish, err
 	}
-	members = slices.SortedFunc(maps.Values(state.UnscheduledPods()), planning.Older)
+	members = slices.SortedFunc(maps.Values(state.UnscheduledPods()), podutil.Older)
 	lacks = int(group.Spec.SchedulingPolicy.Gang.MinCount) - state.ScheduledPodsCount()
 	wish, err = domain.Of(group.Annotations)
 	return members, lacks, wish, err

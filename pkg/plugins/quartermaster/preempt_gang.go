@@ -74,7 +74,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 func (pl *Quartermaster) leastImportant(pods []*v1.Pod) (least *v1.Pod) {
 	for _, pod := range pods {
 		switch {
-		case pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever:
+		case !evicts(pod):
 			return pod
 		case least == nil || pl.holders.Priority(pod) < pl.holders.Priority(least):
 			least = pod

@@ -52,8 +52,7 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Reclaimable {
 
 // mayPreempt reports whether other pods may have to be evicted for the pod.
 func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
-	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
-	return !never && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
+	return evicts(pod) && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
 }
 
 // rejection returns the status of a node that has no devices for the pod.

@@ -37,10 +37,8 @@ func WriteParts(w io.Writer, results []Result, limit string, labels ...string) e
 // spread returns the smallest and the largest throughput of several runs, divided by unit; "" for one run.
 func spread(results []Result, workload, plugin string, unit float64, format string) string {
 	var values []float64
-	for _, result := range results {
-		if result.Workload == workload && result.Plugin == plugin {
-			values = append(values, overall(result)/unit)
-		}
+	for _, run := range runsOf(results, workload, plugin) {
+		values = append(values, overall(run)/unit)
 	}
 	if len(values) < 2 {
 		return ""

@@ -227,16 +227,20 @@ func workloads(results []Result) []string {
 }
 
 func find(results []Result, workload, plugin string) (Result, bool) {
-	var runs []Result
+	runs := runsOf(results, workload, plugin)
+	if len(runs) == 0 {
+		return Result{}, false
+	}
+	return Median(runs), true
+}
+
+func runsOf(results []Result, workload, plugin string) (runs []Result) {
 	for _, result := range results {
 		if result.Workload == workload && result.Plugin == plugin {
 			runs = append(runs, result)
 		}
 	}
-	if len(runs) == 0 {
-		return Result{}, false
-	}
-	return Median(runs), true
+	return runs
 }
 
 // markdown aligns the columns, so that the table can be read on a terminal as well.

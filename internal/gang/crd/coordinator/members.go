@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 // gangIndex is the index of pods by gang.
@@ -79,9 +79,7 @@ func (c *Coordinator) judge(m *Members, pod *v1.Pod) {
 		m.add(other, c.heldBy(other, pod))
 	}
 	m.without = nil
-	slices.SortFunc(m.Waiting, func(a, b *v1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(m.Waiting, podutil.Older)
 }
 
 // add adds a pod without a node.
