@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // A NominatedDevices plans allocations for nominated pods, and keeps the devices for them. It is safe for concurrent use.
@@ -36,15 +38,20 @@ type NominatedDevices struct {
 
 // Plan returns allocations for claims on a site, nil if the devices do not suffice.
 func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) []ledger.Use {
+	plan, _ := planOrError(ctx, task, claims, site)
+	return plan
+}
+
+// planOrError implements Plan. The error is the search's.
+func planOrError(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) (plan []ledger.Use, err error) {
 	outcome, err := task.Solve(ctx, site)
 	if err != nil || !outcome.Fits() {
-		return nil
+		return nil, err
 	}
-	var plan []ledger.Use
 	for i := range outcome.Results {
 		plan = append(plan, ledger.Use{Claim: ledger.RefTo(claims[i]), Allocation: &outcome.Results[i]})
 	}
-	return plan
+	return plan, nil
 }
 
 // Keep stores a plan for a pod that is nominated for a node, in place of its previous plan. The plan takes the
@@ -85,9 +92,25 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	return true
 }
 
+// An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods of lower
+// priority must leave the pools of its node alone until then: for these, it is the error.
+type Undecided struct {
+	Pools []*inventory.NodePool
+	// pending is a selector.ErrPending.
+	pending error
+}
+
+// Error does not name the expression, which is another tenant's.
+func (u *Undecided) Error() string {
+	return "devices of the node are for a nominated pod of higher priority and it is not known yet which because an expression takes long " +
+		"to evaluate; trying again when it is done"
+}
+
+func (u *Undecided) Unwrap() error { return u.pending }
+
 // PlanNominated makes plans for nominated pods that have none and whose priority is higher than that of the pod to
-// be tried next: pods of other schedulers, and all after a restart.
-func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
+// be tried next: pods of other schedulers, and all after a restart. It returns those that it cannot plan for yet.
+func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (undecided []Undecided) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
 		if p.IsInFlight(pod.UID) {
 			continue
@@ -110,8 +133,14 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) {
 		standing := NewStanding(p.Holders, usage, p.Holders.Priority(pod))
 		leaving := Leaving(standing.Elsewhere(site.Pools, ""))
 		site.Usage = standing.Without(ByUID(leaving))
-		p.keep(ctx, pod, node.Name, Plan(ctx, task, claims, site), leaving, p.SetNominated)
+		plan, err := planOrError(ctx, task, claims, site)
+		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
+			undecided = append(undecided, Undecided{Pools: site.Pools, pending: err})
+			continue
+		}
+		p.keep(ctx, pod, node.Name, plan, leaving, p.SetNominated)
 	}
+	return undecided
 }
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for

@@ -57,6 +57,9 @@ const KeptForOthers = 5 * time.Minute
 // gone, there is no pause.
 const planAgainAfter = time.Second
 
+// undecidedFor limits how long others wait for the plan of a nominated pod: its author chose the expressions.
+const undecidedFor = 5 * time.Second
+
 // NewNominations returns an empty list.
 func NewNominations() *Nominations {
 	return &Nominations{byPod: make(map[types.UID]*Nomination), nominees: make(map[types.UID]*nominee)}
@@ -132,6 +135,19 @@ func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Po
 		return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.UID, b.UID))
 	})
 	return pods
+}
+
+// PlanSoon has the next attempt make a plan for a pod that Unplanned has returned, without a pause. It returns false if the pod has been
+// without a plan for too long.
+func (n *Nominations) PlanSoon(pod types.UID, now time.Time) bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	nominee := n.nominees[pod]
+	if nominee == nil || now.Sub(nominee.since) > undecidedFor {
+		return false
+	}
+	nominee.planned = time.Time{}
+	return true
 }
 
 // Of returns the nomination of a pod, nil if it has none.

@@ -107,6 +107,18 @@ func TestNominationsEnd(t *testing.T) {
 	}
 }
 
+func TestPlanSoon(t *testing.T) {
+	t.Parallel()
+	n, now, byPod := NewNominations(), time.Unix(1000, 0), corev1helpers.PodPriority
+	require.False(t, n.PlanSoon("p", now), "not nominated")
+	n.Changed(nil, named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.Priority = new(int32) }))
+	require.Len(t, n.Unplanned("x", -1, byPod, now), 1)
+	require.True(t, n.PlanSoon("p", now))
+	require.Len(t, n.Unplanned("x", -1, byPod, now), 1, "at once")
+	require.False(t, n.PlanSoon("p", now.Add(2*undecidedFor)), "others waited long enough")
+	require.Empty(t, n.Unplanned("x", -1, byPod, now))
+}
+
 func TestUnplanned(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

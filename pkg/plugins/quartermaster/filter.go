@@ -150,7 +150,7 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 			return nil, status
 		}
 	}
-	outcome, err := search(pl.filterContext(ctx, c), site)
+	outcome, err := pl.searchPlanned(ctx, c, site, search)
 	switch {
 	case isFilterTimeout(ctx, err):
 		return nil, pl.timedOut(ctx, c, node)
@@ -182,6 +182,14 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 		return nil, pl.rejection(ctx, c, task, site, reason, full)
 	}
 	return outcome.Results, nil
+}
+
+// searchPlanned searches, unless the site's devices are to be kept for a nominated pod and it is not known yet which.
+func (pl *Quartermaster) searchPlanned(ctx context.Context, c *cycle, site allocator.NodeView, search searchFunc) (*allocator.Outcome, error) {
+	if err := c.planned(site.Pools); err != nil {
+		return nil, err
+	}
+	return search(pl.filterContext(ctx, c), site)
 }
 
 // nodeView returns the allocator's site of a node.

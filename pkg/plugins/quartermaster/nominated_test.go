@@ -72,3 +72,39 @@ func TestVictimsEndWakes(t *testing.T) {
 		}))
 	})
 }
+
+// TestNominatedWhileEvaluating: as long as it is not known which devices a nominated pod of another scheduler gets, because its
+// expression is still being evaluated, pods of lower priority get none of its node. Those of other nodes are free.
+func TestNominatedWhileEvaluating(t *testing.T) {
+	t.Parallel()
+	theirs := newPod("theirs", of("other"), uses("c"), priority(10), nominatedFor("n0"))
+	low, elsewhere := newPod("low", uses("a"), priority(9)), newPod("elsewhere", uses("b"), priority(9))
+	inCluster(t, plus(indexed("n0", "n1"), choosy("0"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), theirs, low), func(t *testing.T, f *fixture) {
+		f.settle()
+		f.pl.attemptBudget = 0
+		result := f.schedule(elsewhere)
+		require.Empty(t, result.phase, "%v", result.status)
+		require.Equal(t, "n1", result.node)
+		f.settle()
+		result = f.schedule(low)
+		require.Contains(t, result.reasons["n0"], "held by another claim",
+			"planned without a pause after the evaluation")
+	})
+}
+
+// TestTriedAfterNomineesVerdict: the pod that had to wait for a nominated pod's expression is tried again after the evaluation.
+func TestTriedAfterNomineesVerdict(t *testing.T) {
+	t.Parallel()
+	theirs := newPod("theirs", of("other"), uses("c"), priority(10), nominatedFor("n0"))
+	low := newPod("low", uses("a"), priority(9))
+	inCluster(t, plus(indexed("n0"), choosy("1"), gpus("a", 1).Obj(), theirs, low), func(t *testing.T, f *fixture) {
+		f.settle()
+		f.pl.attemptBudget = 0
+		result := f.schedule(low)
+		require.Equal(t, "Filter", result.phase)
+		require.Contains(t, result.reasons["n0"], "for a nominated pod of higher priority")
+		f.settle()
+		require.Contains(t, f.names(), "default/low")
+		require.Empty(t, f.schedule(low).phase, "the nominated pod cannot use the node's device")
+	})
+}

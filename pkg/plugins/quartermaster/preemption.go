@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +27,8 @@ type cyclePreemption struct {
 	// whether any are kept in a pool; it is nil if none are.
 	usage ledger.View
 	kept  func(inventory.PoolID) bool
+	// unplanned are nominated pods that the pod must leave devices to, and it is not known yet which.
+	unplanned []preemption.Undecided
 	// holds are the holds that the pod must leave alone.
 	holds []*hold.Hold
 	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
@@ -33,6 +36,36 @@ type cyclePreemption struct {
 	standingOnce sync.Once
 	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
+}
+
+// awaitPlans keeps the pod from the pools of nominated pods whose plans are undecided.
+func (c *cyclePreemption) awaitPlans(undecided []preemption.Undecided) {
+	if len(undecided) == 0 {
+		return
+	}
+	c.unplanned = undecided
+	kept := c.kept
+	c.kept = func(pool inventory.PoolID) bool { return kept != nil && kept(pool) || c.unplannedIn(pool) != nil }
+}
+
+// unplannedIn returns the nominated pod that may get devices of a pool, nil if there is none.
+func (c *cyclePreemption) unplannedIn(pool inventory.PoolID) *preemption.Undecided {
+	for i := range c.unplanned {
+		if slices.ContainsFunc(c.unplanned[i].Pools, func(of *inventory.NodePool) bool { return of.ID == pool }) {
+			return &c.unplanned[i]
+		}
+	}
+	return nil
+}
+
+// planned returns an error if devices of the pools may be those of a nominated pod whose plan is undecided.
+func (c *cyclePreemption) planned(pools []*inventory.NodePool) error {
+	for _, pool := range pools {
+		if nominee := c.unplannedIn(pool.ID); nominee != nil {
+			return nominee
+		}
+	}
+	return nil
 }
 
 // standing returns the Reclaimable that says which claims are in the pod's way only for now.

@@ -91,8 +91,9 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	pl.learner.Seed(ctx)
 
 	// 4.4. Keep devices for nominated pods, and for those that have waited for long. The pod must respect what is kept for others.
-	pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
+	undecided := pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
 	pl.respectHolds(ctx, c, pod, claims)
+	c.awaitPlans(undecided)
 
 	// 4.5. Wait until an earlier attempt is undone.
 	if pl.commits.IsReleasing(pod.UID) {
