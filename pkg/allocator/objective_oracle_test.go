@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -44,6 +46,9 @@ func TestBestOfAll(t *testing.T) {
 	for i := range scenarioCount(1_500) {
 		s := fromSeed(int64(5_000_000_000 + i))
 		s.asAPI = i%2 == 0
+		if i%5 == 2 {
+			s.takingOfNode()
+		}
 		chosenBy := all[i%len(all)]
 		site, solver := s.solverAndSite(celCache)
 		site.Objective = chosenBy
@@ -87,6 +92,25 @@ func TestBestOfAll(t *testing.T) {
 	}
 	t.Logf("%d worlds: the best plan in %d; only one solution in %d; the first solution in %d", worlds, best, alone, firsts)
 	require.GreaterOrEqual(t, best*100, worlds*99)
+}
+
+// takingOfNode makes two devices of three such that stand for CPU of the node or need memory, in different amounts.
+func (s scenario) takingOfNode() {
+	amounts := []string{"300m", "900m", "1500m", "2800m"}
+	n := 0
+	for _, slice := range s.slices {
+		for i := range slice.Spec.Devices {
+			cpu, memory := resource.MustParse(amounts[n%len(amounts)]), resource.MustParse("500")
+			takes := make(map[v1.ResourceName]resourceapi.NodeAllocatableResource)
+			switch n++; n % 3 {
+			case 1:
+				takes[v1.ResourceCPU] = resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{DeviceMultiplier: &cpu}}
+			case 2:
+				takes[v1.ResourceMemory] = resourceapi.NodeAllocatableResource{Overhead: &resourceapi.NodeAllocatableOverhead{PerPod: &memory}}
+			}
+			slice.Spec.Devices[i].NodeAllocatableResources = takes
+		}
+	}
 }
 
 func (s scenario) solverAndSite(celCache *cel.Cache) (allocator.NodeView, *allocator.Solver) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -111,7 +112,12 @@ func (v *valuer) best() (best allocator.Value, solutions int, complete bool) {
 // value returns the value of the chosen devices.
 func (v *valuer) value() allocator.Value {
 	chosen := v.chosen
-	after := v.room(chosen, allocator.Resources{MilliCPU: 3000, Memory: 1448})
+	left := allocator.Resources{MilliCPU: 3000, Memory: 1448}
+	for _, c := range chosen {
+		left.MilliCPU -= takenBy(c.device, v1.ResourceCPU).MilliValue()
+		left.Memory -= takenBy(c.device, v1.ResourceMemory).Value()
+	}
+	after := v.room(chosen, allocator.Resources{MilliCPU: max(left.MilliCPU, 0), Memory: max(left.Memory, 0)})
 	before := v.room(nil, allocator.Resources{MilliCPU: 4000, Memory: 2048})
 	var value allocator.Value
 	weight := 1.0
@@ -131,6 +137,19 @@ func (v *valuer) value() allocator.Value {
 	}
 	value.Cost = v.cost(before.state, after.state, value.Broken)
 	return value
+}
+
+// takenBy is what a device made by takingOfNode takes of a resource.
+func takenBy(d device, name v1.ResourceName) *resource.Quantity {
+	sum := resource.Quantity{}
+	takes := d.NodeAllocatableResources[name]
+	if takes.Mapping != nil {
+		sum.Add(*takes.Mapping.DeviceMultiplier)
+	}
+	if takes.Overhead != nil {
+		sum.Add(*takes.Overhead.PerPod)
+	}
+	return &sum
 }
 
 func (v *valuer) cost(before, after *placement.State, broken float64) float64 {

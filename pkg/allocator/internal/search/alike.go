@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartermaster-dra/quartermaster/internal/bitset"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/objective"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator/internal/task"
 )
 
@@ -51,6 +52,9 @@ func (m *room) appendWorth(s *Search, b []byte, at location) []byte {
 	}
 	if times := s.failures(at); times > 0 {
 		b = binary.AppendVarint(append(b, '^'), int64(times))
+	}
+	if bitset.Has(s.view.Pools[at.pool].OfNode, at.device) {
+		b = objective.AppendOfNode(append(b, '&'), s.device(at))
 	}
 	return m.groups.AppendTo(b, at.pool, at.device)
 }

@@ -28,6 +28,9 @@ type room struct {
 	// placed by the search for exclusive use, whole devices are without any use.
 	open, given, whole []bool
 
+	// left is the node's CPU and memory beside the pod and the placed devices. It may be negative.
+	left Resources
+
 	groups objective.Groups
 	near   objective.Near
 	// notReady counts placed devices that are not ready, see isReady.
@@ -64,7 +67,19 @@ func (m *room) start(s *Search) {
 	}
 	m.state.MilliCPU, m.state.Memory = max(free.MilliCPU, 0), max(free.Memory, 0)
 	m.before = m.worth()
-	m.state.MilliCPU, m.state.Memory = max(free.MilliCPU-asked.MilliCPU, 0), max(free.Memory-asked.Memory, 0)
+	m.left = Resources{MilliCPU: free.MilliCPU - asked.MilliCPU, Memory: free.Memory - asked.Memory}
+	m.state.MilliCPU, m.state.Memory = max(m.left.MilliCPU, 0), max(m.left.Memory, 0)
+}
+
+// takeOfNode updates what is left of the node's CPU and memory if a placed device stands for, or needs, some of them.
+func (m *room) takeOfNode(s *Search, p *placement, sign int64) {
+	if !bitset.Has(s.view.Pools[p.at.pool].OfNode, p.at.device) || m.state.MilliCPU < 0 {
+		return
+	}
+	milliCPU, memory := objective.TakenOfNode(s.device(p.at), p.consumed)
+	m.left.MilliCPU -= sign * milliCPU
+	m.left.Memory -= sign * memory
+	m.state.MilliCPU, m.state.Memory = max(m.left.MilliCPU, 0), max(m.left.Memory, 0)
 }
 
 func (m *room) release() {
@@ -209,6 +224,7 @@ func (m *room) changed(s *Search, p *placement, made bool) {
 		m.notReady += sign
 	}
 	m.failed += sign * s.failures(p.at)
+	m.takeOfNode(s, p, int64(sign))
 	if p.request.Admin {
 		return
 	}
