@@ -24,6 +24,8 @@ type Account interface {
 	Charge(node Room, open []resourceapi.AllocationResult) (counted *v1.Pod, reason string)
 	// IsForOnePod reports whether no two pods can use the allocation.
 	IsForOnePod(*resourceapi.AllocationResult) bool
+	// DecidedForOnePod returns its allocated claims that no two pods can use.
+	DecidedForOnePod() []*resourceapi.ResourceClaim
 }
 
 // Books hold what pods of the gang take of nodes.
@@ -158,18 +160,37 @@ func (t *Trial) planned(claim *resourceapi.ResourceClaim, node int) resourceapi.
 
 // sharedInVain returns a claim of a step's pod that another pod of the gang uses already, with devices for one pod; nil if there is none.
 func (t *Trial) sharedInVain(s *step) *resourceapi.ResourceClaim {
+	if s.pod.Account == nil {
+		return nil
+	}
+	used := func(claim *resourceapi.ResourceClaim, of func(*Pod) []*resourceapi.ResourceClaim) bool {
+		return slices.ContainsFunc(t.steps, func(other step) bool {
+			return slices.ContainsFunc(of(other.pod), func(c *resourceapi.ResourceClaim) bool { return c.UID == claim.UID })
+		})
+	}
 	for _, claim := range s.pod.Open {
-		if _, shared := t.numbers[claim.UID]; !shared || s.pod.Account == nil {
+		if _, shared := t.numbers[claim.UID]; !shared {
 			continue
 		}
-		used := slices.ContainsFunc(t.steps, func(other step) bool {
-			return slices.ContainsFunc(other.pod.Open, func(c *resourceapi.ResourceClaim) bool { return c.UID == claim.UID })
-		})
-		if planned := t.planned(claim, s.node); used && s.pod.Account.IsForOnePod(&planned) {
+		inUse := used(claim, func(pod *Pod) []*resourceapi.ResourceClaim { return pod.Open })
+		if planned := t.planned(claim, s.node); inUse && s.pod.Account.IsForOnePod(&planned) {
+			return claim
+		}
+	}
+	for _, claim := range s.pod.Account.DecidedForOnePod() {
+		if used(claim, (*Pod).decidedForOnePod) {
 			return claim
 		}
 	}
 	return nil
+}
+
+// decidedForOnePod returns the pod's allocated claims that no two pods can use.
+func (p *Pod) decidedForOnePod() []*resourceapi.ResourceClaim {
+	if p.Account == nil {
+		return nil
+	}
+	return p.Account.DecidedForOnePod()
 }
 
 // hasEnough reports whether the nodes have enough for the pods with a unit's devices as they are planned.

@@ -55,6 +55,7 @@ type cpuAccount struct{ pod *v1.Pod }
 
 func (cpuAccount) TakesAlready() bool                             { return false }
 func (cpuAccount) IsForOnePod(*resourceapi.AllocationResult) bool { return true }
+func (cpuAccount) DecidedForOnePod() []*resourceapi.ResourceClaim { return nil }
 
 func (a cpuAccount) Charge(node Room, open []resourceapi.AllocationResult) (*v1.Pod, string) {
 	takes := 0

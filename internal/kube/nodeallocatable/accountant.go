@@ -99,8 +99,9 @@ type Account struct {
 	// claims holds copies of the pod's claims, by name, and open those among them whose plan depends on the node.
 	claims map[string]*resourceapi.ResourceClaim
 	open   []*resourceapi.ResourceClaim
-	// decided holds the allocations that do not depend on the node.
+	// decided holds the allocations that do not depend on the node, and forOne the claims among them that no two pods can use.
 	decided []*resourceapi.AllocationResult
+	forOne  []*resourceapi.ResourceClaim
 	// state has the plugin's entry. Charge puts it into the pod's own CycleState.
 	state fwk.CycleState
 }
@@ -119,6 +120,9 @@ func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Ac
 			account.open = append(account.open, &object)
 		} else {
 			account.decided = append(account.decided, claim.Decided)
+			if a.IsForOnePod(claim.Decided) {
+				account.forOne = append(account.forOne, claim.Object)
+			}
 		}
 		if claim.Shared {
 			// The plugin finds other users of a planned claim by other means, in an entry of the PodGroup.
@@ -198,6 +202,9 @@ func (c *Account) enter(plan []resourceapi.AllocationResult) {
 
 // TakesAlready reports whether devices that do not depend on the node take resources of it.
 func (c *Account) TakesAlready() bool { return c.accountant.TakesOfNode(c.decided...) }
+
+// DecidedForOnePod returns the claims that do not depend on the node and that no two pods can use.
+func (c *Account) DecidedForOnePod() []*resourceapi.ResourceClaim { return c.forOne }
 
 // takes reports whether any device does, with a plan.
 func (c *Account) takes(plan []resourceapi.AllocationResult) bool {

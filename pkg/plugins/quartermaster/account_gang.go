@@ -34,6 +34,14 @@ func (pl *Quartermaster) accountsOf(ctx context.Context) func(*v1.Pod, []*podCla
 // TakesAlready implements devices.Account.
 func (a *gangAccount) TakesAlready() bool { return a.unusable != nil || a.account.TakesAlready() }
 
+// DecidedForOnePod implements devices.Account.
+func (a *gangAccount) DecidedForOnePod() []*resourceapi.ResourceClaim {
+	if a.unusable != nil {
+		return nil
+	}
+	return a.account.DecidedForOnePod()
+}
+
 // Charge implements devices.Account.
 func (a *gangAccount) Charge(node devices.Room, open []resourceapi.AllocationResult) (*v1.Pod, string) {
 	status := a.unusable

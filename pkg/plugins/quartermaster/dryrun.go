@@ -53,7 +53,7 @@ func (pl *Quartermaster) reserveInDryRun(ctx context.Context, c *cycle, d *preem
 	if err != nil {
 		return failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
-	site := pl.valuedView(c, node)
+	site := pl.affordableView(c, node)
 	site.Usage = d.Usage(pl.standing(c))
 	plan := preemption.Plan(pl.dryRunContext(ctx, c), c.task, c.open(), site)
 	if plan == nil {

@@ -35,6 +35,8 @@ type cycleOfNode struct {
 	accountOnce sync.Once
 	// charges holds what the pod takes of nodes, by node. cycleNodes.mutex guards it during Filter.
 	charges map[string]*charge
+	// usual has the nodes that have enough only for the first devices, not for the best. cycleNodes.mutex guards it.
+	usual map[string]bool
 	// recorded is set once the pod's status may say what it takes.
 	recorded bool
 }
@@ -81,6 +83,18 @@ func (c *cycleClaims) decided() (decided []*resourceapi.AllocationResult) {
 	return decided
 }
 
+// consumerLimits implements write.Limits.
+type consumerLimits struct{ *Quartermaster }
+
+// ConsumerLimit returns 1 for an allocated claim with a device that stands for resources of its node, else the server's limit. Only here,
+// where claims are written, is it known that another pod was reserved since the attempt began.
+func (l consumerLimits) ConsumerLimit(claim *resourceapi.ResourceClaim) int {
+	if l.accountant != nil && claim.Status.Allocation != nil && l.accountant.IsForOnePod(claim.Status.Allocation) {
+		return 1
+	}
+	return l.claims.Server.ConsumerLimit(claim)
+}
+
 // mayTakeOfNode reports whether the pod's devices may take resources of the node. It is false without such devices in the cluster.
 func (pl *Quartermaster) mayTakeOfNode(c *cycle, node *v1.Node) bool {
 	return pl.accountant != nil && (c.takesAlready || slices.ContainsFunc(pl.state.Inventory.OnNode(node), (*inventory.NodePool).MayTakeOfNode))
@@ -103,11 +117,33 @@ func (pl *Quartermaster) filterOfNode(ctx context.Context, l *look) *fwk.Status 
 			return status
 		}
 		plan, status = usual, nil
+		l.noteUsual(node.Name)
 	}
 	if l.scored && status == nil && l.dryRun == nil {
 		l.noteFound(node, plan)
 	}
 	return status
+}
+
+// noteUsual remembers that a node has enough only for the first devices.
+func (l *look) noteUsual(node string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.cycle.usual == nil {
+		l.cycle.usual = make(map[string]bool)
+	}
+	l.cycle.usual[node] = true
+}
+
+// affordableView returns the site of a node for a plan that the node has enough for, as far as Filter or a dry run has found out.
+func (pl *Quartermaster) affordableView(c *cycle, node *v1.Node) allocator.NodeView {
+	c.mutex.Lock()
+	usual := c.usual[node.Name]
+	c.mutex.Unlock()
+	if usual {
+		return pl.nodeView(c, node)
+	}
+	return pl.valuedView(c, node)
 }
 
 // charge judges whether the node has enough resources for a plan, and keeps the plan for Reserve if it has.

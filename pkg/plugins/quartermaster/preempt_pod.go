@@ -62,7 +62,7 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 	if task == nil {
 		return false
 	}
-	site := pl.valuedView(c, info.Node())
+	site := pl.affordableView(c, info.Node())
 	site.Usage = pl.standing(c).Without(preemption.ByUID(victims))
 	return pl.nominated.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
 }

@@ -137,7 +137,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	}
 	// The write path: nothing is written without the lease, nor what the guard has stored otherwise.
 	pl.writer = write.New(client, write.Options{
-		WithoutTimestamp: !supported.DeviceBindingAndStatus, Limits: pl.claims.Server, Permission: state.Lease, Guards: state.guard,
+		WithoutTimestamp: !supported.DeviceBindingAndStatus, Limits: consumerLimits{pl}, Permission: state.Lease, Guards: state.guard,
 		Changed: write.Told(handle.EventRecorder(), *args.ClaimEventsPerSecond, state.claimEvents, pl.claims.Server),
 	})
 
