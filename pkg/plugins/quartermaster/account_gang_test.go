@@ -284,6 +284,28 @@ func TestGangAccounts(t *testing.T) {
 	}
 }
 
+// TestNodeAllocatableForOnePod: two pods are tried with the same allocated claim before either is reserved. Only one gets its CPU.
+func TestNodeAllocatableForOnePod(t *testing.T) {
+	claim := with(gpus("one", 1).Obj(), allocate("n1", "cpu-0"), onNode("n1"))
+	accounting(t, plus(cpuNode("n1", 1, 0), claim), func(t *testing.T, w *ofNodeWorld) {
+		first, second := newPod("first", uses("one")), newPod("second", uses("one"))
+		w.create(first)
+		w.create(second)
+		w.settle()
+		_, a := w.judge(w.pl, first)
+		_, b := w.judge(w.pl, second)
+		first, second = assumed(a, first, "n1"), assumed(b, second, "n1")
+		require.Nil(t, w.pl.Reserve(w.ctx, b, second, "n1"))
+		w.commit(a, first)
+		status := w.pl.PreBind(w.ctx, b, second, "n1")
+		require.Contains(t, status.Message(), "1 consumers (the limit is 1)")
+		w.pl.Unreserve(w.ctx, b, second, "n1")
+		require.Equal(t, "first", w.claim("one").Status.ReservedFor[0].Name)
+		require.Len(t, w.claim("one").Status.ReservedFor, 1)
+		require.Empty(t, w.stored("second").Status.NodeAllocatableResourceClaimStatuses)
+	})
+}
+
 // TestGangAccountsAsInTree compares random gangs with the in-tree plugin, which takes the pods one after the other: if all fit
 // that way, the gang fits. Its nodes then have enough, and the in-tree plugin agrees about what each pod takes.
 func TestGangAccountsAsInTree(t *testing.T) {

@@ -249,28 +249,6 @@ func TestNodeAllocatableLeft(t *testing.T) {
 	}
 }
 
-// TestNodeAllocatableForOnePod: two pods are tried with the same allocated claim before either is reserved. Only one gets its CPU.
-func TestNodeAllocatableForOnePod(t *testing.T) {
-	claim := with(gpus("one", 1).Obj(), allocate("n1", "cpu-0"), onNode("n1"))
-	accounting(t, plus(cpuNode("n1", 1, 0), claim), func(t *testing.T, w *ofNodeWorld) {
-		first, second := newPod("first", uses("one")), newPod("second", uses("one"))
-		w.create(first)
-		w.create(second)
-		w.settle()
-		_, a := w.judge(w.pl, first)
-		_, b := w.judge(w.pl, second)
-		first, second = assumed(a, first, "n1"), assumed(b, second, "n1")
-		require.Nil(t, w.pl.Reserve(w.ctx, b, second, "n1"))
-		w.commit(a, first)
-		status := w.pl.PreBind(w.ctx, b, second, "n1")
-		require.Contains(t, status.Message(), "1 consumers (the limit is 1)")
-		w.pl.Unreserve(w.ctx, b, second, "n1")
-		require.Equal(t, "first", w.claim("one").Status.ReservedFor[0].Name)
-		require.Len(t, w.claim("one").Status.ReservedFor, 1)
-		require.Empty(t, w.stored("second").Status.NodeAllocatableResourceClaimStatuses)
-	})
-}
-
 // TestNodeAllocatableInReserve: kube-scheduler must have assumed what the plan takes.
 func TestNodeAllocatableInReserve(t *testing.T) {
 	accounting(t, plus(cpuNode("n1", 1, 1), gpus("two", 2).Obj()), func(t *testing.T, w *ofNodeWorld) {
