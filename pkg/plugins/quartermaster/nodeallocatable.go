@@ -33,6 +33,9 @@ type cycleOfNode struct {
 	given       int
 	unusable    *fwk.Status
 	accountOnce sync.Once
+	// state is the attempt's own CycleState, from which kube-scheduler assumes the pod. With nominated pods on a node, Filter gets a copy,
+	// and may get no other.
+	state fwk.CycleState
 	// charges holds what the pod takes of nodes, by node. cycleNodes.mutex guards it during Filter.
 	charges map[string]*charge
 	// usual has the nodes that have enough only for the first devices, not for the best. cycleNodes.mutex guards it.
@@ -155,7 +158,7 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 	if status != nil {
 		return status
 	}
-	takes, status := l.account.Charge(ctx, l.cs, l.info, plan[:min(given, len(plan))])
+	takes, status := l.account.Charge(ctx, l.assumedFrom(), l.info, plan[:min(given, len(plan))])
 	if status.Code() == fwk.UnschedulableAndUnresolvable && l.task != nil && (l.task.HasAlternatives() || !pl.takesTheSame(l.node())) {
 		status = kube.Recoded(fwk.Unschedulable, status) // Without some pods the plan may have devices that take less.
 	}
@@ -176,6 +179,14 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 		l.charges[l.node().Name] = &charge{plan: plan, status: takes}
 	}
 	return nil
+}
+
+// assumedFrom returns the CycleState that has to say what the pod takes: its attempt's, or that of an eviction's dry run.
+func (l *look) assumedFrom() fwk.CycleState {
+	if l.dryRun != nil && l.cycle.dryRun == nil {
+		return l.cs
+	}
+	return l.state
 }
 
 // takesTheSame reports whether all devices of a node that take resources of it take the same.

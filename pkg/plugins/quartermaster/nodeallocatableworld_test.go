@@ -104,12 +104,16 @@ func (w *ofNodeWorld) judge(plugin filtering, pod *v1.Pod) (map[string]verdict, 
 }
 
 func (w *ofNodeWorld) judgeWith(plugin filtering, pod *v1.Pod, infos []fwk.NodeInfo) (map[string]verdict, fwk.CycleState) {
-	cs, verdicts := framework.NewCycleState(), make(map[string]verdict)
+	cs, verdicts := fwk.CycleState(framework.NewCycleState()), make(map[string]verdict)
 	_, status := plugin.PreFilter(w.ctx, cs, pod, infos)
-	for _, info := range infos {
+	for i, info := range infos {
 		status := status
 		if status.IsSuccess() {
-			status = plugin.Filter(w.ctx, cs, pod, info)
+			given := cs
+			if i%2 == 0 {
+				given = cs.Clone() // As for a node with nominated pods.
+			}
+			status = plugin.Filter(w.ctx, given, pod, info)
 		}
 		v := verdict{Code: status.Code(), Reason: status.Message()}
 		if status.IsSuccess() {

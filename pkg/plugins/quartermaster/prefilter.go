@@ -116,6 +116,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 	if status := pl.prepareTask(c, pod); status != nil {
 		return nil, status
 	}
+	c.state = cs
 	cs.Write(cycleKey, c)
 
 	// 4.9. Choose the nodes to look at.

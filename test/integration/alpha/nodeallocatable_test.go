@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -88,6 +90,40 @@ func testNodeAllocatablePreemption(t *testing.T) {
 	s.Running("high")
 	require.Equal(t, "2", s.taken("high"))
 	s.Gone("low")
+}
+
+// A gang whose devices stand for CPUs evicts as many pods as it lacks CPUs, though it lacks only one device.
+func testNodeAllocatableGangPreemption(t *testing.T) {
+	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
+	s := newSpace(t, "ofnodegang", 1)
+	cluster.PriorityClass(t, "ofnode-gang", 1000)
+	s.leave("cpu", "4500m") // Pods have 100m besides.
+	s.devicesOfNode(cpus("cpu-0", "1"), cpus("cpu-1", "1"), cpus("cpu-2", "1"), cpus("cpu-3", "1"))
+	s.Create(builder.Claim("one", s.Want(1)).Template())
+	low := []string{"low-0", "low-1", "low-2"}
+	for i, name := range low {
+		pod := s.Pod(name, builder.FromTemplate("one"))
+		if i == 2 {
+			pod = s.Pod(name, nil)
+			pod.Spec.Containers[0].Resources.Requests = builder.Resources("cpu", "1")
+		}
+		pod.Spec.TerminationGracePeriodSeconds = new(int64)
+		s.Create(pod)
+	}
+	s.Running(low...)
+	s.Create(&v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "gang"}, Spec: v1alpha1.PodGroupSpec{MinMember: 3}})
+	gang := []string{"gang-0", "gang-1", "gang-2"}
+	for _, name := range gang {
+		pod := s.Pod(name, builder.FromTemplate("one"))
+		pod.Labels = map[string]string{v1alpha1.PodGroupLabel: "gang"}
+		pod.Spec.PriorityClassName = "ofnode-gang"
+		s.Create(pod)
+	}
+	s.Running(gang...)
+	for _, name := range gang {
+		require.Equal(t, "1", s.taken(name))
+	}
+	require.Equal(t, 4, s.Bound(), "no more than necessary went")
 }
 
 // What another scheduler allocated is accounted for too.

@@ -26,6 +26,7 @@ func TestNodes(t *testing.T) {
 		"operations left out, the gate is off":   testSkippedOperationsWithoutGate,
 		"resources of the node":                  testNodeAllocatable,
 		"resources of the node, preemption":      testNodeAllocatablePreemption,
+		"resources of the node, gang preemption": testNodeAllocatableGangPreemption,
 		"resources of the node, others' claim":   testNodeAllocatableOfOthers,
 		"resources of the node, the gate is off": testNodeAllocatableWithoutGate,
 		"fractions":                              testFractions,
