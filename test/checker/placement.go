@@ -164,7 +164,7 @@ func (s *search) fits(ctx context.Context, node *corev1.Node) bool {
 		need := c.on(node, s.oracle, len(s.pods) > 1)
 		rooms, possible = append(rooms, need.room), possible && need.possible
 	}
-	if possible && s.hasRoom(node, rooms) {
+	if possible && s.hasRoom(node, rooms, len(pods)) {
 		_, fits = s.allocateOn(ctx, s.allocated(s.isLeft), map[*resourceapi.ResourceClaim]*resourceapi.AllocationResult{}, node)
 	}
 	s.fit[key] = fits
@@ -219,7 +219,7 @@ func (s *search) allocateOn(ctx context.Context, state structured.AllocatedState
 		}
 	}
 	if len(open) == 0 {
-		return state, true
+		return state, s.hasRoomFor(pods, node, got)
 	}
 	allocator, err := s.allocator(ctx, state)
 	if err != nil {
@@ -233,7 +233,19 @@ func (s *search) allocateOn(ctx context.Context, state structured.AllocatedState
 			take(state, &results[i].Devices.Results[j])
 		}
 	}
-	return state, len(results) == len(open)
+	return state, len(results) == len(open) && s.hasRoomFor(pods, node, got)
+}
+
+// hasRoomFor reports whether the node has the resources that pods request and that their devices stand for.
+func (s *search) hasRoomFor(pods []*candidate, node *corev1.Node, got map[*resourceapi.ResourceClaim]*resourceapi.AllocationResult) bool {
+	taken, possible := s.takenTogether(pods, node, got)
+	if len(taken) == 0 {
+		return possible // Looked at before.
+	}
+	for _, c := range pods {
+		taken = append(taken, c.on(node, s.oracle, len(s.pods) > 1).room)
+	}
+	return s.hasRoom(node, taken, len(pods))
 }
 
 // isLeft reports whether one of the pods would use or delete the claim, because an earlier attempt for that pod has made it.
@@ -255,9 +267,9 @@ func devicesOf(claims []*resourceapi.ResourceClaim, got map[*resourceapi.Resourc
 	return texts
 }
 
-// hasRoom reports whether the node has the resources that pods request, without devices.
-func (s *snapshot) hasRoom(node *corev1.Node, needed []corev1.ResourceList) bool {
-	free, pods := corev1.ResourceList{}, int64(len(needed))
+// hasRoom reports whether the node has resources that more pods need.
+func (s *snapshot) hasRoom(node *corev1.Node, needed []corev1.ResourceList, more int) bool {
+	free, pods := corev1.ResourceList{}, int64(more)
 	maps.Copy(free, node.Status.Allocatable)
 	take := func(list corev1.ResourceList) {
 		for name, amount := range list {
@@ -269,7 +281,7 @@ func (s *snapshot) hasRoom(node *corev1.Node, needed []corev1.ResourceList) bool
 	for _, other := range s.pods {
 		if other.Spec.NodeName == node.Name && !finished(other) {
 			pods++
-			take(podresource.PodRequests(other, podresource.PodResourcesOptions{}))
+			take(podresource.PodRequests(other, podresource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}))
 		}
 	}
 	for _, list := range needed {

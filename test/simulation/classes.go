@@ -18,7 +18,7 @@ var classNames = []string{"gpu", "big"}
 var resourceNames = []string{"example.com/gpu", "example.com/card", resourceapi.ResourceDeviceClassPrefix + "gpu"}
 
 // furtherClasses are the classes of themes, with their drivers.
-var furtherClasses = map[string]string{"share": sharesDriver, "part": partsDriver}
+var furtherClasses = map[string]string{"share": sharesDriver, "part": partsDriver, "cpus": cpusDriver}
 
 func classOf(name string) *resourceapi.DeviceClass { return builder.Class(name, selectorOf(name)) }
 

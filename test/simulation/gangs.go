@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/apis/scheduling"
+	"k8s.io/kubernetes/pkg/features"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -27,6 +28,7 @@ func (h *History) configure(w *World) error {
 	for name := range gates {
 		gates[name] = h.themes[podGroups]
 	}
+	gates[string(features.DRANodeAllocatableResources)] = h.themes[cpus]
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return err
 	}

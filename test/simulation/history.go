@@ -60,6 +60,7 @@ var laterThemes = []theme{
 	{partitions, 0.3, 4, setupPartitions, changePartitions},
 	{admin, 0.2, 2, setupAdmin, changeAdmin},
 	{selectors, 0.3, 4, nil, changeSelector},
+	{cpus, 0.2, 3, setupCPUs, changeCPUs},
 }
 
 // NewHistory makes a history with that many steps. It also has the given themes, separated by commas.

@@ -57,6 +57,16 @@ var furtherKinds = map[string][]claimKind{
 		}},
 		{"share-of-part", func() *builder.ClaimBuilder { return builder.Claim("", part("r", "shared")) }},
 	},
+	cpus: {
+		{"cpus", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "cpus")) }},
+		{"more-cpus", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "cpus").Count(2)) }},
+		{"cpus-or-gpu", func() *builder.ClaimBuilder {
+			return builder.Claim("", builder.FirstAvailable("r", builder.Request("a", "cpus").Count(3), builder.Request("b", "gpu")))
+		}},
+		{"cpus-and-gpu", func() *builder.ClaimBuilder {
+			return builder.Claim("", builder.Request("r", "cpus"), builder.Request("s", "gpu"))
+		}},
+	},
 	admin: {
 		{"admin", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "gpu").Admin()) }},
 		{"admin-of-all", func() *builder.ClaimBuilder { return builder.Claim("", builder.Request("r", "gpu").All().Admin()) }},
@@ -84,7 +94,7 @@ func (g *generator) claimKind() string {
 
 // furtherKinds returns the kinds that the themes of the history add.
 func (g *generator) furtherKinds() (all []claimKind) {
-	for _, theme := range []string{shares, partitions, admin} {
+	for _, theme := range []string{shares, partitions, admin, cpus} {
 		if g.has(theme) {
 			all = append(all, furtherKinds[theme]...)
 		}
