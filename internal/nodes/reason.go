@@ -43,8 +43,8 @@ type Reasons struct {
 // node.
 const most = 16
 
-// mayTell reports whether a reason is among the first different ones, up to most.
-func (r *Reasons) mayTell(reason string) bool {
+// MayTell reports whether a reason is among the first different ones, up to most.
+func (r *Reasons) MayTell(reason string) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.told == nil {
@@ -76,7 +76,7 @@ func (r *Reasons) cause(outcome *allocator.Outcome) (cause string, full bool) {
 	}
 	start := time.Now()
 	defer func() { r.Spent.Add(int64(time.Since(start))) }()
-	if reason := outcome.Reason(); r.mayTell(reason) {
+	if reason := outcome.Reason(); r.MayTell(reason) {
 		return reason, true
 	}
 	return outcome.Brief(), false
@@ -112,7 +112,7 @@ func (r *Reasons) OfError(ctx context.Context, node *v1.Node, err error) string 
 		WithoutDevice() string
 	}
 	if errors.As(err, &onDevice) {
-		if reason := cannotAllocate + onDevice.OnDevice(); r.mayTell(reason) {
+		if reason := cannotAllocate + onDevice.OnDevice(); r.MayTell(reason) {
 			return reason
 		}
 		return cannotAllocate + onDevice.WithoutDevice()

@@ -135,12 +135,17 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		site.Usage = standing.Without(ByUID(leaving))
 		plan, err := planOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
-			undecided = append(undecided, Undecided{Pools: site.Pools, pending: err})
+			undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})
 			continue
 		}
 		p.keep(ctx, pod, node.Name, plan, leaving, p.SetNominated)
 	}
 	return undecided
+}
+
+// interesting returns the pools that have, or may have, devices for a task.
+func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.NodePool) []*inventory.NodePool {
+	return slices.DeleteFunc(slices.Clone(pools), func(pool *inventory.NodePool) bool { return !task.Interested(ctx, pool) })
 }
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for

@@ -57,8 +57,8 @@ const KeptForOthers = 5 * time.Minute
 // gone, there is no pause.
 const planAgainAfter = time.Second
 
-// undecidedFor limits how long others wait for the plan of a nominated pod: its author chose the expressions.
-const undecidedFor = 5 * time.Second
+// UndecidedFor limits how long others wait for the plan of a nominated pod: its author chose the expressions.
+const UndecidedFor = 5 * time.Second
 
 // NewNominations returns an empty list.
 func NewNominations() *Nominations {
@@ -143,7 +143,7 @@ func (n *Nominations) PlanSoon(pod types.UID, now time.Time) bool {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	nominee := n.nominees[pod]
-	if nominee == nil || now.Sub(nominee.since) > undecidedFor {
+	if nominee == nil || now.Sub(nominee.since) > UndecidedFor {
 		return false
 	}
 	nominee.planned = time.Time{}

@@ -115,7 +115,7 @@ func TestPlanSoon(t *testing.T) {
 	require.Len(t, n.Unplanned("x", -1, byPod, now), 1)
 	require.True(t, n.PlanSoon("p", now))
 	require.Len(t, n.Unplanned("x", -1, byPod, now), 1, "at once")
-	require.False(t, n.PlanSoon("p", now.Add(2*undecidedFor)), "others waited long enough")
+	require.False(t, n.PlanSoon("p", now.Add(2*UndecidedFor)), "others waited long enough")
 	require.Empty(t, n.Unplanned("x", -1, byPod, now))
 }
 

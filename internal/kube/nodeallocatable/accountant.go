@@ -111,6 +111,11 @@ var decidedLater = new(resourceapi.AllocationResult)
 
 // Open opens the account of a pod. The status is not nil if the pod can use its claims on no node.
 func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Account, *fwk.Status) {
+	if len(pod.Status.NodeAllocatableResourceClaimStatuses) > 0 { // An earlier attempt has left it. It must not count.
+		copied := *pod
+		copied.Status.NodeAllocatableResourceClaimStatuses = nil
+		pod = &copied
+	}
 	account := &Account{accountant: a, pod: pod, claims: make(map[string]*resourceapi.ResourceClaim, len(claims)), state: framework.NewCycleState()}
 	for _, claim := range claims {
 		object := *claim.Object

@@ -156,8 +156,8 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 		return nil, pl.timedOut(ctx, c, node)
 	case err != nil:
 		c.pod.Causes.Note(reasons.OfSearch(err))
-		if errors.Is(err, selector.ErrPending) {
-			c.undecided.Store(true)
+		if errors.Is(err, selector.ErrPending) && c.undecided.CompareAndSwap(false, true) && len(c.unplanned) > 0 {
+			pl.waker.WakeIn(c.pod, preemption.UndecidedFor) // Nobody waits longer for another's expression.
 		}
 		pl.waker.AwaitVerdict(c.pod, err)
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
@@ -186,7 +186,7 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 
 // searchPlanned searches, unless the site's devices are to be kept for a nominated pod and it is not known yet which.
 func (pl *Quartermaster) searchPlanned(ctx context.Context, c *cycle, site allocator.NodeView, search searchFunc) (*allocator.Outcome, error) {
-	if err := c.planned(site.Pools); err != nil {
+	if err := c.checkPlanned(site.Pools); err != nil {
 		return nil, err
 	}
 	return search(pl.filterContext(ctx, c), site)

@@ -20,6 +20,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
@@ -110,6 +111,9 @@ func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error
 	if c.dryRun.Releases() {
 		c.usage, c.known = c.dryRun.Usage(pl.standing(c)), nil
 	}
+	if len(c.unplanned) > 0 {
+		time.AfterFunc(preemption.UndecidedFor, pl.state.gangs.StirAll)
+	}
 	sites := &cycleSites{pl: pl, cycle: c, times: make(map[string]int)}
 	view := &planning.View{Sites: sites}
 	task := c.usualTask()
@@ -136,10 +140,22 @@ type cycleSites struct {
 }
 
 // Site implements devices.Sites.
-func (s *cycleSites) Site(node *v1.Node) allocator.NodeView { return s.pl.nodeView(s.cycle, node) }
+func (s *cycleSites) Site(node *v1.Node) allocator.NodeView {
+	return s.planned(s.pl.nodeView(s.cycle, node))
+}
 
 // Valued implements devices.Sites.
-func (s *cycleSites) Valued(node *v1.Node) allocator.NodeView { return s.pl.valuedView(s.cycle, node) }
+func (s *cycleSites) Valued(node *v1.Node) allocator.NodeView {
+	return s.planned(s.pl.valuedView(s.cycle, node))
+}
+
+// planned leaves out pools with devices for nominated pods whose plans are undecided.
+func (s *cycleSites) planned(site allocator.NodeView) allocator.NodeView {
+	if len(s.unplanned) > 0 {
+		site.Pools = slices.DeleteFunc(slices.Clone(site.Pools), func(pool *inventory.NodePool) bool { return s.unplannedIn(pool.ID) != nil })
+	}
+	return site
+}
 
 // Value implements planning.Values: it returns the node cache's values, with nodes last that may have devices that
 // failed for the gang.

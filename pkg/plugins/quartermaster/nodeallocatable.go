@@ -66,6 +66,31 @@ func (pl *Quartermaster) solverFor(c *cycle) *allocator.Solver {
 	return pl.solver
 }
 
+// checkRecorded refuses a pod whose status says what an allocated claim takes of a node, while a device of the claim is not published, as
+// after a restart of its driver: the pod would be bound, and nothing would count that any more.
+func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
+	if pl.accountant == nil {
+		return nil
+	}
+	for _, recorded := range pod.Status.NodeAllocatableResourceClaimStatuses {
+		for _, podClaim := range c.claims {
+			decided := podClaim.Decided()
+			if decided == nil || podClaim.Object.Name != recorded.ResourceClaimName {
+				continue
+			}
+			for i := range decided.Devices.Results {
+				if result := &decided.Devices.Results[i]; pl.published(result) == nil {
+					c.pod.Causes.Note(reasons.PoolUnusable)
+					c.pod.HelpedByAnySlice()
+					return unschedulable("claim %s has device %s/%s which its driver does not publish now; until it does, it is not known what the "+
+						"pod takes of its node", klog.KObj(podClaim.Object), ledger.PoolOf(result), result.Device)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // published implements nodeallocatable.Devices.
 func (pl *Quartermaster) published(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
 	if pool := pl.state.Pool(ledger.PoolOf(result)); pool != nil {
@@ -110,17 +135,23 @@ func (pl *Quartermaster) filterOfNode(ctx context.Context, l *look) *fwk.Status 
 	if plan, planned := l.plans[node.Name]; planned && l.dryRun == nil || l.task == nil {
 		return pl.charge(ctx, l, plan)
 	}
-	plan, status := pl.searchOn(ctx, l, pl.valuedView(l.cycle, node), l.task.Solve)
+	best := pl.valuedView(l.cycle, node)
+	if l.dryRun == nil { // With nominated pods on the node, Filter is called once with them, and once without.
+		best = pl.affordableView(l.cycle, node)
+	}
+	plan, status := pl.searchOn(ctx, l, best, l.task.Solve)
 	if status != nil {
 		return status
 	}
-	if status = pl.charge(ctx, l, plan); status.Code() == fwk.Unschedulable || status.Code() == fwk.UnschedulableAndUnresolvable {
+	if status = pl.charge(ctx, l, plan); status != nil {
 		usual, none := pl.searchOn(ctx, l, pl.nodeView(l.cycle, node), l.task.Solve)
 		if none != nil || pl.charge(ctx, l, usual) != nil {
 			return status
 		}
 		plan, status = usual, nil
-		l.noteUsual(node.Name)
+		l.noteUsual(node.Name, true)
+	} else if l.dryRun != nil {
+		l.noteUsual(node.Name, false)
 	}
 	if l.scored && status == nil && l.dryRun == nil {
 		l.noteFound(node, plan)
@@ -128,14 +159,14 @@ func (pl *Quartermaster) filterOfNode(ctx context.Context, l *look) *fwk.Status 
 	return status
 }
 
-// noteUsual remembers that a node has enough only for the first devices.
-func (l *look) noteUsual(node string) {
+// noteUsual remembers whether a node has enough only for the first devices.
+func (l *look) noteUsual(node string, usual bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.cycle.usual == nil {
 		l.cycle.usual = make(map[string]bool)
 	}
-	l.cycle.usual[node] = true
+	l.cycle.usual[node] = usual
 }
 
 // affordableView returns the site of a node for a plan that the node has enough for, as far as Filter or a dry run has found out.
@@ -168,7 +199,7 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 			l.pod.NoteRoom()
 			l.pod.HelpedByAnySlice()
 		}
-		return status
+		return l.toldOnce(ctx, status)
 	}
 	if l.dryRun == nil {
 		l.mutex.Lock()
@@ -181,6 +212,21 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 	return nil
 }
 
+// notEnough is the reason for a node that does not have enough, if too many different ones were told.
+const notEnough = "the node does not have what the pod's devices stand for or need"
+
+// toldOnce limits the different reasons of an attempt: each node has another amount left. An error is about this node's devices only, so
+// that the pod may fit on others.
+func (l *look) toldOnce(ctx context.Context, status *fwk.Status) *fwk.Status {
+	if status.Code() == fwk.Error {
+		return unschedulable("%s", l.reasons.OfError(ctx, l.node(), status.AsError()))
+	}
+	if !l.reasons.MayTell(status.Message()) {
+		return kube.New(status.Code(), notEnough)
+	}
+	return status
+}
+
 // assumedFrom returns the CycleState that has to say what the pod takes: its attempt's, or that of an eviction's dry run.
 func (l *look) assumedFrom() fwk.CycleState {
 	if l.dryRun != nil && l.cycle.dryRun == nil {
@@ -189,12 +235,15 @@ func (l *look) assumedFrom() fwk.CycleState {
 	return l.state
 }
 
-// takesTheSame reports whether all devices of a node that take resources of it take the same.
+// takesTheSame reports whether all devices of a node that take resources of it take the same, and none of their pools has others.
 func (pl *Quartermaster) takesTheSame(node *v1.Node) bool {
 	var first *resourceapi.Device
 	for _, pool := range pl.state.Inventory.OnNode(node) {
 		if pool.State != inventory.Complete {
 			continue
+		}
+		if !pool.OfNode.Empty() && pool.OfNode.Len() < len(pool.Devices) {
+			return false // Others take nothing.
 		}
 		for i := range pool.OfNode.All() {
 			switch device := pool.Devices[i].Device; {
@@ -267,7 +316,7 @@ func (pl *Quartermaster) confirmCharge(c *cycle, pod *v1.Pod, node string, plan 
 	charge := c.charges[node]
 	switch {
 	case pl.accountant == nil:
-	case charge == nil:
+	case charge == nil || len(charge.status) == 0:
 		for i := range plan {
 			if pl.accountant.TakesOfNode(&plan[i]) {
 				return fmt.Errorf("the devices on node %s stand for or need resources of the node which they did not when it was chosen; trying again", node)

@@ -58,8 +58,8 @@ func (c *cyclePreemption) unplannedIn(pool inventory.PoolID) *preemption.Undecid
 	return nil
 }
 
-// planned returns an error if devices of the pools may be those of a nominated pod whose plan is undecided.
-func (c *cyclePreemption) planned(pools []*inventory.NodePool) error {
+// checkPlanned returns an error if devices of the pools may be those of a nominated pod whose plan is undecided.
+func (c *cyclePreemption) checkPlanned(pools []*inventory.NodePool) error {
 	for _, pool := range pools {
 		if nominee := c.unplannedIn(pool.ID); nominee != nil {
 			return nominee

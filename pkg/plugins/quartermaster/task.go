@@ -16,6 +16,9 @@ import (
 // prepareTask is PreFilter's step for the claims without an allocation: it prepares the task that allocates them. For
 // extended resources that is the task on most nodes.
 func (pl *Quartermaster) prepareTask(c *cycle, pod *v1.Pod) *fwk.Status {
+	if status := pl.checkRecorded(c, pod); status != nil {
+		return status
+	}
 	c.failed = pl.failed(c.claims, pod)
 	claims := c.open()
 	switch {
