@@ -50,7 +50,7 @@ func (p *poolState) start(t *task.Task, pool *inventory.NodePool, usage ledger.V
 		return
 	}
 	p.shareable = pool.Shareable
-	if !straight {
+	if !straight || metBefore(pool) {
 		p.measured()
 	}
 }
@@ -82,6 +82,19 @@ func (p *poolState) measured() bitset.Set {
 
 // measuredKey is the key of a pool content's measuredDevices.
 type measuredKey struct{}
+
+// metKey is the key of a pool content that a straight search has met.
+type metKey struct{}
+
+// metBefore reports whether it is called again for a pool's content. A search that looks at few devices of a pool, once, must not look at
+// the capacities of all.
+func metBefore(pool *inventory.NodePool) bool {
+	_, met := pool.Content.Others.Get(metKey{})
+	if !met {
+		pool.Content.Others.Put(metKey{}, true)
+	}
+	return met
+}
 
 // measuredDevices returns the devices whose capacities matter even to requests without capacity: such a
 // request may not take the whole device, or its amount may be invalid.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,7 +21,7 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		for j := range s.placed[i] {
 			s.fillDevice(&devices[j], &s.placed[i][j])
 		}
-		nodeSelector, err := Selector(s.view.Node, s.devicesOf(s.placed[i]), s.Settings().AsUpstream)
+		nodeSelector, err := s.selectorFor(s.placed[i])
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", dra.Of(c.API), err)
 		}
@@ -29,6 +30,14 @@ func (s *Search) results() ([]resourceapi.AllocationResult, error) {
 		results[i].NodeSelector = nodeSelector
 	}
 	return results, nil
+}
+
+// selectorFor returns the node selector for a claim's devices.
+func (s *Search) selectorFor(placed []placement) (*v1.NodeSelector, error) {
+	if s.onlyOnThisNode(placed) {
+		return onlyNode(s.view.Node.Name), nil // As Selector, which allocates memory for other cases.
+	}
+	return Selector(s.view.Node, s.devicesOf(placed), s.Settings().AsUpstream)
 }
 
 // checkResults returns the error that results would return, without making the results.
