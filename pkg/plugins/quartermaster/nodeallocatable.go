@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -367,10 +368,21 @@ func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod
 	}
 }
 
+// hasRecorded reports whether the pod still has a claim that its status speaks of. The record is right then, and must stay: the binding
+// that a process sent before it ended may arrive late.
+func (pl *Quartermaster) hasRecorded(c *cycle, pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.NodeAllocatableResourceClaimStatuses, func(recorded v1.NodeAllocatableResourceClaimStatus) bool {
+		return slices.ContainsFunc(c.claims, func(claim *podClaim) bool {
+			return claim.Object.Name == recorded.ResourceClaimName && claim.IsAllocated() &&
+				resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
+		})
+	})
+}
+
 // removeLeftCharge removes what an earlier attempt recorded and another process, or a failed write, has left: kube-scheduler's plugins
-// count it on every node, so the pod might fit nowhere. The status is nil if there is nothing.
+// count it on every node, so the pod might fit nowhere. The status is nil if there is nothing to remove.
 func (pl *Quartermaster) removeLeftCharge(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.accountant == nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 {
+	if pl.accountant == nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 || pl.hasRecorded(c, pod) {
 		return nil
 	}
 	if err := nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod); err != nil {
