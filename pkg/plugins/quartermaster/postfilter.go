@@ -45,6 +45,12 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 	return result, status
 }
 
+// endNomination returns the result that ends the nomination of a pod.
+func (pl *Quartermaster) endNomination(pod *v1.Pod) *fwk.PostFilterResult {
+	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
+}
+
 // nominates reports whether PostFilter's result nominates the pod for a node.
 func nominates(result *fwk.PostFilterResult) bool {
 	return result != nil && result.Mode() == fwk.ModeOverride && result.NominatedNodeName != ""
@@ -69,7 +75,7 @@ func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod 
 			return result, status
 		}
 		if status := pl.removeUnasked(ctx, pod); status != nil {
-			return nil, status
+			return pl.endNomination(pod), status // No other attempt has to follow that would end it.
 		}
 		return pl.unlessUsable(pod, statuses), fwk.NewStatus(fwk.Unschedulable)
 	}

@@ -77,8 +77,7 @@ func (pl *Quartermaster) unlessUsable(pod *v1.Pod, statuses fwk.NodeToStatusRead
 	if gang := crd.KeyOf(pod); gang != "" && (pl.state.gangs.Assignment(pod.UID) != nil || pl.state.gangs.Awaited(gang) > 0) {
 		return nil
 	}
-	pl.state.Freed(pl.state.nominations.Drop(pod.UID))
-	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
+	return pl.endNomination(pod)
 }
 
 // NotYet implements preemption.Devices. After a restart it determines again what the pod waits for.
