@@ -67,8 +67,8 @@ func (pl *Quartermaster) solverFor(c *cycle) *allocator.Solver {
 	return pl.solver
 }
 
-// checkRecorded refuses a pod whose status says what an allocated claim takes of a node, while a device of the claim is not published, as
-// after a restart of its driver: the pod would be bound, and nothing would count that any more.
+// checkRecorded refuses a pod with resources of a node recorded in its status for an allocated claim, while a device of the claim is not
+// published, as after a restart of its driver: the pod would be bound, and nothing would count these any more.
 func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
 	if pl.accountant == nil {
 		return nil
@@ -214,7 +214,7 @@ func (pl *Quartermaster) charge(ctx context.Context, l *look, plan []resourceapi
 }
 
 // notEnough is the reason for a node that does not have enough, if too many different ones were told.
-const notEnough = "the node does not have what the pod's devices stand for or need"
+const notEnough = "too few resources of the node for the pod's devices"
 
 // toldOnce limits the different reasons of an attempt: each node has another amount left. An error is about this node's devices only, so
 // that the pod may fit on others.
