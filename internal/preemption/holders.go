@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -129,6 +130,13 @@ func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
 		return claimStanding{standing: below, pods: holding.pods, steady: isSteady(use, holding.pods)}
 	}
 	return claimStanding{}
+}
+
+// WithoutEnded returns the usage without those of some claims that are about to be deallocated: all their pods have ended by now.
+func (h *Holders) WithoutEnded(usage ledger.View, claims []ledger.ClaimRef) ledger.View {
+	return ledger.Without(usage, func(claim types.UID) bool {
+		return slices.ContainsFunc(claims, func(ref ledger.ClaimRef) bool { return ref.UID == claim }) && h.standing(claim, math.MaxInt32).standing == ending
+	})
 }
 
 // Released returns the uses that end if the given pods (by UID) are gone. A claim is free when all its

@@ -19,7 +19,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if awaits := c.awaitsRelease.Load(); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
+	if awaits := c.awaitsRelease.Load() || pl.victimsEnded(ctx, c, pod, statuses); c.pod.AwaitsRelease(awaits, time.Now()) < mostForRelease && awaits {
 		pl.awaitRelease(c, pod)
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
@@ -38,6 +38,25 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		return result, kube.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
+}
+
+// victimsEnded reports whether the victims of a nominated pod have ended since Filter rejected its node in this attempt. That node has devices
+// now, or has them as soon as claims are deallocated: no other pod has to go.
+func (pl *Quartermaster) victimsEnded(ctx context.Context, c *cycle, pod *v1.Pod, statuses fwk.NodeToStatusReader) bool {
+	nomination := pl.state.nominations.Of(pod.UID)
+	if nomination == nil || len(nomination.Victims) == 0 || len(pl.holders.Leaving(nomination)) > 0 || statuses.Get(nomination.Node).Plugin() != Name {
+		return false
+	}
+	info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(nomination.Node)
+	if err != nil {
+		return false
+	}
+	task, _ := c.taskOn(info)
+	if task == nil {
+		return false
+	}
+	fits, certain := pl.wouldFit(ctx, c, task, pl.nodeView(c, info.Node()), pl.holders.WithoutEnded(c.usage, nomination.Awaited))
+	return fits && certain
 }
 
 // mostForRelease limits how long a pod evicts no other pods while it waits for claims to be deallocated: the

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -96,6 +98,41 @@ func TestPreemptionOfGroupClaims(t *testing.T) {
 				p := preempt(t, f, pod)
 				require.Equal(t, test.code, p.codes["n1"], p.reasons["n1"])
 				require.Equal(t, test.victims, p.victims, "%v", p.status)
+			})
+		})
+	}
+}
+
+// TestVictimEndsDuringAttempt: a victim ends between Filter, which saw its device in use, and PostFilter. Nobody else is evicted, whether its
+// claim is deallocated as well or not yet.
+func TestVictimEndsDuringAttempt(t *testing.T) {
+	t.Parallel()
+	for name, deallocated := range map[string]bool{"its claim is allocated": false, "its claim is deallocated": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ending := low("a", "n1", uses("a"), func(pod *v1.Pod) {
+				pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Now()), []string{"example.com/slow"}
+			})
+			claim := held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a")
+			pod := high("p", uses("c"))
+			inCluster(t, plus(gpuNodes(2, "n1"), claim, held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), ending, low("b", "n1", uses("b")),
+				gpus("c", 1).Obj(), pod), func(t *testing.T, f *fixture) {
+				ending.DeletionTimestamp = ptr.To(metav1.Now())
+				f.arrive(ending)
+				profile := withDefaultPreemption(f)
+				first := preemptIn(t, f, profile, pod)
+				require.Equal(t, "n1", first.node, "%v", first.status)
+				require.Empty(t, first.victims, "the ending one is enough")
+				second := preemptAfter(t, f, profile, pod, func() {
+					f.leave(ending)
+					if deallocated {
+						_, err := f.client.ResourceV1().ResourceClaims(claim.Namespace).UpdateStatus(f.ctx, with(f.claim("a"), deallocate), metav1.UpdateOptions{})
+						require.NoError(t, err)
+					}
+					f.settle()
+				})
+				require.Contains(t, second.status.Message(), "no pods are evicted")
+				require.NotContains(t, second.victims, "b")
 			})
 		})
 	}

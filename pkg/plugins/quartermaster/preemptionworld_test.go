@@ -110,6 +110,12 @@ func preempt(t *testing.T, f *fixture, pod *v1.Pod) preempted {
 // preemptIn is preempt in a profile.
 func preemptIn(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Pod) preempted {
 	t.Helper()
+	return preemptAfter(t, f, profile, pod, func() {})
+}
+
+// preemptAfter is preemptIn with something that happens between Filter and PostFilter.
+func preemptAfter(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Pod, happens func()) preempted {
+	t.Helper()
 	f.settle()
 	before := f.podNames()
 	state := framework.NewCycleState()
@@ -126,6 +132,7 @@ func preemptIn(t *testing.T, f *fixture, profile framework.Framework, pod *v1.Po
 		statuses.Set(info.Node().Name, status)
 		p.codes[info.Node().Name], p.reasons[info.Node().Name] = status.Code(), status.Message()
 	}
+	happens()
 	nominated, status := profile.RunPostFilterPlugins(f.ctx, state, pod, statuses)
 	p.status = status
 	if nominated != nil && nominated.NominatingInfo != nil {
