@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -29,21 +28,10 @@ func cpuOf(i int) *builder.DeviceBuilder {
 	})
 }
 
-func setupCPUs(g *generator) {
-	g.add(0, func(w *World) { w.createClass("cpus") }, "create class cpus")
-	g.createKinds(cpus)
-	for i := range g.history.nodes {
-		g.publishCPUs(fmt.Sprintf("node-%d", i), 0)
-	}
-}
+func setupCPUs(g *generator) { g.setupDriver(cpus, "cpus", g.publishCPUs) }
 
 func changeCPUs(g *generator) {
-	node := g.anyNode()
-	if g.one(2) {
-		g.publishCPUs(node, g.soon())
-		return
-	}
-	g.taintOf(cpusDriver, node, fmt.Sprintf("cpus-%d", g.random.IntN(3)))
+	g.changeDevices(cpusDriver, g.publishCPUs, func() string { return fmt.Sprintf("cpus-%d", g.random.IntN(3)) })
 }
 
 // publishCPUs has the driver replace the devices of a node, with one more or less than before.
@@ -57,33 +45,27 @@ func (g *generator) publishCPUs(node string, after time.Duration) {
 	g.later(after, func(w *World) { w.putSlice(slice.Obj()) }, "publish %d devices of CPUs of %s in generation %d", count, node, generation)
 }
 
-// checkCPUs: when a pod is bound, its status says for how many CPUs its devices stand. The kubelet and all schedulers rely on it.
-func (w *World) checkCPUs(pod *v1.Pod, claims *collection) {
+// checkCPUs: when a pod is bound, its status says for how many CPUs the devices of a claim stand. The kubelet and all schedulers rely on it.
+func (w *World) checkCPUs(pod *v1.Pod, claim *resourceapi.ResourceClaim) {
 	if pod.Spec.SchedulerName == foreign {
 		return // It does not know such devices.
 	}
-	for _, name := range claimsOf(pod) {
-		o := claims.objects[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
-		if o == nil {
-			continue
-		}
-		want, got := int64(0), int64(0)
-		if allocation := claimOfObject(o).Status.Allocation; allocation != nil {
-			for i := range allocation.Devices.Results {
-				if allocation.Devices.Results[i].Driver == cpusDriver {
-					want += cpusEach
-				}
+	want, got := int64(0), int64(0)
+	if allocation := claim.Status.Allocation; allocation != nil {
+		for i := range allocation.Devices.Results {
+			if allocation.Devices.Results[i].Driver == cpusDriver {
+				want += cpusEach
 			}
 		}
-		for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
-			if status.ResourceClaimName == name && len(status.Mapping) == 1 {
-				if amount := status.Mapping[0].Quantity; amount != nil {
-					got = amount.Value()
-				}
+	}
+	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
+		if status.ResourceClaimName == claim.Name && len(status.Mapping) == 1 {
+			if amount := status.Mapping[0].Quantity; amount != nil {
+				got = amount.Value()
 			}
 		}
-		if got != want {
-			w.fail("pod %s is bound with devices of claim %s that stand for %d CPUs, and its status says %d", pod.Name, name, want, got)
-		}
+	}
+	if got != want {
+		w.fail("pod %s is bound with devices of claim %s that stand for %d CPUs, and its status says %d", pod.Name, claim.Name, want, got)
 	}
 }

@@ -144,7 +144,6 @@ func (w *World) checkBinding(now *object) {
 	pod := now.typed(Resource{Version: "v1", Kind: "Pod"}).(*v1.Pod)
 	w.note("pod %s is bound to %s", pod.Name, pod.Spec.NodeName)
 	claims := w.server.store.collections["resource.k8s.io/v1/resourceclaims"]
-	w.checkCPUs(pod, claims)
 	for name := range resourceclaim.PodClaims(pod) {
 		o := claims.objects[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
 		if o == nil {
@@ -152,6 +151,7 @@ func (w *World) checkBinding(now *object) {
 			continue
 		}
 		claim := claimOfObject(o)
+		w.checkCPUs(pod, claim)
 		if claim.Status.Allocation != nil {
 			w.checkHolders(pod, o)
 			w.checkAttached(pod.Name, claim)

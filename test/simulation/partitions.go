@@ -47,21 +47,10 @@ func partOf(card, i int) *builder.DeviceBuilder {
 	return device
 }
 
-func setupPartitions(g *generator) {
-	g.add(0, func(w *World) { w.createClass("part") }, "create class part")
-	g.createKinds(partitions)
-	for i := range g.history.nodes {
-		g.publishParts(fmt.Sprintf("node-%d", i), 0)
-	}
-}
+func setupPartitions(g *generator) { g.setupDriver(partitions, "part", g.publishParts) }
 
 func changePartitions(g *generator) {
-	node := g.anyNode()
-	if g.one(2) {
-		g.publishParts(node, g.soon())
-		return
-	}
-	g.taintOf(partsDriver, node, cardOf(0)+"-"+pick(g, partSizes...).name)
+	g.changeDevices(partsDriver, g.publishParts, func() string { return cardOf(0) + "-" + pick(g, partSizes...).name })
 }
 
 // publishParts has the driver publish the cards of a node: their counters, and the devices in two slices. The slices come in any order,

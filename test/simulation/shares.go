@@ -45,23 +45,33 @@ func shareOf(i int, less, alone bool) *builder.DeviceBuilder {
 }
 
 func setupShares(g *generator) {
-	g.add(0, func(w *World) { w.createClass("share") }, "create class share")
-	g.createKinds(shares)
-	for i := range g.history.nodes {
-		g.publishShares(fmt.Sprintf("node-%d", i), 0)
-	}
+	g.setupDriver(shares, "share", g.publishShares)
 	if g.has("extended resources") && g.one(2) {
 		g.add(g.soon(), func(w *World) { w.nameClass("share", resourceNames[1]) }, "class share stands for %s", resourceNames[1])
 	}
 }
 
 func changeShares(g *generator) {
+	g.changeDevices(sharesDriver, g.publishShares, func() string { return fmt.Sprintf("share-%d", g.random.IntN(3)) })
+}
+
+// setupDriver creates the class and the templates of a theme, and has its driver publish the devices of all nodes.
+func (g *generator) setupDriver(theme, class string, publish func(node string, after time.Duration)) {
+	g.add(0, func(w *World) { w.createClass(class) }, "create class %s", class)
+	g.createKinds(theme)
+	for i := range g.history.nodes {
+		publish(fmt.Sprintf("node-%d", i), 0)
+	}
+}
+
+// changeDevices has a driver publish the devices of a node again, or taints one of them.
+func (g *generator) changeDevices(driver string, publish func(node string, after time.Duration), device func() string) {
 	node := g.anyNode()
 	if g.one(2) {
-		g.publishShares(node, g.soon())
+		publish(node, g.soon())
 		return
 	}
-	g.taintOf(sharesDriver, node, fmt.Sprintf("share-%d", g.random.IntN(3)))
+	g.taintOf(driver, node, device())
 }
 
 // publishShares has the driver replace the devices of a node. They are in two slices, and the second slice may be late. Now and then the
