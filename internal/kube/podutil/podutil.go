@@ -1,5 +1,5 @@
-// Package podutil has Kubernetes' helpers for the status of pods, and the order of pods of one priority. It is apart from package kube because the guard, which
-// knows no scheduler, needs it.
+// Package podutil has Kubernetes' helpers for the status of pods, and the order of pods of one priority. It is apart from package kube
+// because the guard, which knows no scheduler, needs it.
 package podutil
 
 import (

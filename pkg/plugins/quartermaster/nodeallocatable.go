@@ -73,23 +73,33 @@ func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
 	if pl.accountant == nil {
 		return nil
 	}
-	for _, recorded := range pod.Status.NodeAllocatableResourceClaimStatuses {
-		for _, podClaim := range c.claims {
-			decided := podClaim.Decided()
-			if decided == nil || podClaim.Object.Name != recorded.ResourceClaimName {
-				continue
-			}
-			for i := range decided.Devices.Results {
-				if result := &decided.Devices.Results[i]; pl.published(result) == nil {
-					c.pod.Causes.Note(reasons.PoolUnusable)
-					c.pod.HelpedByAnySlice()
-					return unschedulable("claim %s has device %s/%s which its driver does not publish now; until it does, it is not known what the "+
-						"pod takes of its node", klog.KObj(podClaim.Object), ledger.PoolOf(result), result.Device)
-				}
+	for _, podClaim := range c.recordedIn(pod) {
+		decided := podClaim.Decided()
+		if decided == nil {
+			continue
+		}
+		for i := range decided.Devices.Results {
+			if result := &decided.Devices.Results[i]; pl.published(result) == nil {
+				c.pod.Causes.Note(reasons.PoolUnusable)
+				c.pod.HelpedByAnySlice()
+				return unschedulable("claim %s has device %s/%s which its driver does not publish now; until it does, it is not known what the "+
+					"pod takes of its node", klog.KObj(podClaim.Object), ledger.PoolOf(result), result.Device)
 			}
 		}
 	}
 	return nil
+}
+
+// recordedIn returns the claims for which the pod's status says that their devices take resources of a node.
+func (c *cycleClaims) recordedIn(pod *v1.Pod) (recorded []*podClaim) {
+	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
+		for _, podClaim := range c.claims {
+			if podClaim.Object.Name == status.ResourceClaimName {
+				recorded = append(recorded, podClaim)
+			}
+		}
+	}
+	return recorded
 }
 
 // published implements nodeallocatable.Devices.
@@ -371,11 +381,8 @@ func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod
 // hasRecorded reports whether the pod still has a claim that its status speaks of. The record is right then, and must stay: the binding
 // that a process sent before it ended may arrive late.
 func (pl *Quartermaster) hasRecorded(c *cycle, pod *v1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.NodeAllocatableResourceClaimStatuses, func(recorded v1.NodeAllocatableResourceClaimStatus) bool {
-		return slices.ContainsFunc(c.claims, func(claim *podClaim) bool {
-			return claim.Object.Name == recorded.ResourceClaimName && claim.IsAllocated() &&
-				resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
-		})
+	return slices.ContainsFunc(c.recordedIn(pod), func(claim *podClaim) bool {
+		return claim.IsAllocated() && resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
 	})
 }
 

@@ -65,10 +65,15 @@ func (m *room) start(s *Search) {
 		m.before = m.worth()
 		return
 	}
-	m.state.MilliCPU, m.state.Memory = max(free.MilliCPU, 0), max(free.Memory, 0)
+	m.leave(free)
 	m.before = m.worth()
-	m.left = Resources{MilliCPU: free.MilliCPU - asked.MilliCPU, Memory: free.Memory - asked.Memory}
-	m.state.MilliCPU, m.state.Memory = max(m.left.MilliCPU, 0), max(m.left.Memory, 0)
+	m.leave(Resources{MilliCPU: free.MilliCPU - asked.MilliCPU, Memory: free.Memory - asked.Memory})
+}
+
+// leave sets what is left of the node's CPU and memory.
+func (m *room) leave(left Resources) {
+	m.left = left
+	m.state.MilliCPU, m.state.Memory = max(left.MilliCPU, 0), max(left.Memory, 0)
 }
 
 // takeOfNode updates what is left of the node's CPU and memory if a placed device stands for, or needs, some of them.
@@ -77,9 +82,7 @@ func (m *room) takeOfNode(s *Search, p *placement, sign int64) {
 		return
 	}
 	milliCPU, memory := objective.TakenOfNode(s.device(p.at), p.consumed)
-	m.left.MilliCPU -= sign * milliCPU
-	m.left.Memory -= sign * memory
-	m.state.MilliCPU, m.state.Memory = max(m.left.MilliCPU, 0), max(m.left.Memory, 0)
+	m.leave(Resources{MilliCPU: m.left.MilliCPU - sign*milliCPU, Memory: m.left.Memory - sign*memory})
 }
 
 func (m *room) release() {
