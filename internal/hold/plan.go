@@ -89,6 +89,9 @@ type World struct {
 	Now time.Time
 	// Nodes are in the order of their names.
 	Nodes []Node
+	// Tried are the present holds of those that are just being tried. They stay as they are until the attempt has ended: its outcome
+	// is not known, and without the hold others would take the devices.
+	Tried []*Hold
 	Cluster
 	Limits Limits
 }
@@ -122,8 +125,9 @@ type Hold struct {
 	Uses  map[types.UID][]ledger.Use
 	Nodes map[types.UID]string
 
-	// pools are those of the held devices.
-	pools map[inventory.PoolID]bool
+	// pools are those of the held devices, and devices is their number by class.
+	pools   map[inventory.PoolID]bool
+	devices map[string]int
 }
 
 // All returns the allocations that a hold keeps, in the order of its pods.
@@ -134,18 +138,33 @@ func (h *Hold) All() (uses []ledger.Use) {
 	return uses
 }
 
+// placed returns the places of a hold.
+func (h *Hold) placed() (places []placed) {
+	for _, pod := range h.Waiting.Pods {
+		if node, has := h.Nodes[pod.UID]; has {
+			places = append(places, placed{pod, node, h.Uses[pod.UID]})
+		}
+	}
+	return places
+}
+
 // servingFor limits how long a hold relies on pods that end only when somebody deletes them.
 const servingFor = time.Hour
 
 // mostImpossible limits how many kinds of holders of a namespace are planned in vain.
 const mostImpossible = 16
 
-// Plan returns the holds, in the order in which they were planned. What does not fit even if everything that ever ends has
+// Plan returns the holds: those of Tried, and then the others in the order in which they were planned. What does not fit even if everything that ever ends has
 // ended, and what would exceed a limit, holds nothing; the next ones may.
 func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 	slices.SortFunc(waiting, (*Waiting).compare)
 	quota, failed, impossible := newQuota(w), make(map[string]int), make(map[string]bool)
 	var taken []placed
+	for _, h := range w.Tried {
+		quota.count(h.Waiting, h.devices)
+		taken = append(taken, h.placed()...)
+		holds = append(holds, h)
+	}
 	for _, one := range waiting {
 		kind := one.kind()
 		if len(holds) >= w.Limits.MaxHolds {
@@ -155,15 +174,20 @@ func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 			continue
 		}
 		found := w.best(one, taken)
-		switch {
-		case found == nil:
+		if found == nil {
 			impossible[kind] = true
 			failed[one.Namespace]++
-		case found.cost.serving > 0 && w.Now.Sub(one.Due) > servingFor:
-		case quota.take(one, found.placed):
-			taken = append(taken, found.placed...)
-			holds = append(holds, found.hold(one, w.Now))
+			continue
 		}
+		devices := w.devicesByClass(found.placed)
+		if found.cost.serving > 0 && w.Now.Sub(one.Due) > servingFor || !quota.admits(one, devices) {
+			continue
+		}
+		quota.count(one, devices)
+		taken = append(taken, found.placed...)
+		h := found.hold(one, w.Now)
+		h.devices = devices
+		holds = append(holds, h)
 	}
 	return holds
 }
@@ -193,16 +217,8 @@ func newQuota(w *World) *quota {
 	return &quota{world: w, held: make(map[string]int), of: make(map[[2]string]int)}
 }
 
-// take counts the devices of a holder unless they exceed a limit.
-func (q *quota) take(one *Waiting, places []placed) bool {
-	more := make(map[string]int)
-	for _, place := range places {
-		for _, use := range place.uses {
-			for result := range ledger.Used(use.Allocation) {
-				more[q.world.ClassOf(use.Claim, result.Request)]++
-			}
-		}
-	}
+// admits reports whether a holder can have more devices within the limits.
+func (q *quota) admits(one *Waiting, more map[string]int) bool {
 	limits := q.world.Limits
 	for class, n := range more {
 		all := q.world.Devices(class)
@@ -210,9 +226,26 @@ func (q *quota) take(one *Waiting, places []placed) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// count adds what is held for a holder.
+func (q *quota) count(one *Waiting, more map[string]int) {
 	for class, n := range more {
 		q.held[class] += n
 		q.of[[2]string{one.Namespace, class}] += n
 	}
-	return true
+}
+
+// devicesByClass returns the number of devices of each class that some places keep.
+func (w *World) devicesByClass(places []placed) map[string]int {
+	devices := make(map[string]int)
+	for _, place := range places {
+		for _, use := range place.uses {
+			for result := range ledger.Used(use.Allocation) {
+				devices[w.ClassOf(use.Claim, result.Request)]++
+			}
+		}
+	}
+	return devices
 }

@@ -119,6 +119,45 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// TestTriedStay: a hold of somebody who is just being tried stays as it is, and counts for the limits. Others are planned beside it.
+func TestTriedStay(t *testing.T) {
+	t.Parallel()
+	stayed := 0
+	forRandom(t, func(t *testing.T, random *rand.Rand) {
+		c := randomCluster(random)
+		c.fill(random, 0.5)
+		first := c.world(noLimits, random).Plan(randomWaiting(c, random, 2))
+		if len(first) < 2 {
+			return
+		}
+		stayed++
+		tried := first[random.IntN(len(first))]
+		var waiting []*Waiting
+		for _, h := range first {
+			if h != tried {
+				waiting = append(waiting, h.Waiting)
+			}
+		}
+		limits := Limits{MaxHolds: 1 + random.IntN(3), Percent: 100, PercentOfNamespace: 100}
+		w := c.world(limits, random)
+		w.Tried = []*Hold{tried}
+		holds := w.Plan(slices.Clone(waiting))
+		require.Same(t, tried, holds[0])
+		require.LessOrEqual(t, len(holds), limits.MaxHolds)
+		seen := make(map[string]bool)
+		for _, use := range allOf(holds) {
+			for result := range ledger.Used(use.Allocation) {
+				name := result.Pool + "/" + result.Device
+				require.False(t, seen[name], "%s is held twice", name)
+				seen[name] = true
+			}
+		}
+		w.Limits = Limits{MaxHolds: 100, Percent: 100 * tried.devices["gpu"] / c.Devices("gpu"), PercentOfNamespace: 100}
+		require.Len(t, w.Plan(waiting), 1, "no device is left for others")
+	})
+	require.Positive(t, stayed)
+}
+
 // TestImpossible: what is too large for an empty cluster holds nothing, and keeps nobody else from holding something.
 func TestImpossible(t *testing.T) {
 	t.Parallel()

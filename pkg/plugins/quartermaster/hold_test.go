@@ -214,6 +214,23 @@ func TestHoldMovesWakes(t *testing.T) {
 	})
 }
 
+// TestHoldWhileTried: what is held stays held during an attempt to bind its holder's pod, whose outcome is not known yet.
+func TestHoldWhileTried(t *testing.T) {
+	t.Parallel()
+	objects, large := besideLarge(5 * time.Minute)
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		require.Equal(t, "Filter", f.schedule(newPod("small", uses("s"))).phase)
+		f.gone("a")
+		a := f.mustBegin(large).filter()
+		require.True(t, a.reserve("n1").IsSuccess())
+		time.Sleep(3 * holdPause)
+		f.settle()
+		a.unreserve("n1")
+		require.Equal(t, "held for pod default/large", f.schedule(newPod("small", uses("s"))).reasons["n1"])
+		require.Equal(t, "n1", f.schedule(large).node)
+	})
+}
+
 // TestHoldAfterRestart: the first pod that is tried after a restart does not get what is held, and holds beside a scheduler
 // that takes part in the protocol are the same.
 func TestHoldAfterRestart(t *testing.T) {

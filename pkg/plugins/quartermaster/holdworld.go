@@ -50,7 +50,17 @@ type holdWorld struct {
 	open map[types.UID]bool
 }
 
-// holdWorldOf returns what a plan depends on, nil if nobody has waited for long.
+// triedHolders returns the present holds of pods and groups that are just being tried.
+func (s *shared) triedHolders() (tried []*hold.Hold) {
+	for _, h := range s.holds.Holds() {
+		if slices.ContainsFunc(h.Pods, func(pod *hold.Pod) bool { return s.served()[0].nominated.IsInFlight(pod.UID) }) {
+			tried = append(tried, h)
+		}
+	}
+	return tried
+}
+
+// holdWorldOf returns what a plan depends on.
 func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
@@ -61,16 +71,22 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	for _, pod := range pods {
 		w.open[pod.UID] = true
 	}
+	w.World = hold.World{Now: now, Cluster: w, Tried: s.triedHolders()}
+	tried := make(map[types.UID]bool)
+	for _, h := range w.Tried {
+		w.groups[h.Name] = h.Group
+		for _, pod := range h.Pods {
+			tried[pod.UID] = true
+		}
+	}
 	for _, pod := range pods {
-		if pl := s.profileFor(pod); pl != nil {
+		if pl := s.profileFor(pod); pl != nil && !tried[pod.UID] {
 			w.add(pl, pod)
 		}
 	}
-	if len(w.waiting) == 0 {
-		return nil
+	if len(w.waiting) > 0 {
+		w.addNodes()
 	}
-	w.World = hold.World{Now: now, Cluster: w}
-	w.addNodes()
 	return w
 }
 
