@@ -34,7 +34,7 @@ func TestBeside(t *testing.T) {
 		for _, n := range nodes {
 			infos = append(infos, n)
 		}
-		rooms.Follow(infos)
+		rooms.Follow(infos, false)
 		return rooms.Beside()
 	}
 	require.Zero(t, beside(gpu1, gpu2, plain), "there are no pods with devices")

@@ -91,12 +91,15 @@ type seen struct {
 type known struct {
 	room       Resources
 	generation int64
-	taken      requested
+	// settled is the room without the pods of a group that is being tried.
+	settled Resources
+	taken   requested
 }
 
 // Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
-// cluster's.
-func (r *Free) Follow(nodes []fwk.NodeInfo) {
+// cluster's. A snapshot is tentative while a group is being tried: it has the pods of the group on the nodes where they may be, and
+// lacks those that may be evicted for it.
+func (r *Free) Follow(nodes []fwk.NodeInfo, tentative bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.byName == nil || len(r.byName) > 2*len(nodes)+forgetAfter {
@@ -112,7 +115,7 @@ func (r *Free) Follow(nodes []fwk.NodeInfo) {
 		default:
 			r.seen[i] = now
 		}
-		r.look(node, now.generation)
+		r.look(node, now.generation, tentative)
 	}
 	clear(r.seen[len(nodes):])
 	r.seen = r.seen[:len(nodes)]
@@ -122,7 +125,7 @@ func (r *Free) Follow(nodes []fwk.NodeInfo) {
 const forgetAfter = 1000
 
 // look updates a node unless its generation is known.
-func (r *Free) look(node fwk.NodeInfo, generation int64) {
+func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 	name := node.Node().Name
 	k := r.byName[name]
 	if k != nil && k.generation == generation {
@@ -135,6 +138,9 @@ func (r *Free) look(node fwk.NodeInfo, generation int64) {
 	}
 	r.takes(k, node)
 	k.generation = generation
+	if isNew || !tentative {
+		k.settled = room
+	}
 	if isNew || k.room != room {
 		k.room = room
 		r.Changed.Add(name)
@@ -150,6 +156,17 @@ func (r *Free) At(node string) (Resources, bool) {
 		return Resources{}, false
 	}
 	return k.room, true
+}
+
+// Settled returns the free room on a node without the pods of a group that is being tried, and whether it is known.
+func (r *Free) Settled(node string) (Resources, bool) {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	k := r.byName[node]
+	if k == nil {
+		return Resources{}, false
+	}
+	return k.settled, true
 }
 
 // Nodes returns the names of all known nodes; some may no longer exist.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -48,7 +49,7 @@ func TestRooms(t *testing.T) {
 	var position uint64
 	one, two := nodeInfo("n1"), nodeInfo("n2", podOf("a", "2", "4Gi"))
 	nodes := []fwk.NodeInfo{one, two}
-	rooms.Follow(nodes)
+	rooms.Follow(nodes, false)
 	require.Equal(t, []string{"n1", "n2"}, changed(t, &rooms, &position))
 	room, known := rooms.At("n2")
 	require.True(t, known)
@@ -56,20 +57,50 @@ func TestRooms(t *testing.T) {
 	_, known = rooms.At("n3")
 	require.False(t, known)
 
-	rooms.Follow(nodes)
+	rooms.Follow(nodes, false)
 	require.Empty(t, changed(t, &rooms, &position))
 
 	one.AddPod(podOf("b", "1", "1Gi"))
-	rooms.Follow(nodes)
+	rooms.Follow(nodes, false)
 	require.Equal(t, []string{"n1"}, changed(t, &rooms, &position))
 
 	one.SetNode(one.Node()) // Something else about it changes.
-	rooms.Follow(nodes)
+	rooms.Follow(nodes, false)
 	require.Empty(t, changed(t, &rooms, &position))
 
-	rooms.Follow([]fwk.NodeInfo{two})
-	rooms.Follow([]fwk.NodeInfo{two, one, nodeInfo("n3")})
+	rooms.Follow([]fwk.NodeInfo{two}, false)
+	rooms.Follow([]fwk.NodeInfo{two, one, nodeInfo("n3")}, false)
 	require.Equal(t, []string{"n3"}, changed(t, &rooms, &position), "another order is no change")
+}
+
+// TestSettled: the pods of a group that is being tried do not count for the settled room, whether they are placed in the end or not.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	var rooms noderesources.Free
+	node, tried := nodeInfo("n1"), podOf("a", "2", "4Gi")
+	tried.UID = "a"
+	nodes := []fwk.NodeInfo{node}
+	free := func(want, settled int64) {
+		t.Helper()
+		room, _ := rooms.At("n1")
+		require.Equal(t, want, room.MilliCPU)
+		room, known := rooms.Settled("n1")
+		require.True(t, known)
+		require.Equal(t, settled, room.MilliCPU)
+	}
+	rooms.Follow(nodes, true)
+	free(8000, 8000)
+	node.AddPod(tried)
+	rooms.Follow(nodes, true)
+	free(6000, 8000)
+	require.NoError(t, node.RemovePod(klog.Background(), tried))
+	rooms.Follow(nodes, false)
+	free(8000, 8000)
+	node.AddPod(tried)
+	rooms.Follow(nodes, false)
+	free(6000, 6000)
+	_, known := rooms.Settled("n2")
+	require.False(t, known)
 }
 
 // TestForgetsNodes that are gone, but not all at once.
@@ -77,7 +108,7 @@ func TestForgetsNodes(t *testing.T) {
 	t.Parallel()
 	var rooms noderesources.Free
 	for i := range 1100 {
-		rooms.Follow([]fwk.NodeInfo{nodeInfo(fmt.Sprintf("n%d", i))})
+		rooms.Follow([]fwk.NodeInfo{nodeInfo(fmt.Sprintf("n%d", i))}, false)
 	}
 	_, known := rooms.At("n0")
 	require.False(t, known)

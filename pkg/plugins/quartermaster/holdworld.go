@@ -217,7 +217,7 @@ func (w *holdWorld) addNodes() {
 	}
 	claims := make(map[*ledger.PoolUsage][]types.UID)
 	for _, node := range all {
-		room, known := w.state.Free.At(node.Name)
+		room, known := w.state.Free.Settled(node.Name)
 		pools := w.state.Inventory.OnNode(node)
 		if !known || len(pools) == 0 {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -131,11 +132,11 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 		noteUnbacked(cs, needs.Resources)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.Free.Follow(nodes)
 	dryRun, err := preemption.BeginDryRun(ctx, cs, pod)
 	if err != nil {
 		return nil, failed(err)
 	}
+	pl.state.Free.Follow(nodes, dryRun != nil || kube.InPodGroupCycle(cs))
 	return pl.newCycle(needs, dryRun, len(nodes)), nil
 }
 
