@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,6 +90,9 @@ func (s scenario) compareWithin(ctx context.Context, patience time.Duration, cel
 // diffOf returns what differs; lists without entries are the same as none.
 // IDs of shares are random, so only their presence counts.
 func diffOf(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return "" // Many times as fast, and the rule.
+	}
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *types.UID) bool { return (a == nil) == (b == nil) }))
 }
 
