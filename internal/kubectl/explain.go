@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	devicefacts "github.com/quartermaster-dra/quartermaster/internal/kubectl/facts"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
@@ -153,7 +154,7 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	if out.Victims, err = victims(ctx, s, pod, explanation); err != nil {
 		return err
 	}
-	out.NeverPreempts = pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
+	out.NeverPreempts = !podutil.Preempts(pod)
 	done, err := o.structured(out)
 	if err != nil {
 		return err

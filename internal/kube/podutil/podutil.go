@@ -27,6 +27,11 @@ func ObservedGeneration(p *v1.Pod, conditionType v1.PodConditionType) int64 {
 	return pod.CalculatePodConditionObservedGeneration(&p.Status, p.Generation, conditionType)
 }
 
+// Preempts reports whether others may be evicted for a pod, as far as the pod says.
+func Preempts(p *v1.Pod) bool {
+	return p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != v1.PreemptNever
+}
+
 // Older compares pods by creation time, then by name.
 func Older(a, b *v1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

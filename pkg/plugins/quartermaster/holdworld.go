@@ -112,7 +112,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 	if after == 0 || !waits || len(pod.Spec.SchedulingGates) > 0 {
 		return
 	}
-	one := &hold.Waiting{Namespace: pod.Namespace, Name: pod.Namespace + "/" + pod.Name, Priority: w.priority(pod), Since: since, Evicts: evicts(pod)}
+	one := &hold.Waiting{Namespace: pod.Namespace, Name: pod.Namespace + "/" + pod.Name, Priority: w.priority(pod), Since: since, Evicts: podutil.Preempts(pod)}
 	members := []*v1.Pod{pod}
 	if key := preemption.GroupOf(pod); key != "" {
 		if w.groups[key] {
@@ -167,14 +167,9 @@ func (w *holdWorld) group(pl *Quartermaster, one *hold.Waiting, pod *v1.Pod) []*
 		if since.After(one.Since) {
 			one.Since = since
 		}
-		one.Priority, one.Evicts = min(one.Priority, w.priority(member)), one.Evicts && evicts(member)
+		one.Priority, one.Evicts = min(one.Priority, w.priority(member)), one.Evicts && podutil.Preempts(member)
 	}
 	return members
-}
-
-// evicts reports whether others may be evicted for a pod.
-func evicts(pod *v1.Pod) bool {
-	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever
 }
 
 // lacking returns the pods of a pod's group that can be scheduled, oldest first, how many the group lacks, and its domain.

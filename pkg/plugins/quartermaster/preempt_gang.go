@@ -15,6 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption/choose"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -74,7 +75,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 func (pl *Quartermaster) leastImportant(pods []*v1.Pod) (least *v1.Pod) {
 	for _, pod := range pods {
 		switch {
-		case !evicts(pod):
+		case !podutil.Preempts(pod):
 			return pod
 		case least == nil || pl.holders.Priority(pod) < pl.holders.Priority(least):
 			least = pod

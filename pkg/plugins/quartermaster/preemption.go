@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -85,7 +86,7 @@ func (pl *Quartermaster) standing(c *cycle) *preemption.Reclaimable {
 
 // mayPreempt reports whether other pods may have to be evicted for the pod.
 func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
-	return evicts(pod) && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
+	return podutil.Preempts(pod) && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
 }
 
 // rejection returns the status of a node that has no devices for the pod.
