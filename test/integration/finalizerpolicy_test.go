@@ -1,4 +1,4 @@
-package finalizers
+package integration
 
 import (
 	"context"
@@ -13,11 +13,20 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
-	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// install applies the policy and waits until the API server knows of it.
-func install(t *testing.T, s *harness.Space) {
+// newSpaceWithDevices makes a space with a node that has some devices, and a template of claims for one. Its tests run one after
+// the other, before those that run at the same time: the policy concerns all claims of the cluster, and they count all writes.
+func newSpaceWithDevices(t *testing.T, name string, devices int) *space {
+	t.Helper()
+	s := newSpace(t, name, 1)
+	s.Devices(0, numbered(devices)...)
+	s.Create(builder.Claim("one", s.Want(1)).Template())
+	return s
+}
+
+// installPolicy applies manifests/finalizer-at-creation and waits until the API server knows of it.
+func installPolicy(t *testing.T, s *space) {
 	t.Helper()
 	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.FinalizerAtCreation, manifests.ApplyOptions{}))
 	t.Cleanup(func() {
@@ -31,7 +40,7 @@ func install(t *testing.T, s *harness.Space) {
 }
 
 // finalizersOfNew tries, without storing it, whether a claim gets the finalizer.
-func finalizersOfNew(s *harness.Space, want bool) error {
+func finalizersOfNew(s *space, want bool) error {
 	claim := builder.Unsaved(s.Name, builder.Claim("tried", s.Want(1)).Obj())
 	claims := cluster.Client.ResourceV1().ResourceClaims(s.Name)
 	created, err := claims.Create(context.Background(), claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -44,8 +53,40 @@ func finalizersOfNew(s *harness.Space, want bool) error {
 	return nil
 }
 
-// run has a pod with one claim bound, and returns what was written for that.
-func run(t *testing.T, s *harness.Space, pod string) writes {
+// writes are the requests to the API server that change something, of all clients.
+type writes struct {
+	// finalizers and allocations are updates of claims and of their status, bindings and events what is created.
+	finalizers, allocations, bindings, events int
+}
+
+func countWrites(t *testing.T) writes {
+	t.Helper()
+	metrics, err := cluster.ReadAPIServerMetrics(t.Context())
+	require.NoError(t, err)
+	sum := func(labels ...string) (n int) {
+		for _, verb := range []string{"PUT", "PATCH", "APPLY"} {
+			n += int(metrics.Sum("apiserver_request_total", append(labels, "verb", verb)...))
+		}
+		return n
+	}
+	created := func(labels ...string) int {
+		return int(metrics.Sum("apiserver_request_total", append(labels, "verb", "POST")...))
+	}
+	return writes{
+		finalizers:  sum("resource", "resourceclaims", "subresource", ""),
+		allocations: sum("resource", "resourceclaims", "subresource", "status"),
+		bindings:    created("resource", "pods", "subresource", "binding"),
+		events:      created("resource", "events", "group", "events.k8s.io"),
+	}
+}
+
+// since returns how many of them came after others.
+func (w writes) since(before writes) writes {
+	return writes{w.finalizers - before.finalizers, w.allocations - before.allocations, w.bindings - before.bindings, w.events - before.events}
+}
+
+// writesFor has a pod with one claim bound, and returns what was written for that.
+func writesFor(t *testing.T, s *space, pod string) writes {
 	t.Helper()
 	before := countWrites(t)
 	s.Create(s.Pod(pod, builder.FromTemplate("one")))
@@ -60,20 +101,20 @@ func run(t *testing.T, s *harness.Space, pod string) writes {
 	return made
 }
 
-// TestWrites: for a pod with one claim, the scheduler writes the allocation, the binding and an event about the pod; one about the
+// TestWritesForAPod: for a pod with one claim, the scheduler writes the allocation, the binding and an event about the pod; one about the
 // claim as well, up to ten a second (claimEventsPerSecond). Without the policy, there is the finalizer before that.
-func TestWrites(t *testing.T) {
-	s := newSpace(t, "writes", 2)
+func TestWritesForAPod(t *testing.T) {
+	s := newSpaceWithDevices(t, "writes", 2)
 	// What the class asks for is evaluated with the first pod. On a slow machine, that takes longer than one attempt, and an event says so.
 	s.Create(s.Pod("first", builder.FromTemplate("one")))
 	s.Running("first")
 	s.Eventually("see the last events about it", func(ctx context.Context) error { return lastEvents(ctx, s) })
 	s.DeletePod("first")
 	s.Eventually("see its claim go", func(context.Context) error { return noClaims(s) })
-	without := run(t, s, "without")
+	without := writesFor(t, s, "without")
 	require.Equal(t, writes{finalizers: 1, allocations: 1, bindings: 1, events: 2}, without)
-	install(t, s)
-	with := run(t, s, "with")
+	installPolicy(t, s)
+	with := writesFor(t, s, "with")
 	require.Equal(t, writes{allocations: 1, bindings: 1, events: 2}, with)
 	list, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -87,7 +128,7 @@ func TestWrites(t *testing.T) {
 }
 
 // lastEvents fails unless there are the events about an allocation and about a binding.
-func lastEvents(ctx context.Context, s *harness.Space) error {
+func lastEvents(ctx context.Context, s *space) error {
 	events, err := cluster.Client.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -102,10 +143,10 @@ func lastEvents(ctx context.Context, s *harness.Space) error {
 	return nil
 }
 
-// TestNeverAllocated: claims that were never allocated go as well when their pods do, or when they are deleted.
-func TestNeverAllocated(t *testing.T) {
-	s := newSpace(t, "never", 1)
-	install(t, s)
+// TestNeverAllocatedClaimsGo: claims that were never allocated go as well when their pods do, or when they are deleted.
+func TestNeverAllocatedClaimsGo(t *testing.T) {
+	s := newSpaceWithDevices(t, "never", 1)
+	installPolicy(t, s)
 	s.Create(s.Pod("first", builder.FromTemplate("one")))
 	s.Running("first")
 	s.Create(s.Pod("second", builder.FromTemplate("one")))
@@ -133,10 +174,10 @@ func TestNeverAllocated(t *testing.T) {
 	s.Eventually("see all claims go", func(context.Context) error { return noClaims(s) })
 }
 
-func noClaims(s *harness.Space) error { return onlyClaims(s, 0) }
+func noClaims(s *space) error { return onlyClaims(s, 0) }
 
 // onlyClaims fails unless there are so many claims.
-func onlyClaims(s *harness.Space, want int) error {
+func onlyClaims(s *space, want int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	list, err := cluster.Client.ResourceV1().ResourceClaims(s.Name).List(ctx, metav1.ListOptions{})
