@@ -18,8 +18,8 @@ KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/a
 # Packages all of whose tests need more than what `make test` builds (the previous release, other releases of Kubernetes, the builder of
 # images), or minutes (soak): make test-all runs them.
 LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image
-# What runs a real driver, which it needs in bin.
-DRIVER_PACKAGES := ./test/driver
+# What runs components of others, which it needs in bin: a real driver, and Kueue.
+NEIGHBOUR_PACKAGES := ./test/driver ./test/kueue
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -137,20 +137,20 @@ GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
 .PHONY: test
 test: build bin/kube-scheduler bin/kubectl ## run the most important tests of each package (minutes)
 	@echo "test: $(NEW_HISTORIES) new histories of the simulation, from seed $(NEW_SEED) on"
-	@SIMULATION_NEW=$(NEW_SEED),$(NEW_HISTORIES) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@SIMULATION_NEW=$(NEW_SEED),$(NEW_HISTORIES) GO='$(GO)' hack/test -short -p $(TEST_PARALLEL) -timeout $(UNIT_TIMEOUT) -- $(LATER_PACKAGES) $(NEIGHBOUR_PACKAGES) $(BROWSER_PACKAGES)
 
 # The older release whose control plane has the least to compile: 70 MB of Go that nothing else
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-test-all: test-race test-rest test-modules test-chart test-driver test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
+test-all: test-race test-rest test-modules test-chart test-neighbours test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
 	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
 .PHONY: test-rest
 test-rest: build bin/kube-scheduler bin/kubectl bin/image-builder bin/registry $(if $(PREVIOUS_COMMIT),bin/previous/scheduler bin/previous/guard)
 	@echo "test: $(NEW_HISTORIES_OF_ALL) new histories of the simulation, from seed $(LATER_SEED) on"
-	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) LATER_PACKAGES='$(LATER_PACKAGES)' GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(DRIVER_PACKAGES) $(BROWSER_PACKAGES)
+	@SIMULATION_NEW=$(LATER_SEED),$(NEW_HISTORIES_OF_ALL) ALLOCATOR_SCENARIOS=$(SCENARIOS) LATER_PACKAGES='$(LATER_PACKAGES)' GO='$(GO)' hack/test -p $(TEST_PARALLEL) -timeout $(INTEGRATION_TIMEOUT) -- $(NEIGHBOUR_PACKAGES) $(BROWSER_PACKAGES)
 
 .PHONY: test-race
 test-race: ## run the tests of all packages that have goroutines with the race detector
@@ -185,9 +185,9 @@ test-modules: ## run the tests of the modules beside the main one that need no A
 test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
 	@$(call test_module,test/chart,-v)
 
-.PHONY: test-driver
-test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads
-	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) $(DRIVER_PACKAGES)
+.PHONY: test-neighbours
+test-neighbours: build bin/dra-example-kubeletplugin bin/dra-example-controller bin/kueue bin/jobset ## run the scheduler beside a real driver, with the driver's example workloads, and beside Kueue
+	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) $(NEIGHBOUR_PACKAGES)
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/kubectl-devices.md#the-map.
 .PHONY: test-browser
@@ -304,6 +304,8 @@ verify-modules:
 	@$(GO) -C tools/dist mod tidy -diff
 	@$(GO) -C tools/vulncheck mod tidy -diff
 	@$(GO) -C tools/driver mod tidy -diff
+	@$(GO) -C tools/kueue mod tidy -diff
+	@$(GO) -C tools/kueue/jobset mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@$(GO) -C test/chart mod tidy -diff
@@ -470,8 +472,19 @@ bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 	@touch $@
 
-# The driver of test-driver, in a module of its own for the same reason.
+# The driver and Kueue of test-neighbours, in modules of their own for the same reason.
 bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
+	@touch $@
+
+bin/kueue: tools/kueue/go.mod tools/kueue/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/kueue -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kueue/cmd/kueue
+	@touch $@
+
+# Kueue and the controller of JobSets need different versions of controller-runtime.
+bin/jobset: tools/kueue/jobset/go.mod tools/kueue/jobset/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/kueue/jobset -v -ldflags '-s -w' -o ../../../$@ sigs.k8s.io/jobset
 	@touch $@

@@ -1,0 +1,188 @@
+package kueue
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	// namespace is where Kueue keeps its certificate.
+	namespace = "kueue-system"
+	// secretName is where Kueue looks for its certificate.
+	secretName = "kueue-webhook-server-cert"
+)
+
+// definitions is the kind of the definitions of kinds.
+var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// component is a controller with kinds and webhooks of its own.
+type component struct {
+	// name is the name of its executable in bin, and the prefix of its webhooks.
+	name string
+	// module is its module, which a module in tools pins.
+	module, tool string
+	// groups are the API groups whose objects its webhooks see.
+	groups []any
+	// pods are more fields of its webhooks for pods.
+	pods map[string]any
+	// converted are the kinds that it converts to other versions.
+	converted []string
+}
+
+// moduleFolder returns the folder of a component in the module cache.
+func (c component) moduleFolder(t *testing.T) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", c.module)
+	command.Dir = filepath.Join("..", "..", "tools", c.tool)
+	var complaints strings.Builder
+	command.Stderr = &complaints
+	output, err := command.Output()
+	require.NoError(t, err, "ask go for the folder of %s: %s", c.module, &complaints)
+	folder := strings.TrimSpace(string(output))
+	require.NotEmpty(t, folder, "%s is not in the module cache; run: go -C tools/%s mod download", c.module, c.tool)
+	return folder
+}
+
+// install creates the kinds of a component and, until the end of the test, its webhooks.
+func (c component) install(t *testing.T, webhook *net.TCPAddr, shown certificate) {
+	t.Helper()
+	folder, url := c.moduleFolder(t), "https://"+webhook.String()
+	c.installDefinitions(t, folder, url, shown)
+	c.installWebhooks(t, folder, url, shown)
+}
+
+// installSecret has Kueue find its certificate, as in its own installation. Kueue writes the authority into its webhooks.
+func installSecret(t *testing.T, c certificate) {
+	t.Helper()
+	_, err := cluster.Client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	secrets := cluster.Client.CoreV1().Secrets(namespace)
+	if err := secrets.Delete(t.Context(), secretName, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		require.NoError(t, err)
+	}
+	_, err = secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secretName},
+		Data:       map[string][]byte{"ca.crt": c.certificate, "ca.key": c.key, "tls.crt": c.certificate, "tls.key": c.key},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// installDefinitions creates the definitions of the kinds of a component, and waits until the API server has them.
+func (c component) installDefinitions(t *testing.T, folder, url string, shown certificate) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "config", "components", "crd", "bases", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, definition := range decode(t, text) {
+			kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+			require.NoError(t, err)
+			if slices.Contains(c.converted, kind) {
+				require.NoError(t, unstructured.SetNestedMap(definition.Object, map[string]any{
+					"strategy": "Webhook",
+					"webhook":  map[string]any{"clientConfig": shown.clientConfig(url + "/convert"), "conversionReviewVersions": []any{"v1"}},
+				}, "spec", "conversion"))
+			}
+			apply(t, definition)
+			require.NoError(t, harness.Poll(t.Context(), harness.Patience, func(ctx context.Context) error {
+				return established(ctx, t, definition.GetName())
+			}))
+		}
+	}
+}
+
+// established returns an error until the API server has the kind of a definition.
+func established(ctx context.Context, t *testing.T, name string) error {
+	found, err := resources(t, definitions, "").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if status, _, _ := condition(found, "Established"); status != "True" {
+		return fmt.Errorf("definition %s is not established", name)
+	}
+	return nil
+}
+
+// installWebhooks registers the webhooks of a component until the end of the test.
+func (c component) installWebhooks(t *testing.T, folder, url string, shown certificate) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "config", "components", "webhook", "manifests.yaml"))
+	require.NoError(t, err)
+	for _, configuration := range decode(t, text) {
+		configuration.SetName(c.name + "-" + configuration.GetName())
+		all, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+		require.NoError(t, err)
+		var used []any
+		for _, webhook := range all {
+			webhook := webhook.(map[string]any)
+			rule := webhook["rules"].([]any)[0].(map[string]any)
+			group := rule["apiGroups"].([]any)[0]
+			if !slices.Contains(c.groups, group) {
+				continue
+			}
+			if group == "" {
+				maps.Copy(webhook, c.pods)
+			}
+			path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+			require.NoError(t, err)
+			webhook["clientConfig"] = shown.clientConfig(url + path)
+			used = append(used, webhook)
+		}
+		require.NotEmpty(t, used)
+		require.NoError(t, unstructured.SetNestedSlice(configuration.Object, used, "webhooks"))
+		apply(t, configuration)
+		t.Cleanup(func() {
+			err := resources(t, configuration.GroupVersionKind(), "").Delete(context.Background(), configuration.GetName(), metav1.DeleteOptions{})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// otherNamespaces selects the namespaces whose pods Kueue may manage.
+func otherNamespaces() map[string]any {
+	return map[string]any{"matchExpressions": []any{map[string]any{
+		"key": corev1.LabelMetadataName, "operator": "NotIn", "values": []any{metav1.NamespaceSystem, namespace},
+	}}}
+}
+
+// clientConfig tells the API server how to reach a webhook.
+func (c certificate) clientConfig(url string) map[string]any {
+	return map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(c.certificate)}
+}
+
+// condition returns a condition of an object.
+func condition(object *unstructured.Unstructured, kind string) (status, reason, message string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, each := range conditions {
+		each := each.(map[string]any)
+		if each["type"] == kind {
+			status, _ = each["status"].(string)
+			reason, _ = each["reason"].(string)
+			message, _ = each["message"].(string)
+		}
+	}
+	return status, reason, message
+}

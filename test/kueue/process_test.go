@@ -1,0 +1,166 @@
+package kueue
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quartermaster-dra/quartermaster/test/controlplane"
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
+
+const (
+	// class is the only DeviceClass that Kueue knows. All spaces have devices of it, each on nodes of its own.
+	class = "gpu"
+	// quotaName is the resource that devices of the class count as in quotas.
+	quotaName = "example.com/gpu"
+)
+
+// settings are the differences between a Kueue and another one.
+type settings struct {
+	// gates are Kueue's feature gates.
+	gates map[string]bool
+	// readyWithin, unless it is 0, has Kueue take jobs back whose pods are not ready by then.
+	readyWithin time.Duration
+}
+
+// admitter is Kueue.
+var admitter = component{
+	name: "kueue", module: "sigs.k8s.io/kueue", tool: "kueue",
+	groups:    []any{"", "batch", jobSetAPI.Group, kueueAPI.Group},
+	pods:      map[string]any{"namespaceSelector": otherNamespaces()},
+	converted: []string{"ClusterQueue", "Cohort", "LocalQueue", "MultiKueueCluster", "Workload"},
+}
+
+// start installs Kueue and the controller of JobSets, and runs them until the end of the test. Nothing else may at the same time.
+func start(t *testing.T, s settings) {
+	t.Helper()
+	shown := newCertificate(t)
+	installSecret(t, shown)
+	jobSets.start(t, shown, jobSetConfiguration)
+	admitter.start(t, shown, s.configuration)
+}
+
+// start installs a component and runs it until the end of the test.
+func (c component) start(t *testing.T, shown certificate, configuration func(webhook, health *net.TCPAddr, certificates string) map[string]any) {
+	t.Helper()
+	path, err := controlplane.FindBinary(c.name)
+	require.NoError(t, err)
+	webhook, health := freeAddress(t), freeAddress(t)
+	c.install(t, webhook, shown)
+	text, err := yaml.Marshal(configuration(webhook, health, shown.folder))
+	require.NoError(t, err)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, text, 0o600))
+	ended := run(t, path, "--config="+config, "--kubeconfig="+cluster.ControlPlane.AdminKubeconfig(), "--zap-log-level=3")
+	require.NoError(t, harness.Poll(t.Context(), harness.Patience, func(ctx context.Context) error {
+		select {
+		case <-ended:
+			require.FailNow(t, c.name+" ended; its log is in "+cluster.Logs)
+		default:
+		}
+		return ready(ctx, "http://"+health.String()+"/readyz")
+	}))
+}
+
+// configuration returns Kueue's configuration file.
+func (s settings) configuration(webhook, health *net.TCPAddr, certificates string) map[string]any {
+	gates := map[string]any{"VisibilityOnDemand": false} // It would serve at a port that cannot be chosen.
+	for gate, on := range s.gates {
+		gates[gate] = on
+	}
+	config := map[string]any{
+		"apiVersion":                   "config.kueue.x-k8s.io/v1beta2",
+		"kind":                         "Configuration",
+		"namespace":                    namespace,
+		"health":                       map[string]any{"healthProbeBindAddress": health.String()},
+		"metrics":                      map[string]any{"bindAddress": "0"},
+		"webhook":                      map[string]any{"host": webhook.IP.String(), "port": webhook.Port, "certDir": certificates},
+		"leaderElection":               map[string]any{"leaderElect": false},
+		"internalCertManagement":       map[string]any{"enable": true},
+		"clientConnection":             map[string]any{"qps": 500, "burst": 1000},
+		"managedJobsNamespaceSelector": otherNamespaces(),
+		"integrations":                 map[string]any{"frameworks": []any{"batch/job", "pod", "jobset.x-k8s.io/jobset"}},
+		"resources": map[string]any{
+			"deviceClassMappings": []any{map[string]any{"name": quotaName, "deviceClassNames": []any{class}}},
+		},
+		"featureGates": gates,
+	}
+	if s.readyWithin > 0 {
+		config["waitForPodsReady"] = map[string]any{
+			"timeout":           s.readyWithin.String(),
+			"requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffMaxSeconds": 2},
+		}
+	}
+	return config
+}
+
+// freeAddress returns an address on loopback whose port was free a moment ago.
+func freeAddress(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr)
+}
+
+// run runs an executable until the end of the test. It closes the channel when that has ended.
+func run(t *testing.T, path string, arguments ...string) <-chan struct{} {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(cluster.Logs, filepath.Base(path)+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	command := exec.Command(path, arguments...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = childAttributes()
+	require.NoError(t, command.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait()
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-ended:
+			t.Errorf("%s ended although nobody asked it to; its log is %s", path, log.Name())
+			return
+		default:
+		}
+		require.NoError(t, command.Process.Signal(syscall.SIGTERM))
+		select {
+		case <-ended:
+		case <-time.After(harness.Patience):
+			_ = command.Process.Kill()
+			t.Errorf("%s goes on after it was asked to end; its log is %s", path, log.Name())
+		}
+		require.NoError(t, log.Close())
+	})
+	return ended
+}
+
+// ready returns an error unless an address answers that all is well.
+func ready(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s: %s", url, answer.Status, body)
+	}
+	return nil
+}
