@@ -69,8 +69,12 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	nomination := &Nomination{
 		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: plan, Victims: victims,
 	}
+	pools := poolsOf(plan...)
 	for _, use := range p.Holders.Released(ByUID(victims)) {
-		nomination.Awaited = append(nomination.Awaited, use.Claim)
+		// Claims elsewhere are not in the way: that of a PodGroup is its own as long as the group is there.
+		if slices.ContainsFunc(poolsOf(use), func(pool inventory.PoolID) bool { return slices.Contains(pools, pool) }) {
+			nomination.Awaited = append(nomination.Awaited, use.Claim)
+		}
 	}
 	if p.Holders.Profiles.Trying(pod.UID) != nil { // The other schedulers await claims for their own pods.
 		p.Release.Await(pod.UID, nomination.Awaited...)
@@ -90,6 +94,16 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 		return false
 	}
 	return true
+}
+
+// poolsOf returns the pools of the devices of some uses.
+func poolsOf(uses ...ledger.Use) (pools []inventory.PoolID) {
+	for _, use := range uses {
+		for result := range ledger.Used(use.Allocation) {
+			pools = append(pools, ledger.PoolOf(result))
+		}
+	}
+	return pools
 }
 
 // An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods of lower
@@ -185,7 +199,7 @@ func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger
 	return open
 }
 
-// IsInFlight reports whether an attempt to bind a pod is under way. If so, its plan is in the ledger.
+// IsInFlight reports whether the ledger has devices for a pod that the API server is not known to have stored.
 func (p *NominatedDevices) IsInFlight(pod types.UID) bool {
 	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }

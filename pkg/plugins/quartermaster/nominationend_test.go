@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd/coordinator"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -104,4 +105,18 @@ func onlyOnBoth(names ...string) *v1.Affinity {
 // endsLate sets the deletion of a pod to the distant future.
 func endsLate(pod *v1.Pod) {
 	pod.DeletionTimestamp = new(metav1.NewTime(time.Now().AddDate(1000, 0, 0)))
+}
+
+// TestAwaitsWhatIsInTheWay: of the claims of victims, those with devices in the pools of the plan are released for the nominated pod.
+// A victim may be one that others delete, far away: a claim of its PodGroup stays the group's.
+func TestAwaitsWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	objects := append(gpuNodes(1, "n1", "n2"), holder("a", "n1", "gpu-0")...)
+	objects = append(objects, holder("b", "n2", "gpu-0")...)
+	high := newPod("high", uses("high"))
+	inCluster(t, append(objects, high, gpus("high", 1).Obj()), func(t *testing.T, f *fixture) {
+		plan := []ledger.Use{{Claim: ledger.RefTo(f.claim("high")), Allocation: f.claim("a").Status.Allocation}}
+		require.True(t, f.pl.nominated.Keep(f.ctx, high, "n1", plan, []*v1.Pod{f.pod("a"), f.pod("b")}))
+		require.Equal(t, []ledger.ClaimRef{ledger.RefTo(f.claim("a"))}, f.pl.state.nominations.Of(high.UID).Awaited)
+	})
 }
