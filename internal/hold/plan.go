@@ -91,9 +91,16 @@ type World struct {
 	Nodes []Node
 	// Tried are the present holds of those that are just being tried. They stay as they are until the attempt has ended: its outcome
 	// is not known, and without the hold others would take the devices.
-	Tried []*Hold
+	Tried []Tried
 	Cluster
 	Limits Limits
+}
+
+// Tried is a present hold of somebody who is just being tried.
+type Tried struct {
+	*Hold
+	// Reserved are the pods whose devices the usage and the nodes' room have already.
+	Reserved map[types.UID]bool
 }
 
 // A Cluster answers questions about the devices in use.
@@ -128,6 +135,8 @@ type Hold struct {
 	// pools are those of the held devices, and devices is their number by class.
 	pools   map[inventory.PoolID]bool
 	devices map[string]int
+	// before is the hold as it was until a pod of it ended, nil for one as planned.
+	before *Hold
 }
 
 // All returns the allocations that a hold keeps, in the order of its pods.
@@ -138,11 +147,21 @@ func (h *Hold) All() (uses []ledger.Use) {
 	return uses
 }
 
-// placed returns the places of a hold.
-func (h *Hold) placed() (places []placed) {
-	for _, pod := range h.Waiting.Pods {
-		if node, has := h.Nodes[pod.UID]; has {
-			places = append(places, placed{pod, node, h.Uses[pod.UID]})
+// isOf reports whether a hold is another one, or what is left of it.
+func (h *Hold) isOf(other *Hold) bool {
+	for ; h != nil; h = h.before {
+		if h == other {
+			return true
+		}
+	}
+	return false
+}
+
+// open returns the places of the pods that have not reserved any.
+func (t Tried) open() (places []placed) {
+	for _, pod := range t.Waiting.Pods {
+		if uses, has := t.Uses[pod.UID]; has && !t.Reserved[pod.UID] {
+			places = append(places, placed{pod, t.Nodes[pod.UID], uses})
 		}
 	}
 	return places
@@ -154,20 +173,24 @@ const servingFor = time.Hour
 // mostImpossible limits how many kinds of holders of a namespace are planned in vain.
 const mostImpossible = 16
 
-// Plan returns the holds: those of Tried, and then the others in the order in which they were planned. What does not fit even if everything that ever ends has
-// ended, and what would exceed a limit, holds nothing; the next ones may.
+// Plan returns the holds: those of Tried, and then the others in the order in which they were planned. What does not fit even if
+// everything that ever ends has ended, and what would exceed a limit, holds nothing; the next ones may.
 func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 	slices.SortFunc(waiting, (*Waiting).compare)
 	quota, failed, impossible := newQuota(w), make(map[string]int), make(map[string]bool)
 	var taken []placed
-	for _, h := range w.Tried {
-		quota.count(h.Waiting, h.devices)
-		taken = append(taken, h.placed()...)
-		holds = append(holds, h)
+	planned := 0
+	for _, tried := range w.Tried {
+		holds = append(holds, tried.Hold)
+		if open := tried.open(); len(open) > 0 {
+			planned++
+			quota.count(tried.Waiting, tried.devices)
+			taken = append(taken, open...)
+		}
 	}
 	for _, one := range waiting {
 		kind := one.kind()
-		if len(holds) >= w.Limits.MaxHolds {
+		if planned >= w.Limits.MaxHolds {
 			break
 		}
 		if impossible[kind] || failed[one.Namespace] >= mostImpossible {
@@ -183,6 +206,7 @@ func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 		if found.cost.serving > 0 && w.Now.Sub(one.Due) > servingFor || !quota.admits(one, devices) {
 			continue
 		}
+		planned++
 		quota.count(one, devices)
 		taken = append(taken, found.placed...)
 		h := found.hold(one, w.Now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -140,7 +141,7 @@ func TestTriedStay(t *testing.T) {
 		}
 		limits := Limits{MaxHolds: 1 + random.IntN(3), Percent: 100, PercentOfNamespace: 100}
 		w := c.world(limits, random)
-		w.Tried = []*Hold{tried}
+		w.Tried = []Tried{{Hold: tried}}
 		holds := w.Plan(slices.Clone(waiting))
 		require.Same(t, tried, holds[0])
 		require.LessOrEqual(t, len(holds), limits.MaxHolds)
@@ -153,7 +154,13 @@ func TestTriedStay(t *testing.T) {
 			}
 		}
 		w.Limits = Limits{MaxHolds: 100, Percent: 100 * tried.devices["gpu"] / c.Devices("gpu"), PercentOfNamespace: 100}
-		require.Len(t, w.Plan(waiting), 1, "no device is left for others")
+		require.Len(t, w.Plan(slices.Clone(waiting)), 1, "no device is left for others")
+		w.Limits, w.Tried[0].Reserved = noLimits, make(map[types.UID]bool)
+		for _, pod := range tried.Pods {
+			w.Tried[0].Reserved[pod.UID] = true
+		}
+		alone := c.world(noLimits, random).Plan(slices.Clone(waiting))
+		require.Equal(t, told(alone), told(w.Plan(waiting)[1:]), "what is reserved is in the usage already")
 	})
 	require.Positive(t, stayed)
 }

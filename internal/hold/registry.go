@@ -73,6 +73,7 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 			waitsEnded.Inc()
 		}
 		left := *h // Others may read the hold.
+		left.before = h
 		left.Uses = maps.Clone(h.Uses)
 		delete(left.Uses, pod.UID)
 		r.holds = slices.Clone(r.holds)
@@ -99,13 +100,23 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 	return pods
 }
 
-// Replace sets the holds of a new plan. It returns the devices that are not held any more, and the holds that are new or have
+// Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any more, and the holds that are new or have
 // moved. A hold whose devices have been free for readyFor ends.
 func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	before := r.holds
-	r.holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !r.isOpen(h) || !r.mayStay(h, now) })
+	r.holds = nil
+	for _, h := range holds {
+		// Of a hold that stays, pods may have ended while the plan was made. Its time does not run out during an attempt.
+		same := slices.IndexFunc(before, func(other *Hold) bool { return other.isOf(h) })
+		switch {
+		case same >= 0:
+			r.holds = append(r.holds, before[same])
+		case r.isOpen(h) && r.mayStay(h, now):
+			r.holds = append(r.holds, h)
+		}
+	}
 	kept := make(map[inventory.PoolID]map[string]bool)
 	for _, h := range r.holds {
 		for id, names := range devicesOf(nil, h.All()) {

@@ -108,6 +108,32 @@ func TestNotTaken(t *testing.T) {
 	require.Len(t, r.Waiting(epoch.Add(2*readyFor+idleFor-1)), 1)
 }
 
+// TestStays: a hold that stays in the next plan loses the pods that have ended meanwhile, and its time does not run out.
+func TestStays(t *testing.T) {
+	t.Parallel()
+	r := NewRegistry()
+	one := &Waiting{Name: "ns/group", Group: true}
+	h := &Hold{Waiting: one, Ready: true, Nodes: map[types.UID]string{"a": "node-0", "b": "node-1"}, Uses: map[types.UID][]ledger.Use{
+		"a": {useOf("a", "node-0", []string{"gpu-00"})}, "b": {useOf("b", "node-1", []string{"gpu-00"})},
+	}}
+	pods := make(map[string]*v1.Pod)
+	for _, name := range []string{"a", "b"} {
+		pods[name] = waitingPod(name, epoch)
+		one.Pods = append(one.Pods, &Pod{UID: pods[name].UID})
+		r.PodChanged(nil, pods[name])
+	}
+	r.Replace([]*Hold{h}, epoch)
+	r.PodChanged(pods["a"], bound(pods["a"], "node-0"))
+	freed, news := r.Replace([]*Hold{h}, epoch.Add(2*readyFor))
+	require.Empty(t, freed)
+	require.Empty(t, news)
+	require.Len(t, r.Holds(), 1)
+	require.Len(t, r.Holds()[0].Uses, 1)
+	r.PodChanged(pods["b"], bound(pods["b"], "node-1"))
+	r.Replace([]*Hold{h}, epoch)
+	require.Empty(t, r.Holds())
+}
+
 // TestWaitingInOrder: the plan of each second gets the pods in the same order. One that begins with another pod of a group may be another plan,
 // and the devices of the first one then count as freed, which has pods tried again for nothing.
 func TestWaitingInOrder(t *testing.T) {

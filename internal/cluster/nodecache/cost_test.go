@@ -62,7 +62,7 @@ func (p *priced) snapshot() {
 		}
 		infos = append(infos, info)
 	}
-	p.rooms.Follow(infos)
+	p.rooms.Follow(infos, false)
 }
 
 func (p *priced) ask(t *testing.T, count, cpus int64) *nodecache.Answer {

@@ -171,7 +171,7 @@ func BenchmarkWithoutDevices(b *testing.B) {
 			}
 			b.ResetTimer()
 			for i := range b.N {
-				p.rooms.Follow(all)
+				p.rooms.Follow(all, false)
 				for name := range p.index.Find(b.Context(), question(i%test.shapes)).Best(32, 64, everyNode) {
 					b.StopTimer()
 					p.infos[name].AddPod(builder.Pod("p", builder.Container("c", "cpu", "100m")))

@@ -65,7 +65,7 @@ func (r *racks) snapshot() {
 			infos = append(infos, info)
 		}
 	}
-	r.rooms.Follow(infos)
+	r.rooms.Follow(infos, false)
 }
 
 func (r *racks) find(t *testing.T, count int64) *nodecache.Answer {

@@ -86,19 +86,21 @@ type Free struct {
 type seen struct {
 	node       fwk.NodeInfo
 	generation int64
+	tentative  bool
 }
 
 type known struct {
 	room       Resources
 	generation int64
-	// settled is the room without the pods of a group that is being tried.
-	settled Resources
-	taken   requested
+	// settled is the room when the snapshot was not tentative. unsettled is set if it was tentative at this generation.
+	settled   Resources
+	unsettled bool
+	taken     requested
 }
 
 // Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
-// cluster's. A snapshot is tentative while a group is being tried: it has the pods of the group on the nodes where they may be, and
-// lacks those that may be evicted for it.
+// cluster's. A snapshot is tentative in the dry run of a preemption for a group: it has the pods of the group on the nodes where they
+// may be, and lacks those that may be evicted for it.
 func (r *Free) Follow(nodes []fwk.NodeInfo, tentative bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -106,7 +108,7 @@ func (r *Free) Follow(nodes []fwk.NodeInfo, tentative bool) {
 		r.byName, r.seen, r.taken = make(map[string]*known, len(nodes)), nil, requested{} // Most of them no longer exist.
 	}
 	for i, node := range nodes {
-		now := seen{node, node.GetGeneration()}
+		now := seen{node, node.GetGeneration(), tentative}
 		switch {
 		case i == len(r.seen):
 			r.seen = append(r.seen, now)
@@ -128,7 +130,7 @@ const forgetAfter = 1000
 func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 	name := node.Node().Name
 	k := r.byName[name]
-	if k != nil && k.generation == generation {
+	if k != nil && k.generation == generation && (tentative || !k.unsettled) {
 		return
 	}
 	room, isNew := On(node), k == nil
@@ -138,7 +140,7 @@ func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 	}
 	r.takes(k, node)
 	k.generation = generation
-	if isNew || !tentative {
+	if k.unsettled = tentative; isNew || !tentative {
 		k.settled = room
 	}
 	if isNew || k.room != room {
@@ -158,7 +160,7 @@ func (r *Free) At(node string) (Resources, bool) {
 	return k.room, true
 }
 
-// Settled returns the free room on a node without the pods of a group that is being tried, and whether it is known.
+// Settled returns the free room on a node as of the last snapshot that was not tentative, and whether it is known.
 func (r *Free) Settled(node string) (Resources, bool) {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()

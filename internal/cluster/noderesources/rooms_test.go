@@ -73,7 +73,8 @@ func TestRooms(t *testing.T) {
 	require.Equal(t, []string{"n3"}, changed(t, &rooms, &position), "another order is no change")
 }
 
-// TestSettled: the pods of a group that is being tried do not count for the settled room, whether they are placed in the end or not.
+// TestSettled: what a dry run changes does not count for the settled room, and what has changed for good does, also if a dry run saw it
+// first.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	var rooms noderesources.Free
@@ -96,7 +97,11 @@ func TestSettled(t *testing.T) {
 	require.NoError(t, node.RemovePod(klog.Background(), tried))
 	rooms.Follow(nodes, false)
 	free(8000, 8000)
-	node.AddPod(tried)
+	node.AddPod(tried) // For good, but seen in a dry run first.
+	rooms.Follow(nodes, true)
+	free(6000, 8000)
+	rooms.Follow(nodes, true)
+	free(6000, 8000)
 	rooms.Follow(nodes, false)
 	free(6000, 6000)
 	_, known := rooms.Settled("n2")

@@ -29,15 +29,15 @@ import (
 // plan; nil if the pod belongs to no gang. The error says why the gang cannot be scheduled for now.
 func (pl *Quartermaster) beginGang(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*planning.Assignment, error) {
 	pl.state.turns.Begin(pod, pl.takesTurns(pod))
-	assignment, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes, kube.InPodGroupCycle(cs)))
+	assignment, err := pl.state.gangs.Begin(ctx, cs, pod, nodes, pl.planGang(nodes))
 	pl.waiting.AwaitsGroup(pod, err != nil)
 	return assignment, err
 }
 
-// planGang returns the planner for gangs on the nodes of an attempt, which are tentative in the cycle of a PodGroup.
-func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo, tentative bool) coordinator.PlanFunc {
+// planGang returns the planner for gangs on the nodes of an attempt.
+func (pl *Quartermaster) planGang(nodes []fwk.NodeInfo) coordinator.PlanFunc {
 	return func(ctx context.Context, group *coordinator.Group, members *coordinator.Members, need int) (*coordinator.Plan, error) {
-		pl.state.Free.Follow(nodes, tentative) // The node cache finds no other nodes; the gang may be the first that is tried.
+		pl.state.Free.Follow(nodes, false) // The node cache finds no other nodes; the gang may be the first that is tried.
 		gang := planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}
 		for _, pod := range members.Assigned {
 			gang.On = append(gang.On, pod.Spec.NodeName)

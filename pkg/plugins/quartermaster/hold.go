@@ -48,11 +48,9 @@ func (s *shared) runHolds(ctx context.Context) {
 // planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more.
 func (s *shared) planHolds(ctx context.Context) {
 	now := time.Now()
-	var plan []*hold.Hold
-	if world := s.holdWorldOf(ctx, now); world != nil {
-		world.Limits = s.holdLimits()
-		plan = world.Plan(world.waiting)
-	}
+	world := s.holdWorldOf(ctx, now)
+	world.Limits = s.holdLimits()
+	plan := world.Plan(world.waiting)
 	freed, news := s.holds.Replace(plan, now)
 	for _, h := range news {
 		klog.FromContext(ctx).V(2).Info("Holding devices for what has waited for long", "holder", h.Name, "isGroup", h.Group,

@@ -46,15 +46,28 @@ type holdWorld struct {
 	pools []inventory.PoolID
 	// first is a pod of each holder.
 	first map[*hold.Waiting]*v1.Pod
-	// open are the pods for which devices may be held.
-	open map[types.UID]bool
+	// open are the pods for which devices may be held, and tried those of them that are just being tried.
+	open, tried map[types.UID]bool
 }
 
-// triedHolders returns the present holds of pods and groups that are just being tried.
-func (s *shared) triedHolders() (tried []*hold.Hold) {
-	for _, h := range s.holds.Holds() {
-		if slices.ContainsFunc(h.Pods, func(pod *hold.Pod) bool { return s.served()[0].nominated.IsInFlight(pod.UID) }) {
-			tried = append(tried, h)
+// isTried reports whether a pod has reserved what it needs in an attempt that has not ended.
+func (s *shared) isTried(pod types.UID) bool {
+	return slices.ContainsFunc(s.served(), func(pl *Quartermaster) bool { return pl.commits.IsTried(pod) || pl.nominated.IsInFlight(pod) })
+}
+
+// triedHolders returns the present holds of pods and groups that are just being tried. A gang of scheduler-plugins reserves the claims
+// of all its pods first.
+func (w *holdWorld) triedHolders() (tried []hold.Tried) {
+	inFlight := func(use ledger.Use) bool { return len(w.state.Ledger.UseOf(use.Claim.UID).InFlight) > 0 }
+	for _, h := range w.state.holds.Holds() {
+		one := hold.Tried{Hold: h, Reserved: make(map[types.UID]bool)}
+		for pod, uses := range h.Uses {
+			if w.tried[pod] || slices.ContainsFunc(uses, inFlight) {
+				one.Reserved[pod] = true
+			}
+		}
+		if len(one.Reserved) > 0 {
+			tried = append(tried, one)
 		}
 	}
 	return tried
@@ -65,22 +78,24 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
 		groups: make(map[string]bool), devices: make(map[string]int),
-		first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool),
+		first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), tried: make(map[types.UID]bool),
 	}
 	pods := s.holds.Waiting(now)
 	for _, pod := range pods {
-		w.open[pod.UID] = true
+		w.open[pod.UID], w.tried[pod.UID] = true, s.isTried(pod.UID)
 	}
-	w.World = hold.World{Now: now, Cluster: w, Tried: s.triedHolders()}
-	tried := make(map[types.UID]bool)
+	w.World = hold.World{Now: now, Cluster: w, Tried: w.triedHolders()}
+	stays := make(map[types.UID]bool)
 	for _, h := range w.Tried {
-		w.groups[h.Name] = h.Group
-		for _, pod := range h.Pods {
-			tried[pod.UID] = true
+		if h.Group {
+			w.groups[h.Name] = true
+		}
+		for pod := range h.Uses {
+			stays[pod] = true
 		}
 	}
 	for _, pod := range pods {
-		if pl := s.profileFor(pod); pl != nil && !tried[pod.UID] {
+		if pl := s.profileFor(pod); pl != nil && !stays[pod.UID] {
 			w.add(pl, pod)
 		}
 	}
@@ -125,7 +140,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		one.Name, one.Group = key, true
 	}
 	one.Due = one.Since.Add(after)
-	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || pl.nominated.IsInFlight(pod.UID) }
+	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.tried[pod.UID] }
 	if w.now.Before(one.Due) || slices.ContainsFunc(members, busy) {
 		return
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
-	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
@@ -136,7 +135,7 @@ func (pl *Quartermaster) beginAttempt(ctx context.Context, cs fwk.CycleState, po
 	if err != nil {
 		return nil, failed(err)
 	}
-	pl.state.Free.Follow(nodes, dryRun != nil || kube.InPodGroupCycle(cs))
+	pl.state.Free.Follow(nodes, dryRun != nil)
 	return pl.newCycle(needs, dryRun, len(nodes)), nil
 }
 

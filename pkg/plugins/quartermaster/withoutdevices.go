@@ -63,7 +63,7 @@ func (pl *Quartermaster) placeWithoutDevices(ctx context.Context, cs fwk.CycleSt
 	if w.takes = noderesources.Of(pod); w.takes.MilliCPU == 0 && w.takes.Memory == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	pl.state.Free.Follow(all, kube.InPodGroupCycle(cs))
+	pl.state.Free.Follow(all, false) // No pod of a group gets here.
 	if err := pl.state.Sync(ctx); err != nil {
 		return nil, failed(err)
 	}
