@@ -143,7 +143,7 @@ test: build bin/kube-scheduler bin/kubectl ## run the most important tests of ea
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-test-all: test-race test-rest test-modules test-chart test-neighbours test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
+test-all: test-race test-rest test-modules test-chart test-driver test-kueue test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
 	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
@@ -185,9 +185,13 @@ test-modules: ## run the tests of the modules beside the main one that need no A
 test-chart: build ## compare the Helm chart with the kustomizations, and install, upgrade, roll back and uninstall it
 	@$(call test_module,test/chart,-v)
 
-.PHONY: test-neighbours
-test-neighbours: build bin/dra-example-kubeletplugin bin/dra-example-controller bin/kueue bin/jobset ## run the scheduler beside a real driver, with the driver's example workloads, and beside Kueue
-	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) $(NEIGHBOUR_PACKAGES)
+.PHONY: test-driver
+test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads
+	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) ./test/driver
+
+.PHONY: test-kueue
+test-kueue: build bin/kueue bin/jobset ## run jobs that the real Kueue admits
+	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) ./test/kueue
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/kubectl-devices.md#the-map.
 .PHONY: test-browser
@@ -472,7 +476,7 @@ bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 	@touch $@
 
-# The driver and Kueue of test-neighbours, in modules of their own for the same reason.
+# The driver of test-driver and Kueue of test-kueue, in modules of their own for the same reason.
 bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*

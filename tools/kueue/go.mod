@@ -1,5 +1,5 @@
 // Kueue, beside which test/kueue runs the scheduler, in a module of its own, which keeps its dependencies out of ours.
-// "make test-neighbours" builds it into bin. It is built on its own versions of the Kubernetes libraries, 0.35. The tests read the
+// "make test-kueue" builds it into bin. It is built on its own versions of the Kubernetes libraries, 0.35. The tests read the
 // definitions of its resources and its webhooks from the module's folder.
 module github.com/quartermaster-dra/quartermaster/tools/kueue
 

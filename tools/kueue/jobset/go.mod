@@ -1,5 +1,5 @@
 // The controller of JobSets that Kueue admits, in a module of its own: it needs an older controller-runtime than Kueue. What both
-// use besides has the same version here as there, so that it is compiled once. "make test-neighbours" builds it into bin.
+// use besides has the same version here as there, so that it is compiled once. "make test-kueue" builds it into bin.
 module github.com/quartermaster-dra/quartermaster/tools/kueue/jobset
 
 go 1.26.0
