@@ -27,7 +27,7 @@ const (
 )
 
 // errNoWorkload means that Kueue has not seen a Job yet.
-var errNoWorkload = errors.New("Kueue has made no workload for it")
+var errNoWorkload = errors.New("there is no workload for it")
 
 // job creates a Job in the queue, each of whose pods uses a claim template for one device, unless edits say otherwise.
 func (s *space) job(name string, pods int32, edits ...func(*batchv1.Job)) {
