@@ -217,7 +217,7 @@ func (t *trial) fits(pod *Pod, node *Node, more []*Holding) bool {
 // solve returns the devices of a pod on a node once more claims are gone.
 func (t *trial) solve(pod *Pod, node *Node, more []*Holding) []ledger.Use {
 	var gone, held []ledger.Use
-	near := func(use ledger.Use) bool { return touches(use, node.Pools) }
+	near := func(use ledger.Use) bool { return use.IsIn(node.Pools) }
 	for _, holding := range t.gone {
 		if near(holding.Use) {
 			gone = append(gone, holding.Use)
@@ -234,16 +234,6 @@ func (t *trial) solve(pod *Pod, node *Node, more []*Holding) []ledger.Use {
 		}
 	}
 	return pod.Solve(node.Node, ledger.WhatIf(t.base, gone, held))
-}
-
-// touches reports whether a use has devices in any of the pools.
-func touches(use ledger.Use, pools []inventory.PoolID) bool {
-	for result := range ledger.Used(use.Allocation) {
-		if slices.Contains(pools, ledger.PoolOf(result)) {
-			return true
-		}
-	}
-	return false
 }
 
 // room returns what is free of a node besides devices once more claims are gone.

@@ -100,8 +100,8 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 	return pods
 }
 
-// Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any more, and the holds that are new or have
-// moved. A hold whose devices have been free for readyFor ends.
+// Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any
+// more, and the holds that are new or have moved. A hold whose devices have been free for readyFor ends.
 func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -69,10 +69,15 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	nomination := &Nomination{
 		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: plan, Victims: victims,
 	}
-	pools := poolsOf(plan...)
+	var pools []inventory.PoolID
+	for _, use := range plan {
+		for result := range ledger.Used(use.Allocation) {
+			pools = append(pools, ledger.PoolOf(result))
+		}
+	}
 	for _, use := range p.Holders.Released(ByUID(victims)) {
 		// Claims elsewhere are not in the way: that of a PodGroup is its own as long as the group is there.
-		if slices.ContainsFunc(poolsOf(use), func(pool inventory.PoolID) bool { return slices.Contains(pools, pool) }) {
+		if use.IsIn(pools) {
 			nomination.Awaited = append(nomination.Awaited, use.Claim)
 		}
 	}
@@ -94,16 +99,6 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 		return false
 	}
 	return true
-}
-
-// poolsOf returns the pools of the devices of some uses.
-func poolsOf(uses ...ledger.Use) (pools []inventory.PoolID) {
-	for _, use := range uses {
-		for result := range ledger.Used(use.Allocation) {
-			pools = append(pools, ledger.PoolOf(result))
-		}
-	}
-	return pools
 }
 
 // An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods of lower

@@ -55,6 +55,16 @@ func usedOf(id inventory.PoolID, allocation *resourceapi.AllocationResult) iter.
 	}
 }
 
+// IsIn reports whether a use has devices in any of the pools, apart from those with admin access.
+func (u Use) IsIn(pools []inventory.PoolID) bool {
+	for result := range Used(u.Allocation) {
+		if slices.Contains(pools, PoolOf(result)) {
+			return true
+		}
+	}
+	return false
+}
+
 // poolsOf returns the pools of all devices in the allocations, each once. Allocations may be nil.
 func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 	var pools []inventory.PoolID

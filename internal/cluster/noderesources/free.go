@@ -151,24 +151,24 @@ func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 
 // At returns the free room on a node, and whether it is known.
 func (r *Free) At(node string) (Resources, bool) {
-	r.mutex.RLock()
-	defer r.mutex.RUnlock()
-	k := r.byName[node]
-	if k == nil {
-		return Resources{}, false
-	}
-	return k.room, true
+	k, found := r.find(node)
+	return k.room, found
 }
 
 // Settled returns the free room on a node as of the last snapshot that was not tentative, and whether it is known.
 func (r *Free) Settled(node string) (Resources, bool) {
+	k, found := r.find(node)
+	return k.settled, found
+}
+
+// find returns what is known of a node, and whether anything is.
+func (r *Free) find(node string) (known, bool) {
 	r.mutex.RLock()
 	defer r.mutex.RUnlock()
-	k := r.byName[node]
-	if k == nil {
-		return Resources{}, false
+	if k := r.byName[node]; k != nil {
+		return *k, true
 	}
-	return k.settled, true
+	return known{}, false
 }
 
 // Nodes returns the names of all known nodes; some may no longer exist.
