@@ -2,9 +2,9 @@ package controlplane
 
 import "syscall"
 
-// childAttributes make a child process die with its parent, however that
+// ChildAttributes make a child process die with its parent, however that
 // ends, and keep a terminal's Ctrl-C to the parent, which then ends the child
 // in its own time.
-func childAttributes() *syscall.SysProcAttr {
+func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

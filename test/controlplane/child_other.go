@@ -4,9 +4,9 @@ package controlplane
 
 import "syscall"
 
-// childAttributes keep a terminal's Ctrl-C to the parent, which then ends the
+// ChildAttributes keep a terminal's Ctrl-C to the parent, which then ends the
 // child in its own time. A child outlives a parent that is killed: only Linux
 // can prevent that.
-func childAttributes() *syscall.SysProcAttr {
+func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -14,7 +14,7 @@ import (
 // with ctx: it is asked to, and killed if it has not ended after the grace period.
 func startProcess(ctx context.Context, name string, cmd *exec.Cmd, grace time.Duration) (*component, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = ChildAttributes()
 	started := make(chan error, 1)
 	process := runComponent(name, cancel, func() error {
 		// The kernel kills the child when the thread that made it ends, not

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"text/template"
 
@@ -21,20 +19,6 @@ const (
 	accountNamespace = "kube-system"
 	accountName      = "dra-example-driver-service-account"
 )
-
-// moduleFolder is where the module of the driver is in the module cache, in the version that tools/driver pins.
-func moduleFolder(t *testing.T) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", driverModule)
-	command.Dir = filepath.Join("..", "..", "tools", "driver")
-	var complaints strings.Builder
-	command.Stderr = &complaints
-	output, err := command.Output()
-	require.NoError(t, err, "ask go for the folder of %s: %s", driverModule, &complaints)
-	folder := strings.TrimSpace(string(output))
-	require.NotEmpty(t, folder, "%s is not in the module cache; run: go -C tools/driver mod download", driverModule)
-	return folder
-}
 
 // chartObjects renders some templates of the driver's chart for one driver. The templates use few of Helm's functions.
 func chartObjects(t *testing.T, module, driverName, extendedResource string, files ...string) (objects []*unstructured.Unstructured) {

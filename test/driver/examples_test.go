@@ -52,7 +52,9 @@ type expected struct {
 	status bool
 }
 
-func examplesFolder(t *testing.T) string { return filepath.Join(moduleFolder(t), "demo", "examples") }
+func examplesFolder(t *testing.T) string {
+	return filepath.Join(harness.ModuleFolder(t, driverModule, "driver"), "demo", "examples")
+}
 
 // filesOf returns the manifests in a folder, by their path below demo/examples.
 func filesOf(t *testing.T, root, folder string) (files []string) {

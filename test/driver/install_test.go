@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 	"github.com/quartermaster-dra/quartermaster/test/playground/fleet"
 )
@@ -30,8 +26,6 @@ import (
 const (
 	pluginBinary     = "dra-example-kubeletplugin"
 	controllerBinary = "dra-example-controller"
-	// stopTimeout is how long a process may take to end.
-	stopTimeout = harness.Patience
 	// longestSocket is how many bytes the path of a Unix socket may have on Linux.
 	longestSocket = 107
 )
@@ -65,7 +59,7 @@ type installation struct {
 // install installs the driver until the end of the test.
 func install(t *testing.T, o options) *installation {
 	t.Helper()
-	i := &installation{t: t, options: o, module: moduleFolder(t)}
+	i := &installation{t: t, options: o, module: harness.ModuleFolder(t, driverModule, "driver")}
 	i.createObjects()
 	for n := range o.nodes {
 		i.addNode(n)
@@ -178,40 +172,14 @@ func (i *installation) kubeconfig(node string) string {
 	return path
 }
 
-// startProcess runs a binary of the driver until the end of the test. It may not end before.
+// startProcess runs a binary of the driver until the end of the test.
 func (i *installation) startProcess(name, binary string, environment map[string]string, arguments ...string) {
 	i.t.Helper()
-	path, err := controlplane.FindBinary(binary)
-	require.NoError(i.t, err)
-	logFile, err := os.Create(filepath.Join(cluster.Logs, fmt.Sprintf("%s-%s.log", binary, name)))
-	require.NoError(i.t, err)
-	command := exec.Command(path, arguments...)
-	command.Env = os.Environ()
+	var variables []string
 	for _, key := range slices.Sorted(maps.Keys(environment)) {
-		command.Env = append(command.Env, key+"="+environment[key])
+		variables = append(variables, key+"="+environment[key])
 	}
-	command.Stdout, command.Stderr = logFile, logFile
-	command.SysProcAttr = childAttributes()
-	require.NoError(i.t, command.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	i.t.Cleanup(func() {
-		select {
-		case err := <-ended:
-			i.t.Errorf("%s ended although nobody asked it to: %v; its log is %s", binary, err, logFile.Name())
-			return
-		default:
-		}
-		require.NoError(i.t, command.Process.Signal(syscall.SIGTERM))
-		select {
-		case err := <-ended:
-			require.NoError(i.t, err, "%s was asked to end; its log is %s", binary, logFile.Name())
-		case <-time.After(stopTimeout):
-			_ = command.Process.Kill()
-			i.t.Errorf("%s goes on %s after it was asked to end; its log is %s", binary, stopTimeout, logFile.Name())
-		}
-		require.NoError(i.t, logFile.Close())
-	})
+	cluster.RunBinary(i.t, binary, fmt.Sprintf("%s-%s.log", binary, name), variables, arguments...)
 }
 
 // awaitSlices waits until all nodes have registered the plugin, and the API server has all their slices.

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,24 +45,10 @@ type component struct {
 	converted []string
 }
 
-// moduleFolder returns the folder of a component in the module cache.
-func (c component) moduleFolder(t *testing.T) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", c.module)
-	command.Dir = filepath.Join("..", "..", "tools", c.tool)
-	var complaints strings.Builder
-	command.Stderr = &complaints
-	output, err := command.Output()
-	require.NoError(t, err, "ask go for the folder of %s: %s", c.module, &complaints)
-	folder := strings.TrimSpace(string(output))
-	require.NotEmpty(t, folder, "%s is not in the module cache; run: go -C tools/%s mod download", c.module, c.tool)
-	return folder
-}
-
 // install creates the kinds of a component and, until the end of the test, its webhooks.
 func (c component) install(t *testing.T, webhook *net.TCPAddr, shown certificate) {
 	t.Helper()
-	folder, url := c.moduleFolder(t), "https://"+webhook.String()
+	folder, url := harness.ModuleFolder(t, c.module, c.tool), "https://"+webhook.String()
 	c.installDefinitions(t, folder, url, shown)
 	c.installWebhooks(t, folder, url, shown)
 }

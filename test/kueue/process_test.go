@@ -7,16 +7,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -55,15 +52,13 @@ func start(t *testing.T, s settings) {
 // start installs a component and runs it until the end of the test.
 func (c component) start(t *testing.T, shown certificate, configuration func(webhook, health *net.TCPAddr, certificates string) map[string]any) {
 	t.Helper()
-	path, err := controlplane.FindBinary(c.name)
-	require.NoError(t, err)
 	webhook, health := freeAddress(t), freeAddress(t)
 	c.install(t, webhook, shown)
 	text, err := yaml.Marshal(configuration(webhook, health, shown.folder))
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, text, 0o600))
-	ended := run(t, path, "--config="+config, "--kubeconfig="+cluster.ControlPlane.AdminKubeconfig(), "--zap-log-level=3")
+	ended := cluster.RunBinary(t, c.name, c.name+".log", nil, "--config="+config, "--kubeconfig="+cluster.ControlPlane.AdminKubeconfig(), "--zap-log-level=3")
 	require.NoError(t, harness.Poll(t.Context(), harness.Patience, func(ctx context.Context) error {
 		select {
 		case <-ended:
@@ -113,39 +108,6 @@ func freeAddress(t *testing.T) *net.TCPAddr {
 	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr)
-}
-
-// run runs an executable until the end of the test. It closes the channel when that has ended.
-func run(t *testing.T, path string, arguments ...string) <-chan struct{} {
-	t.Helper()
-	log, err := os.OpenFile(filepath.Join(cluster.Logs, filepath.Base(path)+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	command := exec.Command(path, arguments...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = childAttributes()
-	require.NoError(t, command.Start())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = command.Wait()
-	}()
-	t.Cleanup(func() {
-		select {
-		case <-ended:
-			t.Errorf("%s ended although nobody asked it to; its log is %s", path, log.Name())
-			return
-		default:
-		}
-		require.NoError(t, command.Process.Signal(syscall.SIGTERM))
-		select {
-		case <-ended:
-		case <-time.After(harness.Patience):
-			_ = command.Process.Kill()
-			t.Errorf("%s goes on after it was asked to end; its log is %s", path, log.Name())
-		}
-		require.NoError(t, log.Close())
-	})
-	return ended
 }
 
 // ready returns an error unless an address answers that all is well.
