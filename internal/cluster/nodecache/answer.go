@@ -3,6 +3,7 @@ package nodecache
 import (
 	"encoding/binary"
 	"sort"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -154,9 +155,21 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 
 // Best returns the cheapest of the nodes that are known to have devices and room for the pod, and
 // that the caller accepts. It returns at least enough of them if possible, with all nodes of equal
-// cost, but no more than most. If too many cost the same, it returns different ones each time.
+// cost, but no more than most. If too many cost the same, it returns different ones each time. It returns
+// none if the pod would wait for its devices on all of them, which takes minutes, while some node is not decided.
 func (a *Answer) Best(enough, most int, accept func(node string) bool) sets.Set[string] {
-	return a.best(enough, most, accept, func(allocator.Value) bool { return true })
+	inDoubt := sync.OnceValue(a.isInDoubt)
+	return a.best(enough, most, accept, func(value allocator.Value) bool { return value.NotReady == 0 || !inDoubt() })
+}
+
+// isInDoubt reports whether it is unknown for some node whether it has devices.
+func (a *Answer) isInDoubt() bool {
+	for _, p := range a.places {
+		if p.state == uncertain {
+			return true
+		}
+	}
+	return false
 }
 
 // BestReady is Best for the nodes where the pod need not wait for its devices to get ready.

@@ -1,6 +1,8 @@
 package nodecache_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -35,6 +40,30 @@ func TestReadyNodesAreFound(t *testing.T) {
 
 	p.index.Find(t.Context(), q)
 	require.EqualValues(t, nodes, looks.Load(), "all is known")
+}
+
+// TestNoWaitWhileInDoubt: nodes where the pod would wait for its devices are no choice while it is unknown whether another node has
+// devices.
+func TestNoWaitWhileInDoubt(t *testing.T) {
+	for name, test := range map[string]struct {
+		late int
+		best []string
+	}{"late": {late: 1}, "ready": {best: []string{"n0"}}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPriced(2)
+			p.late = map[string]int{"n0": test.late}
+			q := p.asking(t, 1, 1)
+			q.Accepts = anyNode
+			rate := q.Rate
+			q.Rate = func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
+				if site.Node.Name == "n1" {
+					return nodecache.Verdict{}, errors.New("undecided")
+				}
+				return rate(ctx, site, room)
+			}
+			require.Equal(t, test.best, slices.Sorted(maps.Keys(p.index.Find(t.Context(), q).Best(5, 5, anyNode))))
+		})
+	}
 }
 
 // TestOwnDevices: what nodes have for themselves can be asked for where the task could use a fabric as well, and it says whether the

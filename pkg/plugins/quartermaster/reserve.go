@@ -126,6 +126,10 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		c.pod.Causes.Note(reasons.Undecided)
 		return nil, failed(errors.New("the devices on node " + nodeName + " failed to get ready for the pod before, " +
 			"and it is not known yet whether other nodes have devices: a selector takes long to evaluate; trying again"))
+	case outcome.Value.NotReady > 0 && c.undecided.Load():
+		c.pod.Causes.Note(reasons.Undecided)
+		return nil, failed(errors.New("the devices on node " + nodeName + " have to get ready first, " +
+			"and it is not known yet whether other nodes have ready devices: a selector takes long to evaluate; trying again"))
 	}
 	if c.objective != nil {
 		nodes.Choice{
