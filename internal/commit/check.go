@@ -159,7 +159,7 @@ func (r *run) losing(toForeign bool) []lostClaim {
 	var lost []lostClaim
 	for _, claim := range r.claims {
 		for _, conflict := range r.State.Order.Conflicts(claim.Object.UID) {
-			if conflict.Lost || toForeign && conflict.Other.Foreign && !r.Known.InUse(claim.Object) {
+			if conflict.Lost && !r.isDrivers(claim.Object, conflict) || toForeign && conflict.Other.Foreign && !r.Known.InUse(claim.Object) {
 				lost = append(lost, lostClaim{claim, conflict})
 				break
 			}
@@ -175,11 +175,17 @@ func (r *Runner) LostInUse(claim *resourceapi.ResourceClaim) *allocationlog.Conf
 		return nil
 	}
 	for _, conflict := range r.State.Order.Conflicts(claim.UID) {
-		if conflict.Lost {
+		if conflict.Lost && !r.isDrivers(claim, conflict) {
 			return &conflict
 		}
 	}
 	return nil
+}
+
+// isDrivers reports whether a driver made a claim's conflict, by publishing less than was in use: both allocations are of schedulers that
+// check them, and the claim has passed its check, since a pod on a node uses it. As upstream has it, further pods may use such a claim.
+func (r *Runner) isDrivers(claim *resourceapi.ResourceClaim, conflict allocationlog.Conflict) bool {
+	return conflict.Cause.HasAmount() && !conflict.Claim.Foreign && !conflict.Other.Foreign && r.Known.InUse(claim)
 }
 
 // addLost adds claims that are not in the list.

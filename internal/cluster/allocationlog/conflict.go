@@ -29,6 +29,9 @@ const (
 	Incompatible
 )
 
+// HasAmount reports whether claims can have the resource together as long as the driver has published enough of it.
+func (c Cause) HasAmount() bool { return c == Capacity || c == Counter || c == Incompatible }
+
 // Party is one of the two claims of a conflict.
 type Party struct {
 	ledger.ClaimRef

@@ -158,3 +158,29 @@ func TestLoweredCapacity(t *testing.T) {
 		require.Len(t, f.eventTexts(), 2, "of one more, only that one is told")
 	})
 }
+
+// TestJoinsAfterLoweredCapacity: a driver lowers the capacity of a device that two claims share. Pods may still join the claims that pods
+// on nodes use already, as upstream has it.
+func TestJoinsAfterLoweredCapacity(t *testing.T) {
+	t.Parallel()
+	nic := func(generation int64, memory string) *resourceapi.ResourceSlice {
+		return builder.Slice("nic").InPool("n1", generation, 1).OnNode("n1").Devices(builder.Device("nic").Shared().Capacity("memory", memory)).Obj()
+	}
+	objects := []runtime.Object{builder.Node("n1"), builder.Class("gpu"), nic(1, "2Gi")}
+	for _, claim := range []string{"first", "second"} {
+		objects = append(objects, gpus(claim, 1).Obj(), boundTo(newPod("runs-"+claim, uses(claim)), "n1"), newPod("joins-"+claim, uses(claim)))
+	}
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		for _, claim := range []string{"first", "second"} {
+			f.otherInstanceAllocates(claim, "n1", "nic", share("n1", "nic", "share-"+claim, "1Gi"))
+			f.changeClaim(claim, reservedFor("runs-"+claim))
+		}
+		f.settle()
+		f.replace(nic(2, "1Gi"))
+		f.settle()
+		for _, claim := range []string{"first", "second"} {
+			result := f.schedule(f.pod("joins-" + claim))
+			require.Empty(t, result.phase, "%s: %s", claim, result.text())
+		}
+	})
+}
