@@ -149,6 +149,11 @@ func (c *Claims) Listed(namespace, name string) bool {
 	return informer.Object[resourceapi.ResourceClaim](c.Stored, namespace+"/"+name) != nil
 }
 
+// Reserved reports whether a claim is reserved for a pod, or for its PodGroup.
+func (c *Claims) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
+	return resourceclaim.IsReservedForPod(pod, claim, c.OfGroups)
+}
+
 // Unallocated returns the claims without an allocation.
 func Unallocated(claims []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
 	var result []*resourceapi.ResourceClaim

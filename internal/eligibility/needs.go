@@ -1,6 +1,8 @@
 package eligibility
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +112,36 @@ func (n *Needs) ToMake() *resourceapi.ResourceClaim {
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.Pod.Namespace, UID: n.Pod.UID},
 		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: extended.RequestsFor(n.Pod, backed).Devices}},
 	}
+}
+
+// Ours returns the claims that this scheduler allocates for the pod: those that the pod refers to, and the one for extended resources, which
+// may still have to be made. controlled reports whether controllers of drivers allocate others. The error says why the pod cannot be
+// scheduled for now.
+func (n *Needs) Ours() (ours []*resourceapi.ResourceClaim, controlled bool, err error) {
+	claims, err := n.Claims()
+	if err != nil {
+		return nil, false, err
+	}
+	ours, others, err := n.Divide(claims)
+	if err != nil || !n.Backed() {
+		return ours, others != nil, err
+	}
+	made, err := n.Made()
+	if err != nil {
+		return nil, false, err
+	}
+	if len(made) == 0 {
+		made = append(made, n.ToMake())
+	}
+	return append(slices.Clip(ours), made[0]), others != nil, nil
+}
+
+// MayBeMetBy reports whether a device plugin offers some of the extended resources on a node, so that the pod may need fewer devices there.
+func (n *Needs) MayBeMetBy(node *v1.Node) bool {
+	return slices.ContainsFunc(n.Resources, func(r extended.Resource) bool {
+		offered := node.Status.Allocatable[r.Name]
+		return !offered.IsZero()
+	})
 }
 
 // All returns all claims of the pod, also those made for extended resources. Claims that are gone are left out.

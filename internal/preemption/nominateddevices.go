@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -24,7 +25,7 @@ import (
 type NominatedDevices struct {
 	*Nominations
 	Holders   *Holders
-	Claims    *podclaims.Claims
+	Needs     *eligibility.Finder
 	Solver    *allocator.Solver
 	Inventory *inventory.Store
 	Nodes     corelisters.NodeLister
@@ -93,7 +94,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 		return false
 	}
 	p.Waker.Freed(freed)
-	if now := p.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
+	if now := p.Needs.Claims.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Spec.NodeName != "" || now.DeletionTimestamp != nil {
 		p.Waker.Freed(p.Drop(pod.UID)) // The pod ended before Set: no event will drop the nomination.
 		p.Release.Await(pod.UID)
 		return false
@@ -128,11 +129,12 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		if err != nil {
 			continue
 		}
-		all, err := p.Claims.Of(pod)
-		if err != nil {
+		needs := p.Needs.Of(pod)
+		ours, _, err := needs.Ours()
+		if err != nil || needs.MayBeMetBy(node) {
 			continue
 		}
-		claims := podclaims.Unallocated(all)
+		claims := podclaims.Unallocated(ours)
 		task := p.Solver.Prepare(claims)
 		if len(claims) == 0 || task.Err() != nil {
 			continue

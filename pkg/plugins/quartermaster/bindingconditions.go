@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
@@ -37,8 +36,3 @@ type knownObjects struct {
 
 // Allocated implements binding.Cluster.
 func (o knownObjects) Allocated(claim types.UID) bool { return o.order.Allocated(claim) }
-
-// Reserved implements binding.Cluster.
-func (o knownObjects) Reserved(claim *resourceapi.ResourceClaim, pod *v1.Pod) bool {
-	return resourceclaim.IsReservedForPod(pod, claim, o.OfGroups)
-}

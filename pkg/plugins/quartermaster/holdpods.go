@@ -118,24 +118,9 @@ func (w *holdWorld) lacksVolume(pod *v1.Pod) bool {
 // claimsOf returns the claims of a pod, including the one for extended resources. It returns false if the pod cannot use one of them
 // for now, or if the controller of a driver allocates it.
 func (w *holdWorld) claimsOf(pl *Quartermaster, pod *v1.Pod) (checked []*eligibility.Claim, ok bool) {
-	needs := pl.needs.Of(pod)
-	claims, err := needs.Claims()
-	if err != nil {
+	claims, controlled, err := pl.needs.Of(pod).Ours()
+	if err != nil || controlled {
 		return nil, false
-	}
-	claims, controlled, err := needs.Divide(claims)
-	if err != nil || controlled != nil {
-		return nil, false
-	}
-	if needs.Backed() {
-		made, err := needs.Made()
-		if err != nil {
-			return nil, false
-		}
-		if len(made) == 0 {
-			made = append(made, needs.ToMake())
-		}
-		claims = append(slices.Clip(claims), made[0])
 	}
 	rules := pl.rules(nil, nil)
 	for _, claim := range claims {

@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // nominatedFor sets the status of a pod after preemption, and while it is being bound.
@@ -29,6 +31,28 @@ func TestNominatedByOthers(t *testing.T) {
 		result = f.schedule(newPod("same", uses("c"), priority(10)))
 		require.Empty(t, result.phase, "%v", result.status)
 	})
+}
+
+// TestNominatedForExtendedResources: a device is kept for a nominated pod of another scheduler that asks for an extended resource, unless the
+// node offers that resource itself.
+func TestNominatedForExtendedResources(t *testing.T) {
+	t.Parallel()
+	theirs := gpuPod("theirs", "1", of("other"), priority(10), nominatedFor("n1"))
+	for name, test := range map[string]struct {
+		objects []runtime.Object
+		phase   string
+	}{
+		"backed by devices":          {backedNodes(1, "n1"), "Filter"},
+		"offered by a device plugin": {[]runtime.Object{backingClass("gpu", gpuResource), offering("n1", gpuResource, "1"), builder.NodeSlice("n1", builder.Device("gpu-0")).Obj()}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inCluster(t, plus(test.objects, gpus("b", 1).Obj(), theirs), func(t *testing.T, f *fixture) {
+				result := f.schedule(newPod("low", uses("b"), priority(9)))
+				require.Equal(t, test.phase, result.phase, "%v", result.status)
+			})
+		})
+	}
 }
 
 // TestKeptForOthersEnds: the other scheduler may not run. A pod that was kept from the device is woken once it is no

@@ -65,13 +65,10 @@ func (pl *Quartermaster) awaitTurn(pod *v1.Pod) *fwk.Status {
 	return unschedulableFor(err)
 }
 
-// keptOut implements queue.KeptOut.
-type keptOut struct{ *shared }
-
 // Lacks implements queue.KeptOut: it returns why a pod is kept out of the queue, nil if it is not.
-func (k keptOut) Lacks(pod *v1.Pod) error {
-	if err := k.claims.Check(pod); err != nil {
+func (s *shared) Lacks(pod *v1.Pod) error {
+	if err := s.claims.Check(pod); err != nil {
 		return err
 	}
-	return k.turns.Held(pod.UID)
+	return s.turns.Held(pod.UID)
 }

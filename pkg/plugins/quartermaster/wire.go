@@ -148,7 +148,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 		Pods: pl.waiting, Waker: pl.waker, Made: queue.NewClaimsMade(core.Pods().Lister(), queue.Delay),
 		Claims: pl.claims, Pools: state, Context: queue.NewContext(),
 	}
-	pl.reporter = queue.New(handle, keptOut{state}, pl.events.Made, pl.waiting)
+	pl.reporter = queue.New(handle, state, pl.events.Made, pl.waiting)
 
 	// The search. Claims of older servers come first, because they change what it understands.
 	if pl.legacy, err = classicdra.For(ctx, client, classicdra.Scheduler{
@@ -196,7 +196,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Profiles: state, Takeover: pl.takeover}
 	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits, ofGroups.Usage, ownProfile{pl})
 	pl.nominated = &preemption.NominatedDevices{
-		Nominations: state.nominations, Holders: pl.holders, Claims: pl.claims, Solver: pl.solver, Inventory: state.Inventory,
+		Nominations: state.nominations, Holders: pl.holders, Needs: &pl.needs, Solver: pl.solver, Inventory: state.Inventory,
 		Nodes: pl.nodes, Waker: state, Release: pl.release,
 	}
 	if features.EnableGenericWorkload {
