@@ -1,6 +1,6 @@
 // Package classicdra supports claims of older API servers (Kubernetes 1.29 to 1.31), which differ from claims of v1:
 //
-//   - controllers of drivers may allocate them (KEP-3063, package classic): attempt.go, contexts.go
+//   - controllers of drivers may allocate them (KEP-3063, package negotiation): attempt.go, contexts.go
 //   - their requests may be in other objects (v1alpha2): resolve.go
 //   - their deallocation may be requested: deallocation.go
 //

@@ -87,7 +87,7 @@ func (pl *Quartermaster) postFilter(ctx context.Context, cs fwk.CycleState, pod 
 		// Only an attempt on all nodes shows whether other nodes fit. Plugins that reject these must be among the
 		// plugins that rejected the pod, or their events would not wake it.
 		pl.lookEverywhere(ctx, c, pod)
-		return nil, kube.New(fwk.Success, "the nodes where the devices are needed the least will not do but others may; looking again")
+		return nil, kube.New(fwk.Success, "the nodes where the devices are needed the least do not fit the pod but others may; looking again")
 	case c.narrowedTo != nil && pl.chooser.JudgeOthers(ctx, cs, pod, c.narrowedTo, statuses):
 		pl.lookEverywhere(ctx, c, pod)
 		return nil, kube.New(fwk.Success, "devices became free meanwhile; looking again")

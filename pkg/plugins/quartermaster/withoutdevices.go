@@ -170,5 +170,5 @@ func (pl *Quartermaster) widenWithoutDevices(ctx context.Context, cs fwk.CycleSt
 	}
 	pl.widened.Begin(pod)
 	pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
-	return kube.New(fwk.Success, "the nodes where CPU and memory are needed the least will not do but others may; looking again")
+	return kube.New(fwk.Success, "the nodes where CPU and memory are needed the least do not fit the pod but others may; looking again")
 }
