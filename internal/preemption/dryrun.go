@@ -101,14 +101,14 @@ func (d *DryRun) PlansGang() bool { return d != nil && d.ofGang }
 func (d *DryRun) Releases() bool { return d.PlansGang() && d.released != nil }
 
 // Usage returns the usage in this dry run. It leaves out claims that are about to be deallocated.
-func (d *DryRun) Usage(standing *Reclaimable) ledger.View {
+func (d *DryRun) Usage(reclaimable *Reclaimable) ledger.View {
 	if d.ofGang {
-		return ledger.WhatIf(standing.WithoutEnding, d.released, nil)
+		return ledger.WhatIf(reclaimable.WithoutEnding, d.released, nil)
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.usage == nil {
-		d.usage = standing.Without(d.gone)
+		d.usage = reclaimable.Without(d.gone)
 	}
 	if d.group != nil { // The reservations change between calls.
 		return ledger.WhatIf(d.usage, nil, d.group.others(d.pod))

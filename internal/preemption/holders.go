@@ -116,26 +116,26 @@ func (h *Holders) members(claim ledger.ClaimRef, group string) []*v1.Pod {
 	})
 }
 
-// standing returns the standing of a claim for a pod of the given priority. It is below if only pods of lower priority
+// stateOf returns the state of a claim for a pod of the given priority. It is below if only pods of lower priority
 // keep the claim allocated: eviction frees it. It is ending if the claim is reserved only for pods that have ended: it
 // is about to be deallocated.
-func (h *Holders) standing(claim types.UID, priority int32) claimStanding {
+func (h *Holders) stateOf(claim types.UID, priority int32) claimState {
 	use := h.Ledger.UseOf(claim)
 	holding := h.holding(use)
 	switch {
 	case holding.others:
 	case len(holding.pods) == 0 && len(use.ReservedFor) > 0:
-		return claimStanding{standing: ending}
+		return claimState{keeping: ending}
 	case len(holding.pods) > 0 && !slices.ContainsFunc(holding.pods, func(pod *v1.Pod) bool { return h.Priority(pod) >= priority }):
-		return claimStanding{standing: below, pods: holding.pods, steady: isSteady(use, holding.pods)}
+		return claimState{keeping: below, pods: holding.pods, steady: isSteady(use, holding.pods)}
 	}
-	return claimStanding{}
+	return claimState{}
 }
 
 // WithoutEnded returns the usage without those of some claims that are about to be deallocated: all their pods have ended by now.
 func (h *Holders) WithoutEnded(usage ledger.View, claims []ledger.ClaimRef) ledger.View {
 	return ledger.Without(usage, func(claim types.UID) bool {
-		return slices.ContainsFunc(claims, func(ref ledger.ClaimRef) bool { return ref.UID == claim }) && h.standing(claim, math.MaxInt32).standing == ending
+		return slices.ContainsFunc(claims, func(ref ledger.ClaimRef) bool { return ref.UID == claim }) && h.stateOf(claim, math.MaxInt32).keeping == ending
 	})
 }
 

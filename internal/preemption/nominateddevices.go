@@ -141,9 +141,9 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		}
 		site := allocator.NodeView{Node: node, Pools: p.Inventory.OnNode(node)}
 		usage, _ := p.UsageFor(pod)
-		standing := NewStanding(p.Holders, usage, p.Holders.Priority(pod))
-		leaving := Leaving(standing.Elsewhere(site.Pools, ""))
-		site.Usage = standing.Without(ByUID(leaving))
+		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
+		leaving := Leaving(reclaimable.Elsewhere(site.Pools, ""))
+		site.Usage = reclaimable.Without(ByUID(leaving))
 		plan, err := planOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
 			undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})

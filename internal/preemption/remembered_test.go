@@ -148,7 +148,7 @@ func (c *cluster) changePod(name string) {
 
 // look returns all results of a Reclaimable, for a pod of some priority with some claims.
 func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []string {
-	s := NewStanding(holders, c.ledger, priority, own...)
+	s := NewReclaimable(holders, c.ledger, priority, own...)
 	var said []string
 	for _, pool := range c.pools {
 		tally := s.In([]*inventory.NodePool{pool})

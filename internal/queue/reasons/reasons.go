@@ -109,8 +109,8 @@ func (c *Causes) NoteBlame(blame allocator.Blame) {
 	}
 }
 
-// NoteStanding adds a cause if the node fits as soon as claims are deallocated, or without pods of lower priority.
-func (c *Causes) NoteStanding(releasing, lowerPriority bool) {
+// NoteReclaimable adds a cause if the node fits as soon as claims are deallocated, or without pods of lower priority.
+func (c *Causes) NoteReclaimable(releasing, lowerPriority bool) {
 	if releasing {
 		c.Note(Releasing)
 	}

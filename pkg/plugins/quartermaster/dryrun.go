@@ -29,7 +29,7 @@ func (pl *Quartermaster) AddPod(_ context.Context, cs fwk.CycleState, _ *v1.Pod,
 
 // searchInDryRun implements searchOn in a dry run. It changes nothing.
 func (pl *Quartermaster) searchInDryRun(ctx context.Context, l *look, site allocator.NodeView, search searchFunc) ([]resourceapi.AllocationResult, *fwk.Status) {
-	site.Usage = l.dryRun.Usage(pl.standing(l.cycle))
+	site.Usage = l.dryRun.Usage(pl.reclaimable(l.cycle))
 	outcome, err := search(pl.dryRunContext(ctx, l.cycle), site)
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func (pl *Quartermaster) reserveInDryRun(ctx context.Context, c *cycle, d *preem
 		return failed(fmt.Errorf("look for devices on node %s: %w", nodeName, err))
 	}
 	site := pl.affordableView(c, node)
-	site.Usage = d.Usage(pl.standing(c))
+	site.Usage = d.Usage(pl.reclaimable(c))
 	plan := preemption.Plan(pl.dryRunContext(ctx, c), c.task, c.open(), site)
 	if plan == nil {
 		return kube.New(fwk.Unschedulable, "no devices without pods of lower priority on node "+nodeName)

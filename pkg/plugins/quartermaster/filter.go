@@ -145,7 +145,7 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 		return pl.searchInDryRun(ctx, l, site, search)
 	}
 	if pl.mayPreempt(c.pod.Latest()) {
-		if status := pl.standing(c).Known(site); status != nil {
+		if status := pl.reclaimable(c).Known(site); status != nil {
 			c.pod.Causes.Note(reasons.LowerPriority)
 			return nil, status
 		}

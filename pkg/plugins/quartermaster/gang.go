@@ -109,7 +109,7 @@ func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error
 	}
 	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, g.gang...)...)
 	if c.dryRun.Releases() {
-		c.usage, c.known = c.dryRun.Usage(pl.standing(c)), nil
+		c.usage, c.known = c.dryRun.Usage(pl.reclaimable(c)), nil
 	}
 	if len(c.unplanned) > 0 {
 		time.AfterFunc(preemption.UndecidedFor, pl.state.gangs.StirAll)

@@ -82,7 +82,7 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 		return false
 	}
 	site := pl.affordableView(c, info.Node())
-	site.Usage = pl.standing(c).Without(preemption.ByUID(victims))
+	site.Usage = pl.reclaimable(c).Without(preemption.ByUID(victims))
 	return pl.nominated.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
 }
 
@@ -105,7 +105,7 @@ func (d deviceHolders) NotYet(ctx context.Context, cs fwk.CycleState, preemptor 
 	c, err := cycleOf(cs)
 	if (nomination == nil || !nomination.Until.IsZero()) && preemptor.Status.NominatedNodeName != "" && err == nil && c != nil {
 		if node, err := d.pl.nodes.Get(preemptor.Status.NominatedNodeName); err == nil {
-			leaving := preemption.Leaving(d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
+			leaving := preemption.Leaving(d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
 			if len(leaving) > 0 && d.pl.nominate(ctx, c, preemptor, node.Name, leaving) {
 				nomination = d.pl.state.nominations.Of(preemptor.UID)
 			}

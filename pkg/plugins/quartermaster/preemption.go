@@ -32,9 +32,9 @@ type cyclePreemption struct {
 	unplanned []preemption.Undecided
 	// holds are the holds that the pod must leave alone.
 	holds []*hold.Hold
-	// standing classifies the claims that are in the way only for now; see Quartermaster.standing.
-	standing     *preemption.Reclaimable
-	standingOnce sync.Once
+	// reclaimable classifies the claims that are in the way only for now; see Quartermaster.reclaimable.
+	reclaimable     *preemption.Reclaimable
+	reclaimableOnce sync.Once
 	// awaitsRelease is set if a node would fit as soon as claims of pods that have ended are deallocated.
 	awaitsRelease atomic.Bool
 }
@@ -69,19 +69,19 @@ func (c *cyclePreemption) checkPlanned(pools []*inventory.NodePool) error {
 	return nil
 }
 
-// standing returns the Reclaimable that says which claims are in the pod's way only for now.
-func (pl *Quartermaster) standing(c *cycle) *preemption.Reclaimable {
-	c.standingOnce.Do(func() {
+// reclaimable returns the Reclaimable that says which claims are in the pod's way only for now.
+func (pl *Quartermaster) reclaimable(c *cycle) *preemption.Reclaimable {
+	c.reclaimableOnce.Do(func() {
 		var own []types.UID
 		for _, claim := range c.claims {
 			own = append(own, claim.Object.UID)
 		}
-		c.standing = preemption.NewStanding(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
+		c.reclaimable = preemption.NewReclaimable(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
 		if plain := c.group == nil && c.dryRun.Group() == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
-			c.standing.Ask(c.task, c.open()...)
+			c.reclaimable.Ask(c.task, c.open()...)
 		}
 	})
-	return c.standing
+	return c.reclaimable
 }
 
 // mayPreempt reports whether other pods may have to be evicted for the pod.
@@ -94,8 +94,8 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
-	status, awaitsRelease := pl.standing(c).Reject(site, reason, certain, func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
-	c.pod.Causes.NoteStanding(awaitsRelease, status.Code() == fwk.Unschedulable)
+	status, awaitsRelease := pl.reclaimable(c).Reject(site, reason, certain, func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
+	c.pod.Causes.NoteReclaimable(awaitsRelease, status.Code() == fwk.Unschedulable)
 	if awaitsRelease {
 		c.awaitsRelease.Store(true)
 	}
@@ -123,7 +123,7 @@ func (d deviceHolders) Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.
 	if err != nil || c == nil {
 		return nil
 	}
-	return d.pl.standing(c).Elsewhere(d.pl.state.Inventory.OnNode(node), node.Name)
+	return d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), node.Name)
 }
 
 // Fits implements preemption.Devices.
@@ -140,6 +140,6 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	if task == nil {
 		return true
 	}
-	fits, _ := d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.standing(c).Without(gone))
+	fits, _ := d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.reclaimable(c).Without(gone))
 	return fits
 }

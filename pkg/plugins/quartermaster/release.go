@@ -24,7 +24,7 @@ func (pl ownProfile) PlanAgain(preemptor types.UID) {
 // awaitRelease requests the deallocation of claims for a pod, as soon as they have no users: those about to be
 // deallocated, and those of the pod's victims.
 func (pl *Quartermaster) awaitRelease(c *cycle, pod *v1.Pod) {
-	claims := pl.standing(c).Ending()
+	claims := pl.reclaimable(c).Ending()
 	if nomination := pl.state.nominations.Of(pod.UID); nomination != nil {
 		claims = append(claims, nomination.Awaited...)
 	}

@@ -29,21 +29,21 @@ type Reclaimable struct {
 	question question
 
 	mutex  sync.Mutex
-	claims map[types.UID]claimStanding
-	pools  map[inventory.PoolID]poolStanding
+	claims map[types.UID]claimState
+	pools  map[inventory.PoolID]poolState
 	uses   map[types.UID][]ledger.Use // by pod
 }
 
-// claimStanding is the standing of a claim; pods are those to evict if it is below.
-type claimStanding struct {
-	standing
+// claimState says how a claim can be had; pods are those to evict if it is below.
+type claimState struct {
+	keeping
 	pods []*v1.Pod
-	// steady is set if the standing holds until the ledger reports a change.
+	// steady is set if the state holds until the ledger reports a change.
 	steady bool
 }
 
-// poolStanding counts the claims in a pool, and lists those whose standing is below.
-type poolStanding struct {
+// poolState counts the claims in a pool, and lists those that are below.
+type poolState struct {
 	Tally
 	below []types.UID
 }
@@ -53,33 +53,34 @@ type Tally struct {
 	Below, Ending int
 }
 
-type standing byte
+// keeping says for how long the holders of a claim keep it.
+type keeping byte
 
 const (
-	lasting standing = iota
+	lasting keeping = iota
 	below
 	ending
 )
 
-// NewStanding returns a Reclaimable over the given usage for a pod of the given priority. The pod's own claims stay
+// NewReclaimable returns a Reclaimable over the given usage for a pod of the given priority. The pod's own claims stay
 // allocated, even if all other consumers go.
-func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Reclaimable {
+func NewReclaimable(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Reclaimable {
 	s := &Reclaimable{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
-		claims: make(map[types.UID]claimStanding), pools: make(map[inventory.PoolID]poolStanding),
+		claims: make(map[types.UID]claimState), pools: make(map[inventory.PoolID]poolState),
 		uses: make(map[types.UID][]ledger.Use),
 	}
 	for _, claim := range own {
 		s.own[claim] = true
-		s.claims[claim] = claimStanding{}
+		s.claims[claim] = claimState{}
 	}
 	s.WithoutEnding = &without{
-		standing: s, held: func(_ *heldPool, _ *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage { return usage },
-		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).standing == ending }),
+		reclaimable: s, held: func(_ *heldPool, _ *inventory.NodePool, usage *ledger.PoolUsage) *ledger.PoolUsage { return usage },
+		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).keeping == ending }),
 	}
 	s.WithoutLowerPriority = &without{
-		standing: s, held: (*heldPool).without,
-		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).standing != lasting }),
+		reclaimable: s, held: (*heldPool).without,
+		View: ledger.Without(usage, func(claim types.UID) bool { return s.of(claim).keeping != lasting }),
 	}
 	return s
 }
@@ -87,14 +88,14 @@ func NewStanding(holders *Holders, usage ledger.View, priority int32, own ...typ
 // without is a view of the usage without some claims. For cached pools it does not look at each claim.
 type without struct {
 	ledger.View
-	standing *Reclaimable
+	reclaimable *Reclaimable
 	// held returns the resulting usage of a pool that pods of lower priority hold, from its current usage.
 	held func(*heldPool, *inventory.NodePool, *ledger.PoolUsage) *ledger.PoolUsage
 }
 
 // OfPool implements ledger.ByPool.
 func (w *without) OfPool(pool *inventory.NodePool) *ledger.PoolUsage {
-	if held, usage := w.standing.heldUsage(pool); held != nil {
+	if held, usage := w.reclaimable.heldUsage(pool); held != nil {
 		return w.held(held, pool, usage)
 	}
 	return ledger.Of(w.View, pool)
@@ -116,22 +117,22 @@ func (s *Reclaimable) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.Po
 	return held, usage
 }
 
-// of returns the standing of a claim.
-func (s *Reclaimable) of(claim types.UID) claimStanding {
-	standing, _ := s.lookUp(claim)
-	return standing
+// of returns the state of a claim.
+func (s *Reclaimable) of(claim types.UID) claimState {
+	state, _ := s.lookUp(claim)
+	return state
 }
 
-// lookUp returns the standing of a claim, and whether this call determined it.
-func (s *Reclaimable) lookUp(claim types.UID) (standing claimStanding, fresh bool) {
+// lookUp returns the state of a claim, and whether this call determined it.
+func (s *Reclaimable) lookUp(claim types.UID) (state claimState, fresh bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	standing, found := s.claims[claim]
+	state, found := s.claims[claim]
 	if !found {
-		standing = s.holders.standing(claim, s.priority)
-		s.claims[claim] = standing
+		state = s.holders.stateOf(claim, s.priority)
+		s.claims[claim] = state
 	}
-	return standing, !found
+	return state, !found
 }
 
 // In counts the claims that hold devices only for now, in some pools.
@@ -145,9 +146,9 @@ func (s *Reclaimable) In(pools []*inventory.NodePool) (sum Tally) {
 }
 
 // in counts the claims that hold devices of a pool only for now, on any node.
-func (s *Reclaimable) in(pool *inventory.NodePool) poolStanding {
+func (s *Reclaimable) in(pool *inventory.NodePool) poolState {
 	if held := s.heldBelow(pool); held != nil {
-		return poolStanding{Tally: Tally{Below: len(held.claims)}, below: held.claims}
+		return poolState{Tally: Tally{Below: len(held.claims)}, below: held.claims}
 	}
 	s.mutex.Lock()
 	known, found := s.pools[pool.ID]
@@ -164,7 +165,7 @@ func (s *Reclaimable) in(pool *inventory.NodePool) poolStanding {
 
 // find determines what in returns for a pool that was not looked at before. It caches the result if
 // all of it is steady.
-func (s *Reclaimable) find(pool *inventory.NodePool) (known poolStanding) {
+func (s *Reclaimable) find(pool *inventory.NodePool) (known poolState) {
 	usage := ledger.Of(s.usage, pool)
 	claims := claimsIn(usage)
 	if len(claims) == 0 {
@@ -176,7 +177,7 @@ func (s *Reclaimable) find(pool *inventory.NodePool) (known poolStanding) {
 	var pods []*v1.Pod
 	for claim := range claims {
 		of, fresh := s.lookUp(claim)
-		switch of.standing {
+		switch of.keeping {
 		case below:
 			known.below = append(known.below, claim)
 			pods = append(pods, of.pods...)
@@ -184,7 +185,7 @@ func (s *Reclaimable) find(pool *inventory.NodePool) (known poolStanding) {
 			known.Ending++
 		case lasting:
 		}
-		// A standing from earlier in the attempt may be older than held.changes.
+		// A state from earlier in the attempt may be older than held.changes.
 		steady = steady && fresh && of.steady
 	}
 	known.Below = len(known.below)
@@ -217,7 +218,7 @@ func (s *Reclaimable) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	for _, pod := range gone {
 		for _, use := range s.usesOf(pod) {
 			seen := slices.ContainsFunc(released, func(other ledger.Use) bool { return other.Claim.UID == use.Claim.UID })
-			if of := s.of(use.Claim.UID); !seen && of.standing == below &&
+			if of := s.of(use.Claim.UID); !seen && of.keeping == below &&
 				!slices.ContainsFunc(of.pods, func(pod *v1.Pod) bool { return gone[pod.UID] == nil }) {
 				released = append(released, use)
 			}
@@ -242,8 +243,8 @@ func (s *Reclaimable) usesOf(pod *v1.Pod) []ledger.Use {
 func (s *Reclaimable) Ending() (claims []ledger.ClaimRef) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for claim, standing := range s.claims {
-		if standing.standing == ending {
+	for claim, state := range s.claims {
+		if state.keeping == ending {
 			claims = append(claims, s.holders.Ledger.State(claim).Ref)
 		}
 	}
