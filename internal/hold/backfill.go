@@ -1,8 +1,10 @@
 package hold
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +38,34 @@ func (h *Hold) Until() string {
 	}
 	return " until about " + h.Begin.UTC().Format("15:04") + " UTC"
 }
+
+// Announcement returns the text of an event about the holder.
+func (h *Hold) Announcement() string {
+	nodes := h.NodeNames()
+	on := strings.Join(nodes[:min(len(nodes), mostNamed)], " and ")
+	if more := len(nodes) - mostNamed; more > 0 {
+		on += fmt.Sprintf(" and %d more nodes", more)
+	}
+	begin := ""
+	switch {
+	case h.Ready:
+		begin = "; all of them are free"
+	case !h.Begin.IsZero():
+		begin = "; the last one is expected to be free at about " + h.Begin.UTC().Format("15:04") + " UTC"
+	}
+	devices := 0
+	for _, n := range h.devices {
+		devices += n
+	}
+	held := "1 device on " + on + " is"
+	if devices != 1 {
+		held = fmt.Sprintf("%d devices on %s are", devices, on)
+	}
+	return fmt.Sprintf("%s held for %s which has waited since %s UTC%s", held, h.For(h.Namespace), h.Since.UTC().Format("15:04"), begin)
+}
+
+// mostNamed limits the nodes that an event names.
+const mostNamed = 3
 
 // For names the holder for a pod of some namespace, which may not know others.
 func (h *Hold) For(namespace string) string {

@@ -24,11 +24,16 @@ type Registry struct {
 	// ready holds since when all devices of a holder's pod have been free, and idle until when a pod that did not take them
 	// holds nothing.
 	ready, idle map[types.UID]time.Time
+	// told holds when a holder's hold was last reported, by its first pod.
+	told map[types.UID]time.Time
 }
 
 // NewRegistry returns a Registry without holds.
 func NewRegistry() *Registry {
-	return &Registry{waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time)}
+	return &Registry{
+		waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time),
+		told: make(map[types.UID]time.Time),
+	}
 }
 
 // readyFor is the time for which a hold lasts once all its devices are free: if the pod does not take them, something else than
@@ -37,6 +42,9 @@ const (
 	readyFor = 3 * time.Minute
 	idleFor  = 10 * time.Minute
 )
+
+// tellAfter is the time between two reports about the hold of one holder, which may move with each plan.
+const tellAfter = 5 * time.Minute
 
 // PodChanged handles an event about a pod: before and after are the API server's versions, nil if there was none. A hold for
 // the pod ends if the pod gets a node, ends or is gone. It returns the devices that were kept.
@@ -64,6 +72,7 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 	delete(r.waiting, pod.UID)
 	delete(r.ready, pod.UID)
 	delete(r.idle, pod.UID)
+	delete(r.told, pod.UID)
 	for i, h := range r.holds {
 		uses, has := h.Uses[pod.UID]
 		if !has {
@@ -101,7 +110,8 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 }
 
 // Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any
-// more, and the holds that are new or have moved. A hold whose devices have been free for readyFor ends.
+// more, and the holds to report: they are new or have moved, and were not reported for tellAfter. A hold whose devices have been free
+// for readyFor ends.
 func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -136,7 +146,9 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 		}
 	}
 	for _, h := range r.holds {
-		if !slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) }) {
+		known := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
+		if last, told := r.told[h.Pods[0].UID]; !known && (!told || now.Sub(last) >= tellAfter) {
+			r.told[h.Pods[0].UID] = now
 			news = append(news, h)
 		}
 	}

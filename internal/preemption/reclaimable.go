@@ -34,7 +34,7 @@ type Reclaimable struct {
 	uses   map[types.UID][]ledger.Use // by pod
 }
 
-// claimState says how a claim can be had; pods are those to evict if it is below.
+// claimState is the state of a claim; pods are those to evict if it is below.
 type claimState struct {
 	keeping
 	pods []*v1.Pod

@@ -55,6 +55,10 @@ func (s *shared) planHolds(ctx context.Context) {
 	for _, h := range news {
 		klog.FromContext(ctx).V(2).Info("Holding devices for what has waited for long", "holder", h.Name, "isGroup", h.Group,
 			"waitsSince", h.Since, "nodes", h.NodeNames(), "expectedBegin", h.Begin)
+		// The scheduler that the pod names tells of it, others that plan the same do not.
+		if pod := world.first[h.Waiting]; pod != nil && s.Schedules(pod.Spec.SchedulerName) {
+			s.profileFor(pod).handle.EventRecorder().Eventf(pod, nil, v1.EventTypeNormal, "DevicesHeld", "Scheduling", "%s", h.Announcement())
+		}
 	}
 	s.Freed(freed)
 }
