@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/allocationlog"
 	"github.com/quartermaster-dra/quartermaster/internal/commit/protocol"
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // seeTimeout limits the wait for the watch to deliver a write of this process. It usually comes within
@@ -169,7 +171,7 @@ func (r *run) losing(toForeign bool) []lostClaim {
 }
 
 // LostInUse returns the conflict that a claim has lost although pods on nodes use it, nil if there is none. Such a claim does not
-// yield, since nothing would come free, and no further pod can use it while the conflict lasts.
+// yield, since nothing would come free, and no further pod can use it while the conflict lasts, unless the driver made the conflict.
 func (r *Runner) LostInUse(claim *resourceapi.ResourceClaim) *allocationlog.Conflict {
 	if claim.Status.Allocation == nil || !r.Known.InUse(claim) {
 		return nil
@@ -185,7 +187,9 @@ func (r *Runner) LostInUse(claim *resourceapi.ResourceClaim) *allocationlog.Conf
 // isDrivers reports whether a driver made a claim's conflict, by publishing less than was in use: both allocations are of schedulers that
 // check them, and the claim has passed its check, since a pod on a node uses it. As upstream has it, further pods may use such a claim.
 func (r *Runner) isDrivers(claim *resourceapi.ResourceClaim, conflict allocationlog.Conflict) bool {
-	return conflict.Cause.HasAmount() && !conflict.Claim.Foreign && !conflict.Other.Foreign && r.Known.InUse(claim)
+	return conflict.Cause.HasAmount() && !conflict.Claim.Foreign && !conflict.Other.Foreign && slices.ContainsFunc(r.Known.Consumers(claim), func(pod *v1.Pod) bool {
+		return pod.Spec.NodeName != "" && !dra.HasEnded(pod)
+	})
 }
 
 // addLost adds claims that are not in the list.

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -115,32 +116,42 @@ func (n *Needs) ToMake() *resourceapi.ResourceClaim {
 }
 
 // Ours returns the claims that this scheduler allocates for the pod: those that the pod refers to, and the one for extended resources, which
-// may still have to be made. controlled reports whether controllers of drivers allocate others. The error says why the pod cannot be
-// scheduled for now.
-func (n *Needs) Ours() (ours []*resourceapi.ResourceClaim, controlled bool, err error) {
+// may still have to be made; nil if there is none. controlled reports whether controllers of drivers allocate others. The error says why
+// the pod cannot be scheduled for now.
+func (n *Needs) Ours() (ours []*resourceapi.ResourceClaim, backing *resourceapi.ResourceClaim, controlled bool, err error) {
 	claims, err := n.Claims()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	ours, others, err := n.Divide(claims)
 	if err != nil || !n.Backed() {
-		return ours, others != nil, err
+		return ours, nil, others != nil, err
 	}
 	made, err := n.Made()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
-	if len(made) == 0 {
-		made = append(made, n.ToMake())
+	if backing = n.ToMake(); len(made) > 0 && made[0].DeletionTimestamp == nil {
+		backing = made[0]
 	}
-	return append(slices.Clip(ours), made[0]), others != nil, nil
+	return ours, backing, others != nil, nil
 }
 
-// MayBeMetBy reports whether a device plugin offers some of the extended resources on a node, so that the pod may need fewer devices there.
+// HasBacking reports whether a claim that was made for the extended resources of a pod has devices.
+func (f *Finder) HasBacking(namespace string, pod types.UID) bool {
+	if f.Classes == nil {
+		return false
+	}
+	made, _ := extended.Made(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, UID: pod}}, f.Stored, f.Claims.Claim)
+	return slices.ContainsFunc(made, func(claim *resourceapi.ResourceClaim) bool { return claim.Status.Allocation != nil })
+}
+
+// MayBeMetBy reports whether a device plugin offers some of the extended resources that devices may back on a node, so that the pod may need
+// fewer devices there.
 func (n *Needs) MayBeMetBy(node *v1.Node) bool {
 	return slices.ContainsFunc(n.Resources, func(r extended.Resource) bool {
 		offered := node.Status.Allocatable[r.Name]
-		return !offered.IsZero()
+		return r.Class != nil && !offered.IsZero()
 	})
 }
 

@@ -130,9 +130,12 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 			continue
 		}
 		needs := p.Needs.Of(pod)
-		ours, _, err := needs.Ours()
-		if err != nil || needs.MayBeMetBy(node) {
+		ours, backing, _, err := needs.Ours()
+		if err != nil {
 			continue
+		}
+		if backing != nil && !needs.MayBeMetBy(node) {
+			ours = append(slices.Clip(ours), backing)
 		}
 		claims := podclaims.Unallocated(ours)
 		task := p.Solver.Prepare(claims)
@@ -189,7 +192,8 @@ func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger
 		return nil
 	}
 	for _, use := range plan {
-		if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil {
+		// The claim that is made for extended resources has another UID than planned.
+		if p.Holders.Ledger.UseOf(use.Claim.UID).Allocation == nil && (use.Claim.Name != "" || !p.Needs.HasBacking(use.Claim.Namespace, pod)) {
 			open = append(open, use)
 		}
 	}

@@ -57,6 +57,8 @@ type Pod struct {
 	unnominated bool
 	// releasing is the time since when every attempt found that claims are about to be deallocated.
 	releasing time.Time
+	// awaiting is the time since when every attempt left devices that have to get ready to others, see AwaitsReady.
+	awaiting time.Time
 	// timer is set while a later wake-up is scheduled, for the time due.
 	timer *time.Timer
 	due   time.Time
@@ -127,14 +129,27 @@ func (p *Pod) Wanted() ([]*resourceapi.ResourceClaim, *allocator.Task) {
 func (p *Pod) AwaitsRelease(awaits bool, now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	return lasting(&p.releasing, awaits, now)
+}
+
+// AwaitsReady records whether the attempt leaves devices alone that have to get ready first, because other nodes may have ready ones.
+// It returns for how long every attempt that came so far has done that.
+func (p *Pod) AwaitsReady(awaits bool, now time.Time) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return lasting(&p.awaiting, awaits, now)
+}
+
+// lasting returns for how long something has been so at each call. since is when it began, the zero time if it is not so.
+func lasting(since *time.Time, is bool, now time.Time) time.Duration {
 	switch {
-	case !awaits:
-		p.releasing = time.Time{}
+	case !is:
+		*since = time.Time{}
 		return 0
-	case p.releasing.IsZero():
-		p.releasing = now
+	case since.IsZero():
+		*since = now
 	}
-	return now.Sub(p.releasing)
+	return now.Sub(*since)
 }
 
 // LookEverywhere makes the next attempt look at all nodes.

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,6 @@ func TestSubjectsAreShort(t *testing.T) {
 	require.NoError(t, err)
 	for subject := range strings.Lines(subjects) {
 		subject = strings.TrimSuffix(subject, "\n")
-		assert.LessOrEqual(t, len(subject), longest, "%q: the subject of a commit has at most %d characters; the reason goes into the body", subject, longest)
+		assert.LessOrEqual(t, utf8.RuneCountInString(subject), longest, "%q: the subject of a commit has at most %d characters; the reason goes into the body", subject, longest)
 	}
 }

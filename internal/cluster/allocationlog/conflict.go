@@ -29,8 +29,8 @@ const (
 	Incompatible
 )
 
-// HasAmount reports whether claims can have the resource together as long as the driver has published enough of it.
-func (c Cause) HasAmount() bool { return c == Capacity || c == Counter || c == Incompatible }
+// HasAmount reports whether claims can have the resource together as long as the driver publishes enough of it.
+func (c Cause) HasAmount() bool { return c == Capacity || c == Counter }
 
 // Party is one of the two claims of a conflict.
 type Party struct {

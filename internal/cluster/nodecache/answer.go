@@ -156,16 +156,18 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 // Best returns the cheapest of the nodes that are known to have devices and room for the pod, and
 // that the caller accepts. It returns at least enough of them if possible, with all nodes of equal
 // cost, but no more than most. If too many cost the same, it returns different ones each time. It returns
-// none if the pod would wait for its devices on all of them, which takes minutes, while some node is not decided.
+// none if the pod would wait for its devices on all of them, which takes minutes, while an expression is still being evaluated for
+// another one.
 func (a *Answer) Best(enough, most int, accept func(node string) bool) sets.Set[string] {
-	inDoubt := sync.OnceValue(a.isInDoubt)
+	inDoubt := sync.OnceValue(func() bool { return a.isInDoubt(accept) })
 	return a.best(enough, most, accept, func(value allocator.Value) bool { return value.NotReady == 0 || !inDoubt() })
 }
 
-// isInDoubt reports whether it is unknown for some node whether it has devices.
-func (a *Answer) isInDoubt() bool {
-	for _, p := range a.places {
-		if p.state == uncertain {
+// isInDoubt reports whether an expression is still being evaluated for a node that the caller accepts. Other nodes without a result,
+// where the search failed, are not looked at again until they change.
+func (a *Answer) isInDoubt(accept func(node string) bool) bool {
+	for id, p := range a.places {
+		if p.state == uncertain && p.queue == inChanged && accept(a.names.names[id]) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/nodecache"
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -42,13 +43,20 @@ func TestReadyNodesAreFound(t *testing.T) {
 	require.EqualValues(t, nodes, looks.Load(), "all is known")
 }
 
-// TestNoWaitWhileInDoubt: nodes where the pod would wait for its devices are no choice while it is unknown whether another node has
-// devices.
+// TestNoWaitWhileInDoubt: nodes where the pod would wait for its devices are no choice while an expression is still being evaluated for
+// another node that suits the pod.
 func TestNoWaitWhileInDoubt(t *testing.T) {
 	for name, test := range map[string]struct {
-		late int
-		best []string
-	}{"late": {late: 1}, "ready": {best: []string{"n0"}}} {
+		late   int
+		accept func(string) bool
+		err    error
+		best   []string
+	}{
+		"late":                {late: 1, accept: anyNode, err: selector.ErrPending},
+		"ready":               {accept: anyNode, err: selector.ErrPending, best: []string{"n0"}},
+		"other does not suit": {late: 1, accept: func(node string) bool { return node == "n0" }, err: selector.ErrPending, best: []string{"n0"}},
+		"other failed":        {late: 1, accept: anyNode, err: errors.New("the expression is broken"), best: []string{"n0"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPriced(2)
 			p.late = map[string]int{"n0": test.late}
@@ -57,11 +65,11 @@ func TestNoWaitWhileInDoubt(t *testing.T) {
 			rate := q.Rate
 			q.Rate = func(ctx context.Context, site allocator.NodeView, room noderesources.Resources) (nodecache.Verdict, error) {
 				if site.Node.Name == "n1" {
-					return nodecache.Verdict{}, errors.New("undecided")
+					return nodecache.Verdict{}, test.err
 				}
 				return rate(ctx, site, room)
 			}
-			require.Equal(t, test.best, slices.Sorted(maps.Keys(p.index.Find(t.Context(), q).Best(5, 5, anyNode))))
+			require.Equal(t, test.best, slices.Sorted(maps.Keys(p.index.Find(t.Context(), q).Best(5, 5, test.accept))))
 		})
 	}
 }

@@ -156,10 +156,7 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 		return nil, pl.timedOut(ctx, c, node)
 	case err != nil:
 		c.pod.Causes.Note(reasons.OfSearch(err))
-		if errors.Is(err, selector.ErrPending) && c.undecided.CompareAndSwap(false, true) && len(c.unplanned) > 0 {
-			pl.waker.WakeIn(c.pod, preemption.UndecidedFor) // Nobody waits longer for another's expression.
-		}
-		pl.waker.AwaitVerdict(c.pod, err)
+		pl.awaitVerdict(c, err)
 		if ctx.Err() == nil && c.pod.HelpedByAnySlice() {
 			pl.waker.WakeAfterPause(c.pod)
 		}
@@ -182,6 +179,19 @@ func (pl *Quartermaster) searchOn(ctx context.Context, l *look, site allocator.N
 		return nil, pl.rejection(ctx, c, task, site, reason, full)
 	}
 	return outcome.Results, nil
+}
+
+// awaitVerdict makes the pod be tried again when an expression is evaluated, if that is the error of a search.
+func (pl *Quartermaster) awaitVerdict(c *cycle, err error) {
+	if errors.Is(err, selector.ErrPending) {
+		if nominee := (*preemption.Undecided)(nil); !errors.As(err, &nominee) {
+			c.unevaluated.Store(true)
+		}
+		if c.undecided.CompareAndSwap(false, true) && len(c.unplanned) > 0 {
+			pl.waker.WakeIn(c.pod, preemption.UndecidedFor) // Nobody waits longer for another's expression.
+		}
+	}
+	pl.waker.AwaitVerdict(c.pod, err)
 }
 
 // searchPlanned searches, unless the site's devices are to be kept for a nominated pod and it is not known yet which.

@@ -118,9 +118,12 @@ func (w *holdWorld) lacksVolume(pod *v1.Pod) bool {
 // claimsOf returns the claims of a pod, including the one for extended resources. It returns false if the pod cannot use one of them
 // for now, or if the controller of a driver allocates it.
 func (w *holdWorld) claimsOf(pl *Quartermaster, pod *v1.Pod) (checked []*eligibility.Claim, ok bool) {
-	claims, controlled, err := pl.needs.Of(pod).Ours()
+	claims, backing, controlled, err := pl.needs.Of(pod).Ours()
 	if err != nil || controlled {
 		return nil, false
+	}
+	if backing != nil {
+		claims = append(slices.Clip(claims), backing)
 	}
 	rules := pl.rules(nil, nil)
 	for _, claim := range claims {

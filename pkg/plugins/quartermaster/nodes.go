@@ -34,6 +34,8 @@ type cycleNodes struct {
 	// undecided is set once Filter could not decide about a node, because an expression was still being evaluated. The
 	// pod is tried again after the evaluation.
 	undecided atomic.Bool
+	// unevaluated is set if that was an expression of the pod itself, rather than of a nominated pod.
+	unevaluated atomic.Bool
 	// reasons are the reasons why nodes have no devices.
 	reasons nodes.Reasons
 

@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,11 +43,19 @@ func TestNominatedForExtendedResources(t *testing.T) {
 		objects []runtime.Object
 		phase   string
 	}{
-		"backed by devices":          {backedNodes(1, "n1"), "Filter"},
+		"backed by devices": {backedNodes(1, "n1"), "Filter"},
+		"beside a claim":    {plus(backedNodes(2, "n1"), gpus("c", 1).Obj()), "Filter"},
+		"offered by a device plugin, beside a claim": {
+			[]runtime.Object{backingClass("gpu", gpuResource), offering("n1", gpuResource, "1"), builder.NodeSlice("n1", builder.Device("gpu-0")).Obj(), gpus("c", 1).Obj()}, "Filter",
+		},
 		"offered by a device plugin": {[]runtime.Object{backingClass("gpu", gpuResource), offering("n1", gpuResource, "1"), builder.NodeSlice("n1", builder.Device("gpu-0")).Obj()}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			theirs := theirs.DeepCopy()
+			if strings.Contains(name, "beside a claim") {
+				uses("c")(theirs)
+			}
 			inCluster(t, plus(test.objects, gpus("b", 1).Obj(), theirs), func(t *testing.T, f *fixture) {
 				result := f.schedule(newPod("low", uses("b"), priority(9)))
 				require.Equal(t, test.phase, result.phase, "%v", result.status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
+	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
 // Reserve puts the plan for the chosen node into the ledger, so that no other pod gets these devices while PreBind writes
@@ -99,6 +101,17 @@ func (pl *Quartermaster) begin(c *cycle, pod *v1.Pod) {
 	c.pod.Causes.Only(reasons.Committing)
 }
 
+// mostForReady limits how long a pod waits for the evaluation of an expression in place of a device that has to get ready. With slices that
+// change all the time, there may always be something to evaluate.
+const mostForReady = 30 * time.Second
+
+// awaitsReady reports whether the pod should rather be tried again than get devices that have to get ready first, because the expressions in
+// its claims are still being evaluated for other nodes.
+func (pl *Quartermaster) awaitsReady(c *cycle, outcome *allocator.Outcome) bool {
+	awaits := outcome.Value.NotReady > 0 && c.unevaluated.Load()
+	return c.pod.AwaitsReady(awaits, time.Now()) < mostForReady && awaits
+}
+
 // plan returns the devices for the task on the chosen node: a stored plan, or the result of a new search.
 func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([]resourceapi.AllocationResult, *fwk.Status) {
 	if charge := c.charges[nodeName]; charge != nil {
@@ -126,7 +139,7 @@ func (pl *Quartermaster) plan(ctx context.Context, c *cycle, nodeName string) ([
 		c.pod.Causes.Note(reasons.Undecided)
 		return nil, failed(errors.New("the devices on node " + nodeName + " failed to get ready for the pod before, " +
 			"and it is not known yet whether other nodes have devices: a selector takes long to evaluate; trying again"))
-	case outcome.Value.NotReady > 0 && c.undecided.Load():
+	case pl.awaitsReady(c, outcome):
 		c.pod.Causes.Note(reasons.Undecided)
 		return nil, failed(errors.New("the devices on node " + nodeName + " have to get ready first, " +
 			"and it is not known yet whether other nodes have ready devices: a selector takes long to evaluate; trying again"))
