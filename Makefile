@@ -54,7 +54,7 @@ GUARD_ATTACK ?= 10s
 UNIT_TIMEOUT ?= 10m
 # What `make cover` tests.
 COVER_PACKAGES ?= ./...
-INTEGRATION_TIMEOUT ?= 20m
+INTEGRATION_TIMEOUT ?= 30m
 # How long `make simulation` takes new seeds.
 SIMULATION ?= 10m
 # How many histories with new seeds `make test` and `make test-all` live through. The seeds come from the files of the commit, so that

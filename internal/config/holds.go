@@ -12,7 +12,7 @@ import (
 
 // HoldArgs are arguments about devices that are kept for pods that have waited for long.
 type HoldArgs struct {
-	// HoldAfter is the time that a pod or a group waits before devices are held for it. 0, the default, means that nothing is
+	// HoldAfter is the time that a pod or a group waits before devices are held for it; the default is 5m. 0 means that nothing is
 	// held.
 	HoldAfter *metav1.Duration `json:"holdAfter,omitempty"`
 	// HoldAfterByPriorityClass are different times for pods of some priority classes.
@@ -27,13 +27,14 @@ type HoldArgs struct {
 }
 
 const (
+	defaultHoldAfter      = 5 * time.Minute
 	defaultMaxHolds       = 8
 	maxMaxHolds           = 64
 	defaultMaxHeldPercent = 50
 )
 
 func (a *HoldArgs) setDefaults() {
-	setDefault(&a.HoldAfter, metav1.Duration{})
+	setDefault(&a.HoldAfter, metav1.Duration{Duration: defaultHoldAfter})
 	setDefault(&a.MaxHolds, defaultMaxHolds)
 	setDefault(&a.MaxHeldPercent, defaultMaxHeldPercent)
 	setDefault(&a.MaxHeldPercentPerNamespace, defaultMaxHeldPercent)

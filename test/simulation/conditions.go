@@ -38,11 +38,10 @@ type attaching struct {
 // setArguments sets the plugin's arguments of a history. With binding conditions, it sets a timeout that is shorter than the
 // history.
 func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
-	after := time.Duration(0)
+	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t`, h.themes[withoutDevices])
 	if h.themes[holds] {
-		after = holdAfter
+		raw = fmt.Appendf(raw, `, "holdAfter": %q, "maxHeldPercent": 100`, holdAfter)
 	}
-	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t, "holdAfter": %q, "maxHeldPercent": 100`, h.themes[withoutDevices], after)
 	if h.themes[conditions] {
 		raw = fmt.Appendf(raw, `, "bindingTimeout": %q`, bindingTimeout)
 	}

@@ -46,8 +46,18 @@ type holdWorld struct {
 	pools []inventory.PoolID
 	// first is a pod of each holder.
 	first map[*hold.Waiting]*v1.Pod
-	// open are the pods for which devices may be held, and tried those of them that are just being tried.
+	// open are the pods for which devices may be held, and tried remembers which of them are just being tried.
 	open, tried map[types.UID]bool
+}
+
+// isTried reports whether a pod is just being tried, which does not change during a plan.
+func (w *holdWorld) isTried(pod types.UID) bool {
+	tried, known := w.tried[pod]
+	if !known {
+		tried = w.state.isTried(pod)
+		w.tried[pod] = tried
+	}
+	return tried
 }
 
 // isTried reports whether a pod has reserved what it needs in an attempt that has not ended.
@@ -62,7 +72,7 @@ func (w *holdWorld) triedHolders() (tried []hold.Tried) {
 	for _, h := range w.state.holds.Holds() {
 		one := hold.Tried{Hold: h, Reserved: make(map[types.UID]bool)}
 		for pod, uses := range h.Uses {
-			if w.tried[pod] || slices.ContainsFunc(uses, inFlight) {
+			if w.isTried(pod) || slices.ContainsFunc(uses, inFlight) {
 				one.Reserved[pod] = true
 			}
 		}
@@ -82,7 +92,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	}
 	pods := s.holds.Waiting(now)
 	for _, pod := range pods {
-		w.open[pod.UID], w.tried[pod.UID] = true, s.isTried(pod.UID)
+		w.open[pod.UID] = true
 	}
 	w.World = hold.World{Now: now, Cluster: w, Tried: w.triedHolders()}
 	stays := make(map[types.UID]bool)
@@ -140,7 +150,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		one.Name, one.Group = key, true
 	}
 	one.Due = one.Since.Add(after)
-	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.tried[pod.UID] }
+	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.isTried(pod.UID) }
 	if w.now.Before(one.Due) || slices.ContainsFunc(members, busy) {
 		return
 	}
