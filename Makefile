@@ -18,8 +18,8 @@ KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/a
 # Packages all of whose tests need more than what `make test` builds (the previous release, other releases of Kubernetes, the builder of
 # images), or minutes (soak): make test-all runs them.
 LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image
-# What runs components of others, which it needs in bin: a real driver, Kueue, and the descheduler.
-NEIGHBOUR_PACKAGES := ./test/driver ./test/kueue ./test/descheduler
+# What runs programs of others, which it needs in bin: a real driver, Kueue, the descheduler, and the scheduler as a library.
+NEIGHBOUR_PACKAGES := ./test/driver ./test/kueue ./test/descheduler ./test/schedulerlibrary
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -143,7 +143,7 @@ test: build bin/kube-scheduler bin/kubectl ## run the most important tests of ea
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-test-all: test-race test-rest test-modules test-chart test-driver test-kueue test-descheduler test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
+test-all: test-race test-rest test-modules test-chart test-driver test-kueue test-descheduler test-schedulerlibrary test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
 	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
@@ -196,6 +196,10 @@ test-kueue: build bin/kueue bin/jobset ## run jobs that the real Kueue admits
 .PHONY: test-descheduler
 test-descheduler: build bin/descheduler ## have the real descheduler evict pods with devices
 	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) ./test/descheduler
+
+.PHONY: test-schedulerlibrary
+test-schedulerlibrary: bin/schedulerlibrary ## compare what-if answers with those of kube-scheduler as a library, and the times
+	@$(GO) test -v -count=1 -vet=off -timeout $(UNIT_TIMEOUT) ./test/schedulerlibrary
 
 # BROWSER_REQUIRED=1 makes it fail where there is no browser, WEBMAP_PICTURES=1 takes the pictures of docs/kubectl-devices.md#the-map.
 .PHONY: test-browser
@@ -315,6 +319,7 @@ verify-modules:
 	@$(GO) -C tools/kueue mod tidy -diff
 	@$(GO) -C tools/kueue/jobset mod tidy -diff
 	@$(GO) -C tools/descheduler mod tidy -diff
+	@$(GO) -C tools/schedulerlibrary mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
 	@$(GO) -C test/monitoring mod tidy -diff
 	@$(GO) -C test/chart mod tidy -diff
@@ -331,6 +336,7 @@ verify-vet:
 	@hack/with-progress $(GO) -C tools/image vet -v ./...
 	@hack/with-progress $(GO) -C tools/dist vet -v ./...
 	@hack/with-progress $(GO) -C tools/vulncheck vet -v ./...
+	@hack/with-progress $(GO) -C tools/schedulerlibrary vet -v ./...
 
 .PHONY: verify-staticcheck
 verify-staticcheck:
@@ -501,4 +507,9 @@ bin/jobset: tools/kueue/jobset/go.mod tools/kueue/jobset/go.sum | bin
 bin/descheduler: tools/descheduler/go.mod tools/descheduler/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/descheduler -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/descheduler/cmd/descheduler
+	@touch $@
+
+bin/schedulerlibrary: tools/schedulerlibrary/main.go tools/schedulerlibrary/go.mod tools/schedulerlibrary/go.sum | bin
+	@echo "build: $@ (minutes, if nothing is cached)"
+	@$(GO_BUILD) -C tools/schedulerlibrary -v -ldflags '-s -w' -o ../../$@ .
 	@touch $@
