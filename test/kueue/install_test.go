@@ -3,7 +3,6 @@ package kueue
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -16,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -27,9 +25,6 @@ const (
 	// secretName is where Kueue looks for its certificate.
 	secretName = "kueue-webhook-server-cert"
 )
-
-// definitions is the kind of the definitions of kinds.
-var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // component is a controller with kinds and webhooks of its own.
 type component struct {
@@ -75,39 +70,16 @@ func installSecret(t *testing.T, c certificate) {
 // installDefinitions creates the definitions of the kinds of a component, and waits until the API server has them.
 func (c component) installDefinitions(t *testing.T, folder, url string, shown certificate) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "config", "components", "crd", "bases", "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	cluster.ApplyDefinitions(t, filepath.Join(folder, "config", "components", "crd", "bases"), func(definition *unstructured.Unstructured) {
+		kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 		require.NoError(t, err)
-		for _, definition := range decode(t, text) {
-			kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-			require.NoError(t, err)
-			if slices.Contains(c.converted, kind) {
-				require.NoError(t, unstructured.SetNestedMap(definition.Object, map[string]any{
-					"strategy": "Webhook",
-					"webhook":  map[string]any{"clientConfig": shown.clientConfig(url + "/convert"), "conversionReviewVersions": []any{"v1"}},
-				}, "spec", "conversion"))
-			}
-			apply(t, definition)
-			require.NoError(t, harness.Poll(t.Context(), harness.Patience, func(ctx context.Context) error {
-				return established(ctx, t, definition.GetName())
-			}))
+		if slices.Contains(c.converted, kind) {
+			require.NoError(t, unstructured.SetNestedMap(definition.Object, map[string]any{
+				"strategy": "Webhook",
+				"webhook":  map[string]any{"clientConfig": shown.clientConfig(url + "/convert"), "conversionReviewVersions": []any{"v1"}},
+			}, "spec", "conversion"))
 		}
-	}
-}
-
-// established returns an error until the API server has the kind of a definition.
-func established(ctx context.Context, t *testing.T, name string) error {
-	found, err := resources(t, definitions, "").Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if status, _, _ := condition(found, "Established"); status != "True" {
-		return fmt.Errorf("definition %s is not established", name)
-	}
-	return nil
+	})
 }
 
 // installWebhooks registers the webhooks of a component until the end of the test.
@@ -115,7 +87,7 @@ func (c component) installWebhooks(t *testing.T, folder, url string, shown certi
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "config", "components", "webhook", "manifests.yaml"))
 	require.NoError(t, err)
-	for _, configuration := range decode(t, text) {
+	for _, configuration := range harness.Decode(t, text) {
 		configuration.SetName(c.name + "-" + configuration.GetName())
 		all, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
 		require.NoError(t, err)
@@ -137,9 +109,9 @@ func (c component) installWebhooks(t *testing.T, folder, url string, shown certi
 		}
 		require.NotEmpty(t, used)
 		require.NoError(t, unstructured.SetNestedSlice(configuration.Object, used, "webhooks"))
-		apply(t, configuration)
+		cluster.Apply(t, configuration)
 		t.Cleanup(func() {
-			err := resources(t, configuration.GroupVersionKind(), "").Delete(context.Background(), configuration.GetName(), metav1.DeleteOptions{})
+			err := cluster.Resources(t, configuration.GroupVersionKind(), "").Delete(context.Background(), configuration.GetName(), metav1.DeleteOptions{})
 			require.NoError(t, err)
 		})
 	}
@@ -155,18 +127,4 @@ func otherNamespaces() map[string]any {
 // clientConfig tells the API server how to reach a webhook.
 func (c certificate) clientConfig(url string) map[string]any {
 	return map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(c.certificate)}
-}
-
-// condition returns a condition of an object.
-func condition(object *unstructured.Unstructured, kind string) (status, reason, message string) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, each := range conditions {
-		each := each.(map[string]any)
-		if each["type"] == kind {
-			status, _ = each["status"].(string)
-			reason, _ = each["reason"].(string)
-			message, _ = each["message"].(string)
-		}
-	}
-	return status, reason, message
 }

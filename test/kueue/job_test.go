@@ -143,7 +143,7 @@ func (s *space) succeed(ctx context.Context, pod string) error {
 
 // workload returns Kueue's workload of a Job or a group of pods.
 func (s *space) workload(ctx context.Context, owner string) (*unstructured.Unstructured, error) {
-	all, err := resources(s.T, kueueAPI.WithKind("Workload"), s.Name).List(ctx, metav1.ListOptions{})
+	all, err := cluster.Resources(s.T, kueueAPI.WithKind("Workload"), s.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (s *space) says(owner, kind, status, reason string, parts ...string) {
 		if err != nil {
 			return err
 		}
-		gotStatus, gotReason, message := condition(found, kind)
+		gotStatus, gotReason, message := harness.Condition(found, kind)
 		if gotStatus != status || gotReason != reason || containsAll(message, parts) != "" {
 			return s.tellWorkload(ctx, owner)
 		}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
 // jobSetLabel names the JobSet of a pod.
@@ -85,18 +87,18 @@ func testJobSets(t *testing.T) {
 func (s *space) jobSet(name string) {
 	s.T.Helper()
 	s.Create(&v1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PodGroupSpec{MinMember: 3}})
-	apply(s.T, decode(s.T, fmt.Appendf(nil, jobSet, name, s.Name, s.Profile))...)
+	apply(s.T, fmt.Appendf(nil, jobSet, name, s.Name, s.Profile))
 }
 
 // finishJobSet has all pods of a JobSet succeed, and waits until the JobSet has.
 func (s *space) finishJobSet(name string) {
 	s.T.Helper()
 	s.Eventually("finish JobSet "+name, func(ctx context.Context) error {
-		found, err := resources(s.T, jobSetAPI.WithKind("JobSet"), s.Name).Get(ctx, name, metav1.GetOptions{})
+		found, err := cluster.Resources(s.T, jobSetAPI.WithKind("JobSet"), s.Name).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if status, _, _ := condition(found, "Completed"); status == "True" {
+		if status, _, _ := harness.Condition(found, "Completed"); status == "True" {
 			return nil
 		}
 		errs := []error{errors.New("it is not completed")}

@@ -15,7 +15,7 @@ const priorityLabel = "kueue.x-k8s.io/priority-class"
 // afterwards.
 func testPreemptedByKueue(t *testing.T) {
 	s := newSpace(t, "preempted", queueOptions{quota: 2, clusterQueue: "preemption: {withinClusterQueue: LowerPriority}"}, 2)
-	apply(t, decode(t, []byte(`{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: urgent}, value: 1000}`))...)
+	apply(t, []byte(`{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: urgent}, value: 1000}`))
 	s.job("low", 2)
 	devices := s.devicesOf(s.runs("low", 2))
 	s.job("high", 2, func(job *batchv1.Job) { job.Labels[priorityLabel] = "urgent" })

@@ -1,11 +1,7 @@
 package kueue
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,21 +48,14 @@ func start(t *testing.T, s settings) {
 // start installs a component and runs it until the end of the test.
 func (c component) start(t *testing.T, shown certificate, configuration func(webhook, health *net.TCPAddr, certificates string) map[string]any) {
 	t.Helper()
-	webhook, health := freeAddress(t), freeAddress(t)
+	webhook, health := harness.FreeAddress(t), harness.FreeAddress(t)
 	c.install(t, webhook, shown)
 	text, err := yaml.Marshal(configuration(webhook, health, shown.folder))
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, text, 0o600))
 	ended := cluster.RunBinary(t, c.name, c.name+".log", nil, "--config="+config, "--kubeconfig="+cluster.ControlPlane.AdminKubeconfig(), "--zap-log-level=3")
-	require.NoError(t, harness.Poll(t.Context(), harness.Patience, func(ctx context.Context) error {
-		select {
-		case <-ended:
-			require.FailNow(t, c.name+" ended; its log is in "+cluster.Logs)
-		default:
-		}
-		return ready(ctx, "http://"+health.String()+"/readyz")
-	}))
+	cluster.AwaitReady(t, c.name, "http://"+health.String()+"/readyz", ended)
 }
 
 // configuration returns Kueue's configuration file.
@@ -99,30 +88,4 @@ func (s settings) configuration(webhook, health *net.TCPAddr, certificates strin
 		}
 	}
 	return config
-}
-
-// freeAddress returns an address on loopback whose port was free a moment ago.
-func freeAddress(t *testing.T) *net.TCPAddr {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr)
-}
-
-// ready returns an error unless an address answers that all is well.
-func ready(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: %s", url, answer.Status, body)
-	}
-	return nil
 }

@@ -103,12 +103,12 @@ func (s *space) queue(o queueOptions) {
 	}
 	cpu, devices := quota("cpu", 100), quota(quotaName, o.quota)
 	groups := group(s.Name, "cpu, "+quotaName, cpu+", "+devices)
-	apply(s.T, decode(s.T, fmt.Appendf(nil, flavor, s.Name, s.Name, more))...)
+	apply(s.T, fmt.Appendf(nil, flavor, s.Name, s.Name, more))
 	if o.apart {
 		groups = group(s.Name, "cpu", cpu) + ", " + group(s.Name+"-devices", quotaName, devices)
-		apply(s.T, decode(s.T, fmt.Appendf(nil, flavor, s.Name+"-devices", s.Name, ""))...)
+		apply(s.T, fmt.Appendf(nil, flavor, s.Name+"-devices", s.Name, ""))
 	}
-	apply(s.T, decode(s.T, fmt.Appendf(nil, queues, s.Name, o.clusterQueue, "["+groups+"]"))...)
+	apply(s.T, fmt.Appendf(nil, queues, s.Name, o.clusterQueue, "["+groups+"]"))
 }
 
 // deviceClass is the class that Kueue knows.

@@ -34,7 +34,7 @@ func inOneRack(job *batchv1.Job) {
 // newTopologySpace is newSpace with two nodes a rack, for Kueue to choose. With apart, the devices are in a flavor without topology.
 func newTopologySpace(t *testing.T, name string, apart bool, devices ...int) *space {
 	t.Helper()
-	apply(t, decode(t, []byte(topology))...)
+	apply(t, []byte(topology))
 	s := newSpace(t, name, queueOptions{quota: 10, topology: "racks", apart: apart}, devices...)
 	for node := range devices {
 		s.LabelNode(node, rackLabel, fmt.Sprintf("%s-rack-%d", s.Name, node/2))
