@@ -18,8 +18,8 @@ KUBECTL_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/a
 # Packages all of whose tests need more than what `make test` builds (the previous release, other releases of Kubernetes, the builder of
 # images), or minutes (soak): make test-all runs them.
 LATER_PACKAGES := ./test/upgrade/... ./test/compat/... ./test/soak ./test/image
-# What runs programs of others, which it needs in bin: a real driver, Kueue, the descheduler, and the scheduler as a library.
-NEIGHBOUR_PACKAGES := ./test/driver ./test/kueue ./test/descheduler ./test/schedulerlibrary
+# What runs programs of others, which it needs in bin: a real driver, Kueue, Karpenter, the descheduler, and the scheduler as a library.
+NEIGHBOUR_PACKAGES := ./test/driver ./test/kueue ./test/karpenter ./test/descheduler ./test/schedulerlibrary
 # Packages with benchmarks.
 BENCH_PACKAGES := ./pkg/allocator
 # How long and how often bench-allocator runs each benchmark. It reports medians.
@@ -143,7 +143,7 @@ test: build bin/kube-scheduler bin/kubectl ## run the most important tests of ea
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-test-all: test-race test-rest test-modules test-chart test-driver test-kueue test-descheduler test-schedulerlibrary test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
+test-all: test-race test-rest test-modules test-chart test-driver test-kueue test-karpenter test-descheduler test-schedulerlibrary test-browser ## run all tests that "make test" leaves out, among them those of compatibility with one older release
 	@$(MAKE) --no-print-directory test-compat COMPAT_RELEASES=1.32.2
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
@@ -192,6 +192,10 @@ test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## h
 .PHONY: test-kueue
 test-kueue: build bin/kueue bin/jobset ## run jobs that the real Kueue admits
 	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) ./test/kueue
+
+.PHONY: test-karpenter
+test-karpenter: build bin/karpenter ## run pods for which the real Karpenter adds and removes nodes
+	@$(GO) test -count=1 -vet=off -timeout $(INTEGRATION_TIMEOUT) ./test/karpenter
 
 .PHONY: test-descheduler
 test-descheduler: build bin/descheduler ## have the real descheduler evict pods with devices
@@ -318,6 +322,7 @@ verify-modules:
 	@$(GO) -C tools/driver mod tidy -diff
 	@$(GO) -C tools/kueue mod tidy -diff
 	@$(GO) -C tools/kueue/jobset mod tidy -diff
+	@$(GO) -C tools/karpenter mod tidy -diff
 	@$(GO) -C tools/descheduler mod tidy -diff
 	@$(GO) -C tools/schedulerlibrary mod tidy -diff
 	@$(GO) -C test/perf mod tidy -diff
@@ -487,7 +492,7 @@ bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 	@touch $@
 
-# The driver of test-driver, Kueue of test-kueue and the descheduler, in modules of their own for the same reason.
+# Neighbours that tests run the scheduler beside, in modules of their own for the same reason.
 bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
@@ -512,4 +517,9 @@ bin/descheduler: tools/descheduler/go.mod tools/descheduler/go.sum | bin
 bin/schedulerlibrary: tools/schedulerlibrary/main.go tools/schedulerlibrary/go.mod tools/schedulerlibrary/go.sum | bin
 	@echo "build: $@ (minutes, if nothing is cached)"
 	@$(GO_BUILD) -C tools/schedulerlibrary -v -ldflags '-s -w' -o ../../$@ .
+	@touch $@
+
+bin/karpenter: tools/karpenter/main.go tools/karpenter/go.mod tools/karpenter/go.sum | bin
+	@echo "build: $@"
+	@$(GO_BUILD) -C tools/karpenter -v -ldflags '-s -w' -o ../../$@ .
 	@touch $@
