@@ -54,7 +54,7 @@ func (c *Cluster) Resources(t *testing.T, kind schema.GroupVersionKind, namespac
 	return client.Resource(plural).Namespace(namespace)
 }
 
-// Apply does what kubectl apply does. It waits until the API server has the kind and reaches its webhooks.
+// Apply applies objects, as kubectl apply would. It waits until the API server has the kind and reaches its webhooks.
 func (c *Cluster) Apply(t *testing.T, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {

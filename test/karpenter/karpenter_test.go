@@ -8,8 +8,8 @@ type scenario struct {
 	test func(*testing.T)
 }
 
-// TestClaims: a Karpenter that looks at claims adds and removes nodes, and Quartermaster hands out their devices.
-func TestClaims(t *testing.T) {
+// TestNodesForClaims: a Karpenter that looks at claims adds and removes nodes, and Quartermaster hands out their devices.
+func TestNodesForClaims(t *testing.T) {
 	start(t, settings{claims: true})
 	runAll(t, []scenario{
 		{"cheapest node with the devices", testClaim},
@@ -26,8 +26,8 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// TestDefaults: Karpenter as shipped passes over pods with claims.
-func TestDefaults(t *testing.T) {
+// TestNodesByDefault: Karpenter as shipped passes over pods with claims.
+func TestNodesByDefault(t *testing.T) {
 	start(t, settings{})
 	runAll(t, []scenario{
 		{"claims", testPassedOver},

@@ -85,7 +85,9 @@ func newSpace(t *testing.T, name string, o poolOptions) *space {
 	var s *space
 	if o.holds {
 		s = &space{Space: cluster.NewBareSpace(t, name, "", 0)}
-		s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100}})
+		s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{
+			"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100,
+		}})
 	} else {
 		scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", FeatureGates: catalogue.FeatureGates()})
 		s = &space{cluster.NewBareSpace(t, name, scheduler.Profile, 0), scheduler}
