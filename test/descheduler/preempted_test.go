@@ -27,6 +27,7 @@ func testPreempted(t *testing.T) {
 	ends := s.LivePod(victim).DeletionTimestamp
 	require.Empty(t, s.deschedule(violatingTaints))
 	require.Equal(t, ends, s.LivePod(victim).DeletionTimestamp)
+	require.Zero(t, s.evictionsOf(victim))
 	s.nominated("high", 0)
 	s.kill(victim)
 	s.on(0, s.runs("high", 1)...)

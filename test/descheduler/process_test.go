@@ -165,6 +165,14 @@ func (s *space) descheduleAlways(p policy) {
 	cluster.RunBinary(s.T, binary, filepath.Base(s.deschedulerLog()), nil, p.arguments(s, "--descheduling-interval=200ms")...)
 }
 
+// evictionsOf returns how often the descheduler has evicted a pod, by its log.
+func (s *space) evictionsOf(pod string) int {
+	s.T.Helper()
+	log, err := os.ReadFile(s.deschedulerLog())
+	require.NoError(s.T, err)
+	return strings.Count(string(log), `"Evicted pod" pod="`+s.Name+"/"+pod+`"`)
+}
+
 // deschedulerLog is the path of the log of all runs for the space.
 func (s *space) deschedulerLog() string {
 	return filepath.Join(cluster.Logs, "descheduler-"+s.Name+".log")

@@ -23,11 +23,12 @@ func testMoved(t *testing.T) {
 	before := s.runs(app, 2)
 	claims := []string{s.claimOf(before[0]), s.claimOf(before[1])}
 	holders := harness.WatchHolders(s.Space)
-	s.descheduleAlways(violatingTaints)
 	s.open(1)
 	s.taint(0)
+	s.descheduleAlways(violatingTaints)
 	for i, pod := range before {
 		s.leaves(pod)
+		require.Equal(t, 1, s.evictionsOf(pod))
 		s.ClaimGone(claims[i])
 	}
 	after := s.runs(app, 2)

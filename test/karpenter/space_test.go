@@ -116,13 +116,14 @@ func newSpace(t *testing.T, name string, o poolOptions) *space {
 func (s *space) consolidate() {
 	s.T.Helper()
 	s.patchPool(`{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
+	pools := cluster.Resources(s.T, nodePools, "")
 	ctx, cancel := context.WithCancel(context.Background())
 	var changing sync.WaitGroup
 	changing.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			text := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/change":"%d"}}}`, i)
 			// If this fails, the next one may not.
-			_, _ = cluster.Resources(s.T, nodePools, "").Patch(ctx, s.Name, types.MergePatchType, text, metav1.PatchOptions{})
+			_, _ = pools.Patch(ctx, s.Name, types.MergePatchType, text, metav1.PatchOptions{})
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):

@@ -2,7 +2,8 @@
 // knows of none.
 //
 // Besides Karpenter's own settings it reads DEVICES_FILE_PATH: a JSON file that maps names of instance types to the specs of the
-// ResourceSlices that a driver would publish for a node of that type.
+// ResourceSlices that a driver would publish for a node of that type. Of a device, the name, attributes, capacities, sharing and consumed
+// counters count: Karpenter has no place for the rest.
 package main
 
 import (
@@ -55,10 +56,13 @@ func instanceTypes(ctx context.Context, devices string) ([]*cloudprovider.Instan
 		return nil, fmt.Errorf("read the devices in %s: %w", devices, err)
 	}
 	for _, instanceType := range types {
-		for i := range published[instanceType.Name] {
-			templates := &instanceType.DynamicResources.ResourceSliceTemplates
-			*templates = append(*templates, template(&published[instanceType.Name][i]))
+		for _, slice := range published[instanceType.Name] {
+			instanceType.DynamicResources.ResourceSliceTemplates = append(instanceType.DynamicResources.ResourceSliceTemplates, template(&slice))
 		}
+		delete(published, instanceType.Name)
+	}
+	for unknown := range published {
+		return nil, fmt.Errorf("read the devices in %s: found devices of %s, which is no instance type; add it to INSTANCE_TYPES_FILE_PATH", devices, unknown)
 	}
 	return types, nil
 }

@@ -139,7 +139,7 @@ func (w *world) awaitClaims(ctx context.Context, known fwk.ResourceClaimTracker)
 			inUse += len(claim.Status.Allocation.Devices.Results)
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 		claims, err := known.List()
 		if err != nil {
 			return false, err
