@@ -77,11 +77,12 @@ func TestNew(t *testing.T) {
 	one := c.waiting("w", 0, epoch, 1, 1)
 	r.PodChanged(nil, waitingPod("w-0", epoch))
 	for _, step := range []struct {
-		node string
-		news int
-	}{{"node-0", 1}, {"node-0", 0}, {"node-1", 1}} {
-		_, news := r.Replace([]*Hold{holdOn(one, step.node, "a")}, epoch)
-		require.Len(t, news, step.news)
+		node  string
+		after time.Duration
+		news  int
+	}{{"node-0", 0, 1}, {"node-0", tellAfter, 0}, {"node-1", tellAfter, 1}, {"node-0", 2*tellAfter - 1, 0}, {"node-1", 2 * tellAfter, 1}} {
+		_, news := r.Replace([]*Hold{holdOn(one, step.node, "a")}, epoch.Add(step.after))
+		require.Len(t, news, step.news, "%s after %s", step.node, step.after)
 	}
 }
 
