@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/manifests"
@@ -82,6 +84,7 @@ func (s *space) scheduledBy(pod string) string {
 func TestReplaceDefaultScheduler(t *testing.T) {
 	config := cluster.ControlPlane.AdminConfig()
 	rbacOnly := manifests.ApplyOptions{RBACOnly: true}
+	keepLease(t)
 	require.NoError(t, manifests.Apply(t.Context(), config, manifests.ReplaceDefault, rbacOnly))
 	// Not t.Context, which has ended by then.
 	t.Cleanup(func() {
@@ -127,6 +130,27 @@ func TestReplaceDefaultScheduler(t *testing.T) {
 	s.Running("before", "plain", "claiming")
 	require.Len(t, s.Results("claiming"), 2)
 	s.Waiting("greedy", "claim "+s.Name+"/greedy request gpu", "2 devices match: 3 asked")
+}
+
+// keepLease lets the shared scheduler renew its lease until the end of the test, however long that takes: manifests/replace-default has no
+// right to that one, and without it the scheduler ends after ten seconds.
+func keepLease(t *testing.T) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: manifests.Namespace, Name: "lease-of-shared-scheduler"}
+	rights := cluster.Client.RbacV1()
+	_, err := rights.Roles(meta.Namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{"quartermaster"}, Verbs: []string{"get", "update", "patch"},
+	}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = rights.RoleBindings(meta.Namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: manifests.Namespace, Name: "quartermaster"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, rights.RoleBindings(meta.Namespace).Delete(context.Background(), meta.Name, metav1.DeleteOptions{}))
+		require.NoError(t, rights.Roles(meta.Namespace).Delete(context.Background(), meta.Name, metav1.DeleteOptions{}))
+	})
 }
 
 // anonymous removes the schedulerName.
