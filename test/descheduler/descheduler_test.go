@@ -1,11 +1,15 @@
 package descheduler
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quartermaster-dra/quartermaster/test/harness"
+)
 
 // TestEvictions: the descheduler evicts pods with devices, and Quartermaster places what replaces them.
 func TestEvictions(t *testing.T) {
 	install(t)
-	for name, scenario := range map[string]func(*testing.T){
+	harness.RunScenarios(t, map[string]func(*testing.T){
 		"moved with its devices":    testMoved,
 		"protected":                 testProtected,
 		"no room elsewhere":         testNoRoom,
@@ -18,10 +22,5 @@ func TestEvictions(t *testing.T) {
 		"preempted pod":             testPreempted,
 		"high utilization":          testPacked,
 		"low utilization":           testSpread,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scenario(t)
-		})
-	}
+	})
 }

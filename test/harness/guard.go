@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"testing"
 
@@ -110,14 +109,13 @@ func (c *Cluster) UseGuard(t *testing.T, name string, args ...string) *scheduler
 // GuardArgs returns the arguments of a scheduler that is the guard as well, at a port that was free
 // a moment ago.
 func GuardArgs() ([]string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
 		return nil, fmt.Errorf("find a port for the guard: %w", err)
 	}
-	defer listener.Close()
 	return []string{
 		"--guard", "--guard-register=url", "--guard-bind-address=127.0.0.1",
-		fmt.Sprintf("--guard-secure-port=%d", listener.Addr().(*net.TCPAddr).Port),
+		fmt.Sprintf("--guard-secure-port=%d", address.Port),
 	}, nil
 }
 

@@ -1,9 +1,12 @@
 package harness
 
 import (
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,4 +67,32 @@ func (c *Cluster) RunBinary(t *testing.T, binary, log string, environment []stri
 		require.NoError(t, logFile.Close())
 	})
 	return ended
+}
+
+// RunScenarios runs tests beside a component of others at the same time, each in a space of its own.
+func RunScenarios(t *testing.T, scenarios map[string]func(*testing.T)) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenarios[name](t)
+		})
+	}
+}
+
+// FreeAddress returns an address on loopback whose port was free a moment ago.
+func FreeAddress(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	address, err := freeAddress()
+	require.NoError(t, err)
+	return address
+}
+
+func freeAddress() (*net.TCPAddr, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr), nil
 }

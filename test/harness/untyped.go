@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -110,15 +109,6 @@ func Condition(object *unstructured.Unstructured, kind string) (status, reason, 
 		}
 	}
 	return status, reason, message
-}
-
-// FreeAddress returns an address on loopback whose port was free a moment ago.
-func FreeAddress(t *testing.T) *net.TCPAddr {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr)
 }
 
 // AwaitReady waits until a component of others answers at an address that all is well. It may not end before; see RunBinary.

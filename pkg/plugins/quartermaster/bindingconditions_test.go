@@ -91,10 +91,7 @@ func TestClaimOfBoundPodStays(t *testing.T) {
 // the pod does not get that of n1 again.
 func TestNoFailedDeviceWhileOthersAreUndecided(t *testing.T) {
 	t.Parallel()
-	selects := func(name string) *builder.ClaimBuilder {
-		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].index >= 0`))
-	}
-	inCluster(t, plus(fabricNodes(), newPod("p", uses("c")), newPod("q", uses("other")), selects("c").Obj(), selects("other").Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, plus(fabricNodes(), choosers()...), func(t *testing.T, f *fixture) {
 		publish := func(name string, index int) {
 			f.create(builder.Node(name))
 			f.create(builder.NodeSlice(name, builder.Device("gpu-0").Attr("index", index).BindingCondition(attached).Modify(func(device *resourceapi.Device) {
@@ -104,13 +101,7 @@ func TestNoFailedDeviceWhileOthersAreUndecided(t *testing.T) {
 		}
 		publish("n1", 0)
 		publish("n2", 1)
-		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
-		warm := f.mustBegin(f.pod("q"))
-		for _, info := range f.nodeInfos() {
-			if info.Node().Name == "n1" {
-				require.True(t, f.pl.Filter(f.ctx, warm.state, warm.pod, info).IsSuccess())
-			}
-		}
+		f.evaluateOn("n1")
 		failing := f.claim("c").DeepCopy()
 		failing.Status.Allocation = attachable(time.Minute).Status.Allocation
 		report(broken)(failing)
@@ -133,6 +124,25 @@ func TestNoFailedDeviceWhileOthersAreUndecided(t *testing.T) {
 		require.Equal(t, []string{"n1", "n2"}, a.feasible)
 		require.Equal(t, "n2", a.best())
 	})
+}
+
+// choosers returns pods p and q and their claims c and other, with the same expression.
+func choosers() []runtime.Object {
+	selects := func(name string) runtime.Object {
+		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].index >= 0`)).Obj()
+	}
+	return []runtime.Object{newPod("p", uses("c")), newPod("q", uses("other")), selects("c"), selects("other")}
+}
+
+// evaluateOn evaluates the expression of the choosers on one node, in Filter, which is the first one to ask.
+func (f *fixture) evaluateOn(node string) {
+	f.pl.state.NodeCache.AtOnce = 0
+	a := f.mustBegin(f.pod("q"))
+	for _, info := range f.nodeInfos() {
+		if info.Node().Name == node {
+			require.True(f.t, f.pl.Filter(f.ctx, a.state, a.pod, info).IsSuccess())
+		}
+	}
 }
 
 func edits(list ...func(*resourceapi.ResourceClaim)) []func(*resourceapi.ResourceClaim) { return list }

@@ -321,22 +321,13 @@ func TestBindingYields(t *testing.T) {
 // device of n2, the pod does not get that of n1, for which it would wait minutes.
 func TestNoWaitWhileOthersAreUndecided(t *testing.T) {
 	t.Parallel()
-	selects := func(name string) *builder.ClaimBuilder {
-		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].index >= 0`))
-	}
-	inCluster(t, plus(fabricNodes(), newPod("p", uses("c")), newPod("q", uses("other")), selects("c").Obj(), selects("other").Obj()), func(t *testing.T, f *fixture) {
+	inCluster(t, plus(fabricNodes(), choosers()...), func(t *testing.T, f *fixture) {
 		f.create(builder.Node("n1"))
 		f.create(builder.NodeSlice("n1", builder.Device("gpu-0").Attr("index", 0).BindingCondition(attached)).Obj())
 		f.create(builder.Node("n2"))
 		f.create(builder.NodeSlice("n2", builder.Device("gpu-0").Attr("index", 1)).Obj())
 		f.settle()
-		f.pl.state.NodeCache.AtOnce = 0 // Filter is to be the first one to ask.
-		warm := f.mustBegin(f.pod("q"))
-		for _, info := range f.nodeInfos() {
-			if info.Node().Name == "n1" {
-				require.True(t, f.pl.Filter(f.ctx, warm.state, warm.pod, info).IsSuccess())
-			}
-		}
+		f.evaluateOn("n1")
 		f.pl.attemptBudget = 0
 		a := f.mustBegin(f.pod("p"))
 		require.Equal(t, []string{"n1"}, a.filter().feasible)
