@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
 // NewPodInfo returns a pod with its affinity terms parsed. It fails if one of them is not valid.
@@ -38,3 +40,41 @@ type stored interface {
 
 // NewCycleState returns an empty state for a scheduling cycle of one pod.
 func NewCycleState() fwk.CycleState { return framework.NewCycleState() }
+
+// PodEvent is an event of the scheduling queue about a pod, and the two versions of the pod that hints get: *v1.Pod or nil.
+type PodEvent struct {
+	fwk.ClusterEvent
+	Before, After any
+}
+
+// PodEvents returns the events of the scheduling queue that an event about a pod stands for, except for deletions, as other pods hear
+// of it. before and after are the API server's versions, nil if there was none. A pod that has ended counts as gone, as in the queue.
+func PodEvents(before, after *v1.Pod) (events []PodEvent) {
+	if before != nil && podutil.IsPodTerminal(before) {
+		before = nil
+	}
+	if after != nil && podutil.IsPodTerminal(after) {
+		after = nil
+	}
+	resource := func(pod *v1.Pod) fwk.EventResource {
+		if pod.Spec.NodeName == "" {
+			return fwk.UnscheduledPod
+		}
+		return fwk.AssignedPod
+	}
+	switch {
+	case after == nil:
+		return nil
+	case before == nil, resource(before) != resource(after):
+		return []PodEvent{{fwk.ClusterEvent{Resource: resource(after), ActionType: fwk.Add}, nil, after}}
+	}
+	for _, event := range framework.PodSchedulingPropertiesChange(after, before, false) {
+		events = append(events, PodEvent{event, before, after})
+	}
+	return events
+}
+
+// Covers reports whether a plugin that has registered an event hears of another one.
+func Covers(registered, happened fwk.ClusterEvent) bool {
+	return framework.MatchClusterEvents(registered, happened)
+}

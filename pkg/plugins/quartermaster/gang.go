@@ -180,7 +180,7 @@ func (pl *Quartermaster) otherHints(ctx context.Context) ([]fwk.ClusterEventWith
 	if err != nil {
 		return nil, err
 	}
-	return pl.state.gangs.Hints(ctx, others)
+	return pl.state.gangs.Hints(ctx, pl.handle.ProfileName(), others)
 }
 
 // Permit lets the pods of a gang wait for each other.

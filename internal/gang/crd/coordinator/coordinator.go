@@ -66,6 +66,8 @@ type Coordinator struct {
 	// handles holds the handles of the profiles, by schedulerName. times holds the longest of the profiles' times.
 	handles map[string]Handle
 	times   Times
+	// podHints holds the events about other pods that the other plugins of a profile have registered, by schedulerName.
+	podHints map[string][]fwk.ClusterEventWithHint
 	// rested is the time before which no gang that was planned in vain is planned again without a turn, see takeTurn. turns
 	// is the timer for the next turn, nil if no gang waits for one.
 	rested time.Time
@@ -85,7 +87,7 @@ func New(pods cache.SharedIndexInformer, known Cluster) (*Coordinator, error) {
 	c := &Coordinator{
 		Cluster: known,
 		gangs:   make(map[string]*waiting), handles: make(map[string]Handle), held: make(map[*planning.Assignment]types.UID),
-		underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
+		podHints: make(map[string][]fwk.ClusterEventWithHint), underway: make(map[types.UID]*underway), awaited: make(map[string][]*v1.Pod), pods: pods.GetIndexer(),
 	}
 	if err := pods.AddIndexers(cache.Indexers{gangIndex: func(obj any) ([]string, error) {
 		if pod, ok := obj.(*v1.Pod); ok {

@@ -8,7 +8,8 @@
 //	underway.go  where pods are between Permit and the moment when the informer shows the result
 //	members.go   which pods a gang has, and where they are
 //	memory.go    the state of gangs that wait
-//	wake.go      which pods are tried again, and when; events that may help a gang according to the other plugins
+//	wake.go      which pods are tried again, and when
+//	hints.go     events that may help a gang according to the other plugins
 //	turns.go     limits the time spent on planning in vain
 //
 // The callers provide the PlanFunc.

@@ -19,6 +19,7 @@ import (
 // PodChanged handles an event about a pod.
 func (c *Coordinator) PodChanged(e informer.Event[v1.Pod]) {
 	before, after := e.Before, e.After
+	defer c.askAbout(e)
 	switch {
 	case before == nil:
 		c.podStirs(after)

@@ -185,14 +185,19 @@ func (p *waitingPod) Preempt(plugin, msg string) bool { return p.Reject(plugin, 
 
 // extension is another plugin that registers one event.
 type extension struct {
-	hint func(*v1.Pod) (fwk.QueueingHint, error)
-	err  error
+	// event is the one that it has registered, the update of a PersistentVolumeClaim if its resource is empty.
+	event fwk.ClusterEvent
+	hint  func(*v1.Pod) (fwk.QueueingHint, error)
+	err   error
 }
 
 func (e *extension) Name() string { return "Other" }
 
 func (e *extension) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	event := fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: fwk.PersistentVolumeClaim, ActionType: fwk.Update}}
+	if e.event.Resource != "" {
+		event.Event = e.event
+	}
 	if e.hint != nil {
 		event.QueueingHintFn = func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) { return e.hint(pod) }
 	}

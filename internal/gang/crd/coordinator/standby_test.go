@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -111,7 +112,7 @@ func TestHintsOfOthers(t *testing.T) {
 			}
 			return fwk.QueueSkip, nil
 		}}
-		events, err := w.Hints(w.Context(), []fwk.EnqueueExtensions{other, &extension{}})
+		events, err := w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{other, &extension{}})
 		require.NoError(w, err)
 		require.Len(w, events, 2)
 		w.group("gang", 3)
@@ -130,8 +131,60 @@ func TestHintsOfOthers(t *testing.T) {
 		require.True(w, asked(0, w.pod("gang-1")))
 		require.True(w, asked(0, w.pod("gang-2")), "a hint that fails")
 		require.True(w, asked(1, w.pod("gang-0")), "an event without a hint")
-		_, err = w.Hints(w.Context(), []fwk.EnqueueExtensions{&extension{err: errHere}})
+		_, err = w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{&extension{err: errHere}})
 		require.ErrorIs(w, err, errHere)
+	})
+}
+
+// TestHintsAboutPods: of the events about other pods that another plugin has registered, only deletions are registered with the queue.
+// About the others, hints are asked for the pods of gangs that wait.
+func TestHintsAboutPods(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		var asked []string
+		affinity := &extension{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add | fwk.UpdatePodLabel | fwk.Delete}, hint: func(pod *v1.Pod) (fwk.QueueingHint, error) {
+			asked = append(asked, pod.Name)
+			if pod.Name == "gang-1" {
+				return fwk.Queue, nil
+			}
+			return fwk.QueueSkip, nil
+		}}
+		every := &extension{event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodScaleDown}, hint: affinity.hint}
+		events, err := w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{affinity, every})
+		require.NoError(w, err)
+		registered := make([]fwk.ClusterEvent, 0, len(events))
+		for _, event := range events {
+			registered = append(registered, event.Event)
+		}
+		require.Equal(w, []fwk.ClusterEvent{{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, {Resource: fwk.TargetPod, ActionType: fwk.UpdatePodScaleDown}}, registered)
+
+		other := builder.Pod("other")
+		placed := other.DeepCopy()
+		placed.Spec.NodeName = "node"
+		labelled := placed.DeepCopy()
+		labelled.Labels = map[string]string{"app": "db"}
+		ended := placed.DeepCopy()
+		ended.Status.Phase = v1.PodSucceeded
+		happens := func(before, after *v1.Pod) (again bool) {
+			asked = nil
+			plans := w.planned()
+			w.askAbout(informer.Event[v1.Pod]{Before: before, After: after})
+			time.Sleep(5 * time.Second)
+			return w.planned() > plans
+		}
+		require.False(w, happens(other, placed))
+		require.Empty(w, asked, "no gang waits")
+		w.group("gang", 3)
+		w.pods("gang", 0, 3)
+		time.Sleep(5 * time.Second)
+		require.True(w, happens(other, placed))
+		require.Contains(w, asked, "gang-1")
+		require.True(w, happens(nil, placed), "it was on its node when the scheduler started")
+		require.True(w, happens(placed, labelled))
+		require.False(w, happens(nil, other))
+		require.False(w, happens(placed, placed))
+		require.False(w, happens(placed, ended), "the queue reports that")
+		require.False(w, happens(ended, nil))
+		require.Empty(w, asked)
 	})
 }
 
@@ -153,7 +206,7 @@ func TestNothingIsTrustedForEver(t *testing.T) {
 func TestHeardWhilePlanned(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		once := sync.OnceFunc(func() {
-			events, err := w.Hints(w.Context(), []fwk.EnqueueExtensions{&extension{}})
+			events, err := w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{&extension{}})
 			require.NoError(w, err)
 			_, err = events[0].QueueingHintFn(klog.Background(), w.pod("gang-1"), nil, nil)
 			require.NoError(w, err)
