@@ -23,6 +23,7 @@ import (
 // its binding has failed, which the API server does not.
 func (c *Coordinator) Hints(ctx context.Context, profile string, others []fwk.EnqueueExtensions) (events []fwk.ClusterEventWithHint, err error) {
 	var ofPods []fwk.ClusterEventWithHint
+	asking := make(map[fwk.ClusterEvent][]fwk.QueueingHintFn)
 	for _, other := range others {
 		registered, err := other.EventsToRegister(ctx)
 		if err != nil {
@@ -31,12 +32,18 @@ func (c *Coordinator) Hints(ctx context.Context, profile string, others []fwk.En
 		for _, event := range registered {
 			heard, asked := split(event.Event)
 			for _, one := range heard {
-				events = append(events, fwk.ClusterEventWithHint{Event: one, QueueingHintFn: c.hint(event.QueueingHintFn)})
+				if asking[one] == nil {
+					events = append(events, fwk.ClusterEventWithHint{Event: one})
+				}
+				asking[one] = append(asking[one], event.QueueingHintFn)
 			}
 			if asked.ActionType != 0 {
 				ofPods = append(ofPods, fwk.ClusterEventWithHint{Event: asked, QueueingHintFn: event.QueueingHintFn})
 			}
 		}
+	}
+	for i := range events { // The queue compares each event with all that are registered.
+		events[i].QueueingHintFn = c.hint(asking[events[i].Event])
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -59,22 +66,26 @@ func split(event fwk.ClusterEvent) (heard []fwk.ClusterEvent, asked fwk.ClusterE
 	return heard, fwk.ClusterEvent{Resource: event.Resource, ActionType: event.ActionType &^ fwk.Delete}
 }
 
-// hint returns a hint that stirs a pod's gang if the other hint would queue the pod. The pod itself stays where it is: one
+// hint returns a hint that stirs a pod's gang if one of the others' hints would queue the pod. The pod itself stays where it is: one
 // pod is woken for the whole gang when the gang may be planned.
-func (c *Coordinator) hint(other fwk.QueueingHintFn) fwk.QueueingHintFn {
+func (c *Coordinator) hint(others []fwk.QueueingHintFn) fwk.QueueingHintFn {
 	return func(logger klog.Logger, pod *v1.Pod, before, after any) (fwk.QueueingHint, error) {
-		gang := crd.KeyOf(pod)
-		if gang == "" || !c.isStill(gang) {
-			return fwk.QueueSkip, nil
+		if gang := crd.KeyOf(pod); gang != "" && c.isStill(gang) && mayHelp(others, logger, pod, before, after) {
+			c.stirWaiting(gang)
 		}
-		if other != nil {
-			if hint, err := other(logger, pod, before, after); err == nil && hint == fwk.QueueSkip {
-				return fwk.QueueSkip, nil
-			}
-		}
-		c.stirWaiting(gang)
 		return fwk.QueueSkip, nil
 	}
+}
+
+// mayHelp reports whether a hint would queue a pod after an event. No hint, and one that fails, stand for one that would.
+func mayHelp(hints []fwk.QueueingHintFn, logger klog.Logger, pod *v1.Pod, before, after any) bool {
+	return slices.ContainsFunc(hints, func(hint fwk.QueueingHintFn) bool {
+		if hint == nil {
+			return true
+		}
+		answer, err := hint(logger, pod, before, after)
+		return err != nil || answer != fwk.QueueSkip
+	})
 }
 
 // isStill reports whether a gang waits, no event has happened that may help it, and events of others may.
@@ -88,38 +99,26 @@ func (c *Coordinator) isStill(gang string) bool {
 // askAbout stirs the gangs that may fit after an event about a pod, according to the hints of other plugins.
 func (c *Coordinator) askAbout(e informer.Event[v1.Pod]) {
 	c.mutex.Lock()
-	gangs, hints := slices.Collect(maps.Keys(c.gangs)), maps.Clone(c.podHints)
+	gangs, registered := slices.Collect(maps.Keys(c.gangs)), maps.Clone(c.podHints)
 	c.mutex.Unlock()
 	if len(gangs) == 0 {
 		return
 	}
 	for _, event := range kube.PodEvents(e.Before, e.After) {
-		for profile := range hints {
-			relevant := slices.DeleteFunc(slices.Clone(hints[profile]), func(h fwk.ClusterEventWithHint) bool {
-				return !kube.Covers(h.Event, event.ClusterEvent)
-			})
-			if len(relevant) == 0 {
-				continue
-			}
-			for _, gang := range gangs {
-				c.askFor(gang, profile, relevant, event)
+		hints := make(map[string][]fwk.QueueingHintFn)
+		for profile, events := range registered {
+			for _, one := range events {
+				if kube.Covers(one.Event, event.ClusterEvent) {
+					hints[profile] = append(hints[profile], one.QueueingHintFn)
+				}
 			}
 		}
-	}
-}
-
-// askFor asks hints about the waiting pods of a gang until one of them stirs the gang.
-func (c *Coordinator) askFor(gang, profile string, hints []fwk.ClusterEventWithHint, event kube.PodEvent) {
-	if !c.isStill(gang) {
-		return
-	}
-	for _, pod := range c.podsOf(gang) {
-		if pod.Spec.NodeName != "" || pod.Spec.SchedulerName != profile {
-			continue
-		}
-		for _, h := range hints {
-			// It returns no error, and QueueSkip.
-			_, _ = c.hint(h.QueueingHintFn)(klog.Background(), pod, event.Before, event.After)
+		for _, gang := range gangs {
+			if len(hints) > 0 && c.isStill(gang) && slices.ContainsFunc(c.podsOf(gang), func(pod *v1.Pod) bool {
+				return pod.Spec.NodeName == "" && mayHelp(hints[pod.Spec.SchedulerName], klog.Background(), pod, event.Before, event.After)
+			}) {
+				c.stirWaiting(gang)
+			}
 		}
 	}
 }

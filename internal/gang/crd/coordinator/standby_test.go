@@ -112,9 +112,11 @@ func TestHintsOfOthers(t *testing.T) {
 			}
 			return fwk.QueueSkip, nil
 		}}
-		events, err := w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{other, &extension{}})
+		nobody := &extension{hint: func(*v1.Pod) (fwk.QueueingHint, error) { return fwk.QueueSkip, nil }}
+		without := &extension{event: fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add}}
+		events, err := w.Hints(w.Context(), "one", []fwk.EnqueueExtensions{nobody, other, nobody, without})
 		require.NoError(w, err)
-		require.Len(w, events, 2)
+		require.Len(w, events, 2, "each event once")
 		w.group("gang", 3)
 		w.pods("gang", 0, 3)
 		time.Sleep(5 * time.Second)
