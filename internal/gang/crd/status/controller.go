@@ -16,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 	askAgain = time.Second
 	// firstRetry and lastRetry limit the pause after a failed write; it doubles each time.
 	firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
+	// steps limits the writes without a pause after a change of a group or its pods: a group passes through fewer phases. From then on,
+	// somebody else writes other values; the pause between two writes doubles each time, from firstPause up to lastRetry.
+	steps, firstPause = 6, time.Second
 )
 
 // A Controller writes the status of PodGroups. Its methods are safe for concurrent use.
@@ -36,8 +40,16 @@ type Controller struct {
 	pods cache.SharedIndexInformer
 	// queue holds the "namespace/name" of groups to check.
 	queue workqueue.TypedRateLimitingInterface[string]
+	// writes are those since the last change of a group or its pods, by the group's "namespace/name".
+	mutex  sync.Mutex
+	writes map[string]writes
 	// denied is set once a write was forbidden. Only the worker uses it.
 	denied bool
+}
+
+type writes struct {
+	number int
+	last   time.Time
 }
 
 // New returns a Controller. client watches pods: the scheduler's own informer lacks pods that have ended. writer writes
@@ -48,6 +60,7 @@ func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Grou
 		client: writer.Resource(v1alpha1.SchemeGroupVersion.WithResource("podgroups")),
 		leader: leader,
 		pods:   newPodInformer(client),
+		writes: make(map[string]writes),
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
 	_, _ = informer.Follow(c.pods, c.podChanged) // It fails only if the informer was stopped.
@@ -55,18 +68,50 @@ func New(client kubernetes.Interface, writer dynamic.Interface, groups *crd.Grou
 	return c
 }
 
-func (c *Controller) groupChanged(_, after *v1alpha1.PodGroup) {
-	if after != nil {
-		c.queue.Add(after.Namespace + "/" + after.Name)
+func (c *Controller) groupChanged(before, after *v1alpha1.PodGroup) {
+	if after == nil {
+		c.changed(before.Namespace + "/" + before.Name)
+		return
 	}
+	key := after.Namespace + "/" + after.Name
+	if before == nil || before.UID != after.UID || !quantity.DeepEqual(before.Spec, after.Spec) {
+		c.changed(key)
+	}
+	c.queue.Add(key)
 }
 
 func (c *Controller) podChanged(e informer.Event[v1.Pod]) {
 	for _, pod := range []*v1.Pod{e.Before, e.After} { // The label may have changed.
 		if pod != nil && crd.KeyOf(pod) != "" {
+			c.changed(crd.KeyOf(pod))
 			c.queue.AddAfter(crd.KeyOf(pod), settle)
 		}
 	}
+}
+
+// changed forgets the writes for a group, because the group or one of its pods has changed.
+func (c *Controller) changed(key string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.writes, key)
+}
+
+// wrote counts a write for a group.
+func (c *Controller) wrote(key string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.writes[key] = writes{c.writes[key].number + 1, time.Now()}
+}
+
+// pause returns the time until the next write for a group.
+func (c *Controller) pause(key string) time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	sent := c.writes[key]
+	if sent.number < steps {
+		return 0
+	}
+	return time.Until(sent.last.Add(min(lastRetry, firstPause<<min(sent.number-steps, 10))))
 }
 
 // Run writes until the context ends. It watches pods only once there is a PodGroup and this process leads: most

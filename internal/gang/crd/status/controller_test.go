@@ -40,6 +40,8 @@ type cluster struct {
 	refuses, follower error
 	// lags hides the writes from the controller.
 	lags bool
+	// undoes has somebody else write other counts after each write.
+	undoes bool
 	// written are the phases, and patches the bodies, of all writes that succeeded; tried counts all of them.
 	written []v1alpha1.PodGroupPhase
 	patches []string
@@ -97,6 +99,13 @@ func (c *cluster) patch(action clienttesting.Action) (bool, runtime.Object, erro
 	c.written, c.patches = append(c.written, group.Status.Phase), append(c.patches, string(patch.Patch))
 	if !c.lags {
 		c.known.Set(group)
+	}
+	if c.undoes {
+		object := result.(*unstructured.Unstructured).DeepCopy()
+		if err := unstructured.SetNestedField(object.Object, int64(9), "status", "succeeded"); err != nil {
+			c.t.Error(err)
+		}
+		c.known.Set(c.store(object, group.ResourceVersion))
 	}
 	return true, result, nil
 }
@@ -291,6 +300,29 @@ func TestWritesThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUndone: if somebody else writes other values again and again, the controller does not answer each time.
+func TestUndone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCluster(t)
+		c.create()
+		c.pod("a", v1.PodRunning, ofTrain)
+		require.NotEmpty(t, c.wrote())
+		c.set(func() { c.undoes = true })
+		c.pod("a", v1.PodFailed, ofTrain)
+		require.NotEmpty(t, c.wrote())
+		time.Sleep(time.Hour)
+		require.InDelta(t, 60+steps+6, len(c.wrote()), 10)
+		c.set(func() { c.undoes = false })
+		time.Sleep(time.Minute)
+		require.Len(t, c.wrote(), 1)
+		require.Zero(t, c.group().Status.Succeeded)
+		c.pod("a", v1.PodRunning, ofTrain)
+		c.pod("b", v1.PodRunning, ofTrain)
+		require.Equal(t, []v1alpha1.PodGroupPhase{"Scheduling", "Running"}, c.wrote(), "without a pause")
+	})
 }
 
 // A write computed from an old version of the group is rejected.

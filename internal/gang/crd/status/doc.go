@@ -2,9 +2,9 @@
 // groups in the cluster, whichever scheduler their pods use. It runs in the process of the leading scheduler.
 //
 // If two Quartermaster schedulers do not share an election, both write. They compute the same results, and each write
-// applies only to the version of the group that it was computed from, so neither undoes the other's writes. It should
-// not run beside scheduler-plugins' own controller: where that counts differently (see the list in package phase), the
-// two would overwrite each other.
+// applies only to the version of the group that it was computed from, so neither undoes the other's writes unless it sees the
+// pods of an earlier time. It should not run beside scheduler-plugins' own controller: where that counts differently (see
+// Next), the two overwrite each other. Then this one writes once a minute.
 //
 // # Phases
 //

@@ -34,6 +34,10 @@ func (c *Controller) write(ctx context.Context, key string) error {
 	if equality.Semantic.DeepEqual(next, group.Status) {
 		return nil
 	}
+	if pause := c.pause(key); pause > 0 {
+		c.queue.AddAfter(key, pause)
+		return nil
+	}
 	patch, err := mergePatch(group, next)
 	if err != nil {
 		return fmt.Errorf("write the status of PodGroup %s: %w", key, err)
@@ -42,6 +46,7 @@ func (c *Controller) write(ctx context.Context, key string) error {
 	if err != nil && !apierrors.IsNotFound(err) { // A deleted group needs no status.
 		return fmt.Errorf("write status.phase %q of PodGroup %s: %w", next.Phase, key, err)
 	}
+	c.wrote(key)
 	return nil
 }
 
