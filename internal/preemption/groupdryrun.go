@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -63,7 +65,13 @@ func (r *GroupDryRun) onNodes() (map[types.UID]*v1.Pod, error) {
 // cycle state.
 func (r *GroupDryRun) Attempts(schedule fwk.PodGroupSchedulingFunc) fwk.PodGroupSchedulingFunc {
 	return func(ctx context.Context) (*fwk.PodGroupAssignments, *fwk.Status) {
-		return schedule(context.WithValue(ctx, groupDryRunKey{}, r))
+		placed, status := schedule(context.WithValue(ctx, groupDryRunKey{}, r))
+		if status.IsSuccess() {
+			if err := nodeallocatable.CountAssigned(ctx, placed); err != nil {
+				return nil, kube.Failed(err)
+			}
+		}
+		return placed, status
 	}
 }
 

@@ -108,6 +108,9 @@ func TestRegressions(t *testing.T) {
 				}
 			}).
 			pod(10*time.Second, "other", 1, "13", 0).runs(2*time.Minute, "other"),
+		// Seed 175292434706510: preemption found that nobody had to go, again and again. The devices stand for 6 CPUs.
+		"a PodGroup of Kubernetes whose devices stand for CPUs preempts": new(script).about(cpus).node(1).cpus(4).pod(10*time.Second, "victim", 1, "3", 0).
+			podGroup(10*time.Second, "gang", 2, 100).runs(time.Minute, "gang-0").runs(0, "gang-1"),
 		// Seed 227 of an early generator: what was kept for the preemptor was kept until the flush of the queue.
 		"a pod joins the claim of a victim": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			pod(10*time.Second, "preemptor", 2, "1", 100).joins(500*time.Millisecond, "joins", "victim", 10).

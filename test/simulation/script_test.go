@@ -46,6 +46,18 @@ func (s *script) node(devices int) *script {
 	})
 }
 
+// cpus has another driver publish so many devices of class cpus, each of which stands for three CPUs of the node.
+func (s *script) cpus(devices int) *script {
+	return s.add(0, fmt.Sprintf("node-0 with %d devices that stand for CPUs", devices), func(w *World) {
+		var published []*builder.DeviceBuilder
+		for i := range devices {
+			published = append(published, cpuOf(i))
+		}
+		w.putSlice(sliceOf(cpusDriver, "node-0", 0, 1, 1).Devices(published...).Obj())
+		w.createClass("cpus")
+	})
+}
+
 // pod creates one with a claim of the same name for so many devices.
 func (s *script) pod(after time.Duration, name string, devices int64, cpu string, priority int32) *script {
 	return s.add(after, fmt.Sprintf("pod %s with %d devices and %s CPU and priority %d", name, devices, cpu, priority), func(w *World) {
@@ -135,9 +147,13 @@ func (s *script) gang(after time.Duration, name string, pods int32, priorities .
 
 // podGroup creates a PodGroup of Kubernetes with as many pods as it needs, each with a claim for one device and 4 CPU.
 func (s *script) podGroup(after time.Duration, name string, pods, priority int32) *script {
-	s.themes = map[string]bool{podGroups: true}
+	template := "one"
+	if s.themes[cpus] {
+		template = "cpus"
+	}
+	s.themes = map[string]bool{podGroups: true, cpus: s.themes[cpus]}
 	return s.add(after, fmt.Sprintf("PodGroup %s of Kubernetes of %d pods with 4 CPU and priority %d", name, pods, priority), func(w *World) {
-		w.createTemplate("one")
+		w.createTemplate(template)
 		w.createPodGroup(name, pods, priority, "")
 		for i := range pods {
 			p := &podPlan{name: fmt.Sprintf("%s-%d", name, i)}
@@ -145,7 +161,7 @@ func (s *script) podGroup(after time.Duration, name string, pods, priority int32
 			p.with(func(pod *v1.Pod) {
 				pod.Spec.Priority, pod.Spec.Containers[0].Resources.Requests = &priority, builder.Resources("cpu", "4")
 			}, "4 CPU and priority %d", priority)
-			p.with(builder.Using(builder.FromTemplate("one")...), "template one")
+			p.with(builder.Using(builder.FromTemplate(template)...), "template %s", template)
 			p.create(w)
 		}
 	})

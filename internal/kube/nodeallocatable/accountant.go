@@ -194,7 +194,12 @@ func (c *Account) judge(ctx context.Context, state fwk.CycleState, node fwk.Node
 	if status := c.accountant.plugin.Filter(ctx, state, c.pod, node); !status.IsSuccess() {
 		return nil, c.lack(ctx, status, node)
 	}
-	return dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), state, node.Node().Name), nil
+	return takenOf(ctx, state, node.Node().Name), nil
+}
+
+// takenOf returns what a pod takes of a node according to the plugin's entry in a state.
+func takenOf(ctx context.Context, state fwk.CycleState, node string) Status {
+	return dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), state, node)
 }
 
 // enter makes the world that of the account, with a plan. The mutex must be held.

@@ -8,10 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
 // insufficient begins the plugin's reasons for nodes that have not enough of a resource. Its name follows.
@@ -61,7 +59,7 @@ func (c *Account) asked(ctx context.Context, refused *fwk.Status, node fwk.NodeI
 		return nil
 	}
 	counted := *c.pod
-	counted.Status.NodeAllocatableResourceClaimStatuses = dynamicresources.ExtractPodNodeAllocatableResourceClaimStatus(klog.FromContext(ctx), state, node.Node().Name)
+	counted.Status.NodeAllocatableResourceClaimStatuses = takenOf(ctx, state, node.Node().Name)
 	info, err := framework.NewPodInfo(&counted)
 	if err != nil {
 		return nil
