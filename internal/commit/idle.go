@@ -200,7 +200,7 @@ func (i *Idle) ask(ctx context.Context, claim *resourceapi.ResourceClaim, consum
 // podAtServer returns a pod for which an entry reserves the claim, on a node or not, as the server has it; nil if there is none.
 func (i *Idle) podAtServer(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) (*v1.Pod, error) {
 	if dra.IsPodGroup(consumer) {
-		return i.Writer.Member(ctx, claim, consumer.Name, false)
+		return i.Writer.Member(ctx, claim, consumer.Name, false, write.Any)
 	}
 	pod, err := i.Writer.Pod(ctx, claim.Namespace, consumer.Name)
 	if pod != nil && pod.UID != consumer.UID {

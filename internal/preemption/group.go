@@ -20,8 +20,11 @@ type Groups struct {
 	Known *claims.Claims
 	// InUse are the claims that attempts of this process use, nil if there can be none.
 	InUse *workload.Claims
-	// Asker asks the server whether a group is bound.
-	Asker write.Asker
+	// Server knows whether a group is bound, and its pods.
+	Server interface {
+		write.Asker
+		Member(ctx context.Context, claim *resourceapi.ResourceClaim, podGroup string, onNode bool, counts func(*v1.Pod) bool) (*v1.Pod, error)
+	}
 	// Profiles are the profiles of this scheduler.
 	Profiles Profiles
 	// Takeover protects the reservations that another process made.
@@ -51,9 +54,15 @@ func (g *Groups) Usage(ctx context.Context, claim *resourceapi.ResourceClaim, co
 		return Unheard, unbound, nil, nil // Nothing tells when an attempt ends.
 	}
 	// A pod may have been bound just before, so that the informer has not told of it.
-	if unbound, err = g.Asker.Ask(ctx, claim, consumer); err != nil {
+	if unbound, err = g.Server.Ask(ctx, claim, consumer); err != nil {
 		g.InUse.Released(claim.UID)
 		return Unheard, unbound, nil, write.UnlessBound(err)
+	}
+	// Nor of a pod that another scheduler is about to bind: such a binding does not change a claim that is reserved for the group.
+	theirs, err := g.Server.Member(ctx, claim, consumer.Name, false, func(pod *v1.Pod) bool { return !g.Profiles.Schedules(pod.Spec.SchedulerName) })
+	if err != nil || theirs != nil {
+		g.InUse.Released(claim.UID)
+		return Unheard, unbound, nil, err
 	}
 	return Abandoned, unbound, func() { g.InUse.Released(claim.UID) }, nil
 }

@@ -165,7 +165,7 @@ const perPage = 500
 
 // checkGroup returns ErrBound if a pod of the PodGroup uses the claim on a node and has not ended.
 func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClaim, consumer resourceapi.ResourceClaimConsumerReference) error {
-	member, err := w.Member(ctx, claim, consumer.Name, true)
+	member, err := w.Member(ctx, claim, consumer.Name, true, Any)
 	switch {
 	case err != nil:
 		return fmt.Errorf("find out whether pods of PodGroup %s/%s have been bound: %w", claim.Namespace, consumer.Name, err)
@@ -176,9 +176,9 @@ func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClai
 	}
 }
 
-// Member returns a pod of a PodGroup, as the server has it, that uses the claim and has not ended; nil if there is none. With
+// Member returns a pod of a PodGroup, as the server has it, that uses the claim, has not ended and counts; nil if there is none. With
 // onNode, pods that are not on a node do not count.
-func (w *Writer) Member(ctx context.Context, claim *resourceapi.ResourceClaim, podGroup string, onNode bool) (*v1.Pod, error) {
+func (w *Writer) Member(ctx context.Context, claim *resourceapi.ResourceClaim, podGroup string, onNode bool, counts func(*v1.Pod) bool) (*v1.Pod, error) {
 	options := metav1.ListOptions{Limit: perPage}
 	if onNode {
 		options.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
@@ -190,7 +190,8 @@ func (w *Writer) Member(ctx context.Context, claim *resourceapi.ResourceClaim, p
 		}
 		for i := range found.Items {
 			member := &found.Items[i]
-			if (member.Spec.NodeName != "" || !onNode) && !podutil.IsPodTerminal(member) && dra.PodGroupName(member) == podGroup && usesClaim(member, claim.Name) {
+			if (member.Spec.NodeName != "" || !onNode) && !podutil.IsPodTerminal(member) && dra.PodGroupName(member) == podGroup && usesClaim(member, claim.Name) &&
+				counts(member) {
 				return member, nil
 			}
 		}
@@ -199,6 +200,9 @@ func (w *Writer) Member(ctx context.Context, claim *resourceapi.ResourceClaim, p
 		}
 	}
 }
+
+// Any counts all pods.
+func Any(*v1.Pod) bool { return true }
 
 // page returns some of the pods of a namespace.
 func (w *Writer) page(ctx context.Context, namespace string, options metav1.ListOptions) (*v1.PodList, error) {

@@ -193,7 +193,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	if features.EnableGenericWorkload {
 		pl.holders.Snapshot = handle
 	}
-	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Asker: pl.writer, Profiles: state, Takeover: pl.takeover}
+	ofGroups := &preemption.Groups{Known: pl.claims, InUse: pl.groups, Server: pl.writer, Profiles: state, Takeover: pl.takeover}
 	pl.release = preemption.NewRelease(pl.writer, pl.claims, pl.commits, ofGroups.Usage, ownProfile{pl})
 	pl.nominated = &preemption.NominatedDevices{
 		Nominations: state.nominations, Holders: pl.holders, Needs: &pl.needs, Solver: pl.solver, Inventory: state.Inventory,
