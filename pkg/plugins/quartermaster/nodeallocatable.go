@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/commit"
@@ -67,41 +64,6 @@ func (pl *Quartermaster) solverFor(c *cycle) *allocator.Solver {
 	return pl.solver
 }
 
-// checkRecorded refuses a pod with resources of a node recorded in its status for an allocated claim, while a device of the claim is not
-// published, as after a restart of its driver: the pod would be bound, and nothing would count these any more.
-func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.accountant == nil {
-		return nil
-	}
-	for _, podClaim := range c.recordedIn(pod) {
-		decided := podClaim.Decided()
-		if decided == nil {
-			continue
-		}
-		for i := range decided.Devices.Results {
-			if result := &decided.Devices.Results[i]; pl.published(result) == nil {
-				c.pod.Causes.Note(reasons.PoolUnusable)
-				c.pod.HelpedByAnySlice()
-				return unschedulable("claim %s has device %s/%s which its driver does not publish now; until it does, it is not known what the "+
-					"pod takes of its node", klog.KObj(podClaim.Object), ledger.PoolOf(result), result.Device)
-			}
-		}
-	}
-	return nil
-}
-
-// recordedIn returns the claims for which the pod's status says that their devices take resources of a node.
-func (c *cycleClaims) recordedIn(pod *v1.Pod) (recorded []*podClaim) {
-	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
-		for _, podClaim := range c.claims {
-			if podClaim.Object.Name == status.ResourceClaimName {
-				recorded = append(recorded, podClaim)
-			}
-		}
-	}
-	return recorded
-}
-
 // published implements nodeallocatable.Devices.
 func (pl *Quartermaster) published(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
 	if pool := pl.state.Pool(ledger.PoolOf(result)); pool != nil {
@@ -128,7 +90,8 @@ type consumerLimits struct{ *Quartermaster }
 // ConsumerLimit returns 1 for an allocated claim with a device that stands for resources of its node, else the server's limit. Only here,
 // where claims are written, is it known that another pod was reserved since the attempt began.
 func (l consumerLimits) ConsumerLimit(claim *resourceapi.ResourceClaim) int {
-	if l.accountant != nil && claim.Status.Allocation != nil && l.accountant.IsForOnePod(claim.Status.Allocation) {
+	if l.accountant != nil && claim.Status.Allocation != nil &&
+		(l.accountant.IsForOnePod(claim.Status.Allocation) || l.unpublishedIn(claim.Status.Allocation) >= 0 && l.recordedByUsers(claim)) {
 		return 1
 	}
 	return l.claims.Server.ConsumerLimit(claim)
@@ -337,64 +300,4 @@ func (pl *Quartermaster) confirmCharge(c *cycle, pod *v1.Pod, node string, plan 
 		return errors.New("kube-scheduler has not assumed what the devices take of node " + node + "; trying again")
 	}
 	return nil
-}
-
-// recordCharge writes into the pod's status what its devices take of the node, for the kubelet and all schedulers. It comes before
-// the claims are written, so the status of a bound pod is never missing, whatever ends this process.
-func (pl *Quartermaster) recordCharge(ctx context.Context, c *cycle, pod *v1.Pod, node string) error {
-	if pl.accountant == nil {
-		return nil
-	}
-	var status nodeallocatable.Status
-	if charge := c.charges[node]; charge != nil {
-		status = charge.status
-	}
-	if len(status) == 0 && len(c.pod.Latest().Status.NodeAllocatableResourceClaimStatuses) == 0 {
-		return nil
-	}
-	c.recorded = true
-	if err := pl.state.Lease.Leads(); err != nil {
-		return err
-	}
-	return nodeallocatable.Record(ctx, pl.handle.ClientSet(), pl.writer, pod, status)
-}
-
-// clearTimeout limits the time for removing what recordCharge wrote.
-const clearTimeout = 10 * time.Second
-
-// removeCharge undoes recordCharge, unless the pod turns out to be bound. If that fails, the next attempt overwrites it.
-func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod) {
-	if !c.recorded {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
-	defer cancel()
-	err := pl.state.Lease.Leads()
-	if err == nil {
-		err = nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod)
-	}
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "The pod's status may say for now that it takes resources of a node", "pod", klog.KObj(pod))
-	}
-}
-
-// hasRecorded reports whether the pod still has a claim that its status speaks of. The record is right then, and must stay: the binding
-// that a process sent before it ended may arrive late.
-func (pl *Quartermaster) hasRecorded(c *cycle, pod *v1.Pod) bool {
-	return slices.ContainsFunc(c.recordedIn(pod), func(claim *podClaim) bool {
-		return claim.IsAllocated() && resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
-	})
-}
-
-// removeLeftCharge removes what an earlier attempt recorded and another process, or a failed write, has left: kube-scheduler's plugins
-// count it on every node, so the pod might fit nowhere. The status is nil if there is nothing to remove.
-func (pl *Quartermaster) removeLeftCharge(ctx context.Context, c *cycle, pod *v1.Pod) *fwk.Status {
-	if pl.accountant == nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 || pl.hasRecorded(c, pod) {
-		return nil
-	}
-	if err := nodeallocatable.Clear(ctx, pl.handle.ClientSet(), pl.writer, pod); err != nil {
-		return failed(err)
-	}
-	pl.waker.WakeAfterPause(c.pod)
-	return kube.New(fwk.Success, "what an earlier attempt recorded about resources of a node was removed from the pod's status; looking again")
 }

@@ -102,6 +102,31 @@ func TestNodeAllocatableUnpublished(t *testing.T) {
 	})
 }
 
+// TestNodeAllocatableUnpublishedInUse: no pod joins a claim in use whose device has stood for CPUs and is not published now: nothing would
+// count what the second pod takes. A claim whose device has taken nothing of the node can be joined.
+func TestNodeAllocatableUnpublishedInUse(t *testing.T) {
+	bound := func(pod *v1.Pod) { pod.Spec.NodeName = "n1" }
+	user, plain := newPod("user", uses("one"), bound), newPod("plain", uses("two"), bound)
+	user.Status.NodeAllocatableResourceClaimStatuses = []v1.NodeAllocatableResourceClaimStatus{
+		{ResourceClaimName: "one", Mapping: []v1.NodeAllocatableMappedResources{{Name: "cpu", Quantity: amount("1")}}}}
+	one := with(gpus("one", 1).Obj(), allocate("n1", "cpu-0"), onNode("n1"), reservedFor("user"))
+	two := with(gpus("two", 1).Obj(), allocate("n1", "gone"), onNode("n1"), reservedFor("plain"))
+	objects := cpuNode("n1", 1, 0)
+	accounting(t, []runtime.Object{objects[0], objects[2], one, two, user, plain}, func(t *testing.T, w *ofNodeWorld) {
+		joins, allowed := newPod("joins", uses("one")), newPod("allowed", uses("two"))
+		w.create(joins)
+		w.create(allowed)
+		w.settle()
+		result := w.schedule(joins)
+		require.Equal(t, "PreFilter", result.phase)
+		require.Contains(t, result.text(), "its driver does not publish now")
+		require.Equal(t, 1, consumerLimits{w.pl}.ConsumerLimit(one), "an attempt that began before")
+		require.Greater(t, consumerLimits{w.pl}.ConsumerLimit(two), 1)
+		result = w.schedule(allowed)
+		require.Empty(t, result.phase, result.text())
+	})
+}
+
 // TestNodeAllocatablePreemptsForOther: the free device takes more than the node has. That of a pod of lower priority takes nothing.
 func TestNodeAllocatablePreemptsForOther(t *testing.T) {
 	objects := cpuNode("n1", 0, 0)
