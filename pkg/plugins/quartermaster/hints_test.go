@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -97,6 +98,21 @@ func TestEventsCoverUpstream(t *testing.T) {
 		for _, registered := range theirs {
 			require.Equal(t, registered.Event.ActionType, registered.Event.ActionType&actions[registered.Event.Resource],
 				"actions for %s", registered.Event.Resource)
+		}
+	})
+}
+
+// TestNoEventsOfBoundPods: the scheduling queue compares each event that is registered with all pods that PreEnqueue keeps out. It must do
+// nothing for them whenever a pod gets a node.
+func TestNoEventsOfBoundPods(t *testing.T) {
+	t.Parallel()
+	beforeEvents(t, func(t *testing.T, f *fixture) {
+		events, err := f.pl.EventsToRegister(f.ctx)
+		require.NoError(t, err)
+		for _, registered := range events {
+			for _, resource := range []fwk.EventResource{fwk.AssignedPod, fwk.UnscheduledPod} {
+				require.False(t, kube.Covers(registered.Event, fwk.ClusterEvent{Resource: resource, ActionType: fwk.Add}), "%v", registered.Event)
+			}
 		}
 	})
 }
