@@ -37,12 +37,17 @@ func changeCPUs(g *generator) {
 // publishCPUs has the driver replace the devices of a node, with one more or less than before.
 func (g *generator) publishCPUs(node string, after time.Duration) {
 	generation, count := g.generationOf(cpusDriver+"/"+node), 2+g.random.IntN(5)
+	slice := sliceOfCPUs(node, generation, count)
+	g.later(after, func(w *World) { w.putSlice(slice.Obj()) }, "publish %d devices of CPUs of %s in generation %d", count, node, generation)
+}
+
+// sliceOfCPUs returns the slice with so many devices of a node.
+func sliceOfCPUs(node string, generation int64, count int) *builder.SliceBuilder {
 	var devices []*builder.DeviceBuilder
 	for i := range count {
 		devices = append(devices, cpuOf(i))
 	}
-	slice := sliceOf(cpusDriver, node, 0, generation, 1).Devices(devices...)
-	g.later(after, func(w *World) { w.putSlice(slice.Obj()) }, "publish %d devices of CPUs of %s in generation %d", count, node, generation)
+	return sliceOf(cpusDriver, node, 0, generation, 1).Devices(devices...)
 }
 
 // checkCPUs: when a pod is bound, its status says for how many CPUs the devices of a claim stand. The kubelet and all schedulers rely on it.

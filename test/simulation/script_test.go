@@ -49,11 +49,7 @@ func (s *script) node(devices int) *script {
 // cpus has another driver publish so many devices of class cpus, each of which stands for three CPUs of the node.
 func (s *script) cpus(devices int) *script {
 	return s.add(0, fmt.Sprintf("node-0 with %d devices that stand for CPUs", devices), func(w *World) {
-		var published []*builder.DeviceBuilder
-		for i := range devices {
-			published = append(published, cpuOf(i))
-		}
-		w.putSlice(sliceOf(cpusDriver, "node-0", 0, 1, 1).Devices(published...).Obj())
+		w.putSlice(sliceOfCPUs("node-0", 1, devices).Obj())
 		w.createClass("cpus")
 	})
 }

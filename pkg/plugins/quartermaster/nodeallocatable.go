@@ -91,7 +91,7 @@ type consumerLimits struct{ *Quartermaster }
 // where claims are written, is it known that another pod was reserved since the attempt began.
 func (l consumerLimits) ConsumerLimit(claim *resourceapi.ResourceClaim) int {
 	if l.accountant != nil && claim.Status.Allocation != nil &&
-		(l.accountant.IsForOnePod(claim.Status.Allocation) || l.unpublishedIn(claim.Status.Allocation) >= 0 && l.recordedByUsers(claim)) {
+		(l.accountant.IsForOnePod(claim.Status.Allocation) || l.unpublishedIn(claim.Status.Allocation) != nil && l.recordedByUsers(claim)) {
 		return 1
 	}
 	return l.claims.Server.ConsumerLimit(claim)

@@ -24,17 +24,15 @@ func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
 	if pl.accountant == nil {
 		return nil
 	}
-	recorded := c.recordedIn(pod)
 	for _, podClaim := range c.claims {
 		decided := podClaim.Decided()
 		if decided == nil {
 			continue
 		}
-		i := pl.unpublishedIn(decided)
-		if i < 0 || !slices.Contains(recorded, podClaim) && !pl.recordedByUsers(podClaim.Object) {
+		result := pl.unpublishedIn(decided)
+		if result == nil || !isRecorded(pod, podClaim.Object) && !pl.recordedByUsers(podClaim.Object) {
 			continue
 		}
-		result := &decided.Devices.Results[i]
 		c.pod.Causes.Note(reasons.PoolUnusable)
 		c.pod.HelpedByAnySlice()
 		return unschedulable("claim %s has device %s/%s which its driver does not publish now; until it does, it is not known what the "+
@@ -43,32 +41,26 @@ func (pl *Quartermaster) checkRecorded(c *cycle, pod *v1.Pod) *fwk.Status {
 	return nil
 }
 
-// recordedByUsers reports whether the status of a pod that a claim is reserved for says that its devices take resources of a node.
+// isRecorded reports whether the status of a pod says that the devices of a claim which it uses take resources of a node.
+func isRecorded(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(pod.Status.NodeAllocatableResourceClaimStatuses, func(status v1.NodeAllocatableResourceClaimStatus) bool {
+		return status.ResourceClaimName == claim.Name
+	})
+}
+
+// recordedByUsers reports whether isRecorded holds for a pod that a claim is reserved for.
 func (pl *Quartermaster) recordedByUsers(claim *resourceapi.ResourceClaim) bool {
-	return slices.ContainsFunc(pl.claims.Consumers(claim), func(user *v1.Pod) bool {
-		return slices.ContainsFunc(user.Status.NodeAllocatableResourceClaimStatuses, func(status v1.NodeAllocatableResourceClaimStatus) bool {
-			return status.ResourceClaimName == claim.Name
-		})
-	})
+	return slices.ContainsFunc(pl.claims.Consumers(claim), func(user *v1.Pod) bool { return isRecorded(user, claim) })
 }
 
-// unpublishedIn returns the index of a result whose device is not published now, -1 if there is none.
-func (pl *Quartermaster) unpublishedIn(allocation *resourceapi.AllocationResult) int {
-	return slices.IndexFunc(allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
-		return pl.published(&result) == nil
-	})
-}
-
-// recordedIn returns the claims for which the pod's status says that their devices take resources of a node.
-func (c *cycleClaims) recordedIn(pod *v1.Pod) (recorded []*podClaim) {
-	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
-		for _, podClaim := range c.claims {
-			if podClaim.Object.Name == status.ResourceClaimName {
-				recorded = append(recorded, podClaim)
-			}
+// unpublishedIn returns a result whose device is not published now, nil if there is none.
+func (pl *Quartermaster) unpublishedIn(allocation *resourceapi.AllocationResult) *resourceapi.DeviceRequestAllocationResult {
+	for i := range allocation.Devices.Results {
+		if result := &allocation.Devices.Results[i]; pl.published(result) == nil {
+			return result
 		}
 	}
-	return recorded
+	return nil
 }
 
 // recordCharge writes into the pod's status what its devices take of the node, for the kubelet and all schedulers. It comes before
@@ -113,8 +105,8 @@ func (pl *Quartermaster) removeCharge(ctx context.Context, c *cycle, pod *v1.Pod
 // hasRecorded reports whether the pod still has a claim that its status speaks of. The record is right then, and must stay: the binding
 // that a process sent before it ended may arrive late.
 func (pl *Quartermaster) hasRecorded(c *cycle, pod *v1.Pod) bool {
-	return slices.ContainsFunc(c.recordedIn(pod), func(claim *podClaim) bool {
-		return claim.IsAllocated() && resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
+	return slices.ContainsFunc(c.claims, func(claim *podClaim) bool {
+		return isRecorded(pod, claim.Object) && claim.IsAllocated() && resourceclaim.IsReservedForPod(pod, claim.Object, pl.features.EnableDRAWorkloadResourceClaims)
 	})
 }
 
