@@ -112,9 +112,7 @@ var decidedLater = new(resourceapi.AllocationResult)
 // Open opens the account of a pod. The status is not nil if the pod can use its claims on no node.
 func (a *Accountant) Open(ctx context.Context, pod *v1.Pod, claims []Claim) (*Account, *fwk.Status) {
 	if len(pod.Status.NodeAllocatableResourceClaimStatuses) > 0 { // An earlier attempt has left it. It must not count.
-		copied := *pod
-		copied.Status.NodeAllocatableResourceClaimStatuses = nil
-		pod = &copied
+		pod = taking(pod, nil)
 	}
 	account := &Account{accountant: a, pod: pod, claims: make(map[string]*resourceapi.ResourceClaim, len(claims)), state: framework.NewCycleState()}
 	for _, claim := range claims {
@@ -184,9 +182,14 @@ func (c *Account) Count(ctx context.Context, node fwk.NodeInfo, plan []resourcea
 	if status != nil {
 		return nil, status
 	}
-	counted := *c.pod
-	counted.Status.NodeAllocatableResourceClaimStatuses = takes
-	return &counted, nil
+	return taking(c.pod, takes), nil
+}
+
+// taking returns a pod as kube-scheduler assumes it: with what its devices take of the node in its status.
+func taking(pod *v1.Pod, takes Status) *v1.Pod {
+	copied := *pod
+	copied.Status.NodeAllocatableResourceClaimStatuses = takes
+	return &copied
 }
 
 // judge implements Charge with a state of the plugin, in the world that was entered. The mutex must be held.

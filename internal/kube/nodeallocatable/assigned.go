@@ -30,11 +30,9 @@ func CountAssigned(ctx context.Context, placed *fwk.PodGroupAssignments) error {
 		if len(takes) == 0 {
 			continue
 		}
-		pod := *one.GetPod()
-		pod.Status.NodeAllocatableResourceClaimStatuses = takes
-		info, err := kube.NewPodInfo(&pod)
+		info, err := kube.NewPodInfo(taking(one.GetPod(), takes))
 		if err != nil {
-			return fmt.Errorf("count what the devices of pod %s take of node %s: %w", klog.KObj(&pod), one.GetNodeName(), err)
+			return fmt.Errorf("count what the devices of pod %s take of node %s: %w", klog.KObj(one.GetPod()), one.GetNodeName(), err)
 		}
 		placed.ProposedAssignments[i] = assigned{one, info}
 	}

@@ -58,9 +58,7 @@ func (c *Account) asked(ctx context.Context, refused *fwk.Status, node fwk.NodeI
 	if status := plugin.Filter(ctx, state, c.pod, roomy); !status.IsSuccess() {
 		return nil
 	}
-	counted := *c.pod
-	counted.Status.NodeAllocatableResourceClaimStatuses = takenOf(ctx, state, node.Node().Name)
-	info, err := framework.NewPodInfo(&counted)
+	info, err := framework.NewPodInfo(taking(c.pod, takenOf(ctx, state, node.Node().Name)))
 	if err != nil {
 		return nil
 	}
