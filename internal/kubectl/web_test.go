@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -36,14 +37,15 @@ func TestWebOfADump(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasSuffix(out.String(), "/\n") }, 3*time.Minute, 5*time.Millisecond)
 	address := strings.TrimSpace(out.String())
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$`, address)
-	require.Eventually(t, func() bool { return strings.Contains(get(t, address+"api/state"), `"source":"dump `) }, 3*time.Minute, 5*time.Millisecond)
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
+		require.Contains(try, get(try, address+"api/state"), `"source":"dump `)
+	}, 3*time.Minute, 5*time.Millisecond)
 	require.Contains(t, get(t, address), "<title>Devices</title>")
 	stop()
 	require.NoError(t, <-ended)
 }
 
-func get(t *testing.T, address string) string {
-	t.Helper()
+func get(t require.TestingT, address string) string {
 	response, err := http.Get(address)
 	require.NoError(t, err)
 	defer response.Body.Close()

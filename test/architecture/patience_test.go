@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoTestAsksForAFastMachine: a test that waits for what has to happen gives up no sooner than harness.Patience, and none asserts how long
-// something took by the clock of the machine. What happens in a bubble of testing/synctest has a clock of its own.
+// TestNoTestAsksForAFastMachine: a test that waits for what has to happen gives up no sooner than harness.Patience, none asserts how long
+// something took by the clock of the machine, and none fails at the first of several tries. What happens in a bubble of testing/synctest
+// has a clock of its own.
 func TestNoTestAsksForAFastMachine(t *testing.T) {
 	t.Parallel()
 	folders := testFolders(t)
@@ -40,6 +41,9 @@ func TestImpatience(t *testing.T) {
 		`require.Eventually(t, ok, short, time.Millisecond)`:                                                "x_test.go:6: gives up after 30s, sooner than after 3m0s",
 		`require.EventuallyWithT(t, ok, time.Minute, time.Millisecond)`:                                     "x_test.go:6: gives up after 1m0s, sooner than after 3m0s",
 		`require.Eventually(t, ok, 6*short, time.Millisecond)`:                                              "",
+		`require.Eventually(t, func() bool { return ask(t) }, 6*short, time.Millisecond)`:                   "x_test.go:6: one try that fails ends the test",
+		`require.EventuallyWithT(t, func(try *assert.CollectT) { require.True(t, a) }, 6*short, 1)`:         "x_test.go:6: one try that fails ends the test",
+		`require.EventuallyWithT(t, func(try *assert.CollectT) { require.True(try, a) }, 6*short, 1)`:       "",
 		`require.Eventually(t, ok, unknown(), time.Millisecond)`:                                            "",
 		`select { case <-done: case <-time.After(short): t.Fatal("late") }`:                                 "x_test.go:6: gives up after 30s, sooner than after 3m0s",
 		`select { case <-done: case <-time.After(short): end(); t.Error("late") }`:                          "x_test.go:6: gives up after 30s, sooner than after 3m0s",
@@ -241,6 +245,9 @@ func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[string]bool, patie
 		if limit, known := f.duration(call.Args[2]); known && limit < patience {
 			return tooSoon(limit, patience)
 		}
+		if failsAtOnce(call) {
+			return "one try that fails ends the test"
+		}
 	case "Less", "LessOrEqual", "InDelta", "WithinDuration", "Equal", "Zero":
 		for _, arg := range call.Args {
 			if name, ok := arg.(*ast.Ident); isCallOf(arg, "time", "Since") || ok && took[name.Name] {
@@ -249,6 +256,22 @@ func (f *testFolder) faultOfCall(call *ast.CallExpr, took map[string]bool, patie
 		}
 	}
 	return ""
+}
+
+// failsAtOnce reports whether a condition that is tried again and again is given the test itself, so that its assertions cannot fail
+// once and hold at the next try.
+func failsAtOnce(eventually *ast.CallExpr) (does bool) {
+	test, isIdent := eventually.Args[0].(*ast.Ident)
+	condition, isLiteral := eventually.Args[1].(*ast.FuncLit)
+	if !isIdent || !isLiteral {
+		return false
+	}
+	ast.Inspect(condition, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		does = does || ok && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return isName(arg, test.Name) })
+		return !does
+	})
+	return does
 }
 
 // limitOf is when a select gives a test up.

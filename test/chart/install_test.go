@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -120,11 +121,11 @@ func TestUninstallWhileItRuns(t *testing.T) {
 // requireRefused waits until a process whose account or rights are gone has tried to renew its Lease, and says that it could not.
 func requireRefused(t *testing.T, process *scheduler.Process) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
 		lines, err := process.LogLines("ease")
-		require.NoError(t, err)
-		return slices.ContainsFunc(lines, func(line string) bool {
+		require.NoError(try, err)
+		require.True(try, slices.ContainsFunc(lines, func(line string) bool {
 			return strings.Contains(line, "orbidden") || strings.Contains(line, "nauthorized") || strings.Contains(line, "not found")
-		})
+		}))
 	}, patience, poll, "it has not tried to renew its Lease, see %s", process.LogFile())
 }

@@ -74,7 +74,7 @@ func TestPodGroupsOfOthers(t *testing.T) {
 	remove := c.create(t, crds, "", string(definition))
 	defer func() {
 		remove()
-		require.Eventually(t, func() bool { return !c.exists(t, crds, "", podGroupsCRD) }, patience, poll)
+		c.awaitGone(t, crds, podGroupsCRD)
 	}()
 	there := c.podGroup(t)
 	before := c.names(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,10 +101,10 @@ func (c *controlPlane) schedule(t *testing.T, schedulerName string) {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
 		pod, err := pods.Get(ctx, "user", metav1.GetOptions{})
-		require.NoError(t, err)
-		return pod.Spec.NodeName != ""
+		require.NoError(try, err)
+		require.NotEmpty(try, pod.Spec.NodeName)
 	}, patience, poll, "the pod is not bound")
 	allocated, err := claims.Get(ctx, claim, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -145,11 +146,11 @@ func quickly(prefix string) []any {
 func (c *controlPlane) requireGuard(t *testing.T) (authority string) {
 	t.Helper()
 	c.requireLease(t, "quartermaster-guard", "quartermaster-guard")
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
 		configuration, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "quartermaster-guard", metav1.GetOptions{})
-		require.NoError(t, err)
+		require.NoError(try, err)
 		authority = base64.StdEncoding.EncodeToString(configuration.Webhooks[0].ClientConfig.CABundle)
-		return authority != ""
+		require.NotEmpty(try, authority)
 	}, patience, poll, "the guard has not put its certificate authority into its webhook configuration")
 	_, err := c.client.CoreV1().Secrets("quartermaster-guard").Get(t.Context(), "quartermaster-guard-ca", metav1.GetOptions{})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,29 +120,34 @@ func (c *controlPlane) namespace(t *testing.T, name string) (remove func()) {
 	}, patience, poll)
 	return func() {
 		removeObject()
-		require.Eventually(t, func() bool { return !c.exists(t, namespaces, "", name) }, patience, poll)
+		c.awaitGone(t, namespaces, name)
 	}
 }
 
 // awaitPods waits until the controllers have made as many pods of ours as are wanted.
 func (c *controlPlane) awaitPods(t *testing.T, want int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
 		pods, err := c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=quartermaster"})
-		require.NoError(t, err)
-		return len(pods.Items) == want
+		require.NoError(try, err)
+		require.Len(try, pods.Items, want)
 	}, patience, poll)
 }
 
 // exists says whether an object is there.
-func (c *controlPlane) exists(t *testing.T, resource schema.GroupVersionResource, namespace, name string) bool {
-	t.Helper()
-	_, err := c.dynamic.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+func (c *controlPlane) exists(t require.TestingT, resource schema.GroupVersionResource, namespace, name string) bool {
+	_, err := c.dynamic.Resource(resource).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false
 	}
 	require.NoError(t, err)
 	return true
+}
+
+// awaitGone waits until an object of the cluster is deleted.
+func (c *controlPlane) awaitGone(t *testing.T, resource schema.GroupVersionResource, name string) {
+	t.Helper()
+	require.EventuallyWithT(t, func(try *assert.CollectT) { require.False(try, c.exists(try, resource, "", name)) }, patience, poll)
 }
 
 // create makes objects, and returns how to delete them again.

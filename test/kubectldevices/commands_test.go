@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,12 +61,11 @@ type demo struct {
 }
 
 // run runs a command, and returns what it prints.
-func (d *demo) run(t *testing.T, args ...string) (out, errOut string) {
-	t.Helper()
+func (d *demo) run(t require.TestingT, args ...string) (out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(append(args, "--kubeconfig", d.kubeconfig))
-	require.NoError(t, command.ExecuteContext(t.Context()), stderr.String())
+	require.NoError(t, command.ExecuteContext(context.Background()), stderr.String())
 	return stdout.String(), stderr.String()
 }
 
@@ -188,10 +188,11 @@ func (d *demo) littleRights(t *testing.T) {
 	require.NoError(t, err)
 
 	var out, errOut string
-	// The authorizer learns of roles by a watch.
-	require.Eventually(t, func() bool {
-		out, errOut = d.run(t, "list", "-n", namespace, "--as", user, "-o", "wide")
-		return strings.Contains(out, "partitioned-gpu-0/whole") && strings.Contains(errOut, "pods only in namespace "+namespace)
+	// The authorizer learns of roles by watches, of one kind before the other.
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
+		out, errOut = d.run(try, "list", "-n", namespace, "--as", user, "-o", "wide")
+		require.Contains(try, out, "partitioned-gpu-0/whole")
+		require.Contains(try, errOut, "pods only in namespace "+namespace)
 	}, patience, 200*time.Millisecond)
 	require.Contains(t, errOut, "you may not list nodes, ")
 	require.Contains(t, errOut, "you may list resourceclaims, pods only in namespace "+namespace)

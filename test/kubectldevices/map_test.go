@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -36,7 +37,7 @@ func (d *demo) webMap(t *testing.T) {
 
 	require.Equal(t, http.StatusOK, status(t, page))
 	require.NotEqual(t, http.StatusOK, status(t, page[:strings.LastIndex(strings.TrimSuffix(page, "/"), "/")+1]), "without the token")
-	require.Eventually(t, func() bool { return tiles(t, page+"api/state") > 0 }, patience, 50*time.Millisecond, "the devices of the demo")
+	require.EventuallyWithT(t, func(try *assert.CollectT) { require.Positive(try, tiles(try, page+"api/state")) }, patience, 50*time.Millisecond, "the devices of the demo")
 	stop()
 	if err := <-ended; err != nil {
 		require.True(t, errors.Is(err, context.Canceled), err)
@@ -51,8 +52,7 @@ func status(t *testing.T, url string) int {
 }
 
 // tiles returns the number of tiles in the state that the page draws: nodes and other pools.
-func tiles(t *testing.T, url string) int {
-	t.Helper()
+func tiles(t require.TestingT, url string) int {
 	response := get(t, url)
 	var state struct {
 		Tiles []json.RawMessage `json:"tiles"`
@@ -63,9 +63,8 @@ func tiles(t *testing.T, url string) int {
 }
 
 // get asks for a page. The caller closes the body.
-func get(t *testing.T, url string) *http.Response {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+func get(t require.TestingT, url string) *http.Response {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,12 +121,12 @@ func (c *ownCluster) requireNothingLeft(t *testing.T) {
 	classes, err := c.client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, classes.Items)
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
 		pods, err := c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		require.NoError(try, err)
 		claims, err := c.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
-		return len(pods.Items)+len(claims.Items) == 0
+		require.NoError(try, err)
+		require.Zero(try, len(pods.Items)+len(claims.Items))
 	}, patience, 100*time.Millisecond, "pods or claims are left")
 }
 

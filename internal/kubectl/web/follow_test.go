@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,9 +44,10 @@ func followedMap(t *testing.T, client *fake.Clientset, namespace string) *Map {
 // until waits until the devices of the first node are in some states.
 func until(t *testing.T, m *Map, states string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		all := tiles(t, m.State().Tiles)
-		return len(all) > 0 && all[0].States == states
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
+		all := tiles(try, m.State().Tiles)
+		require.NotEmpty(try, all)
+		require.Equal(try, states, all[0].States)
 	}, 3*time.Minute, 10*time.Millisecond, "%s", m.State().Tiles)
 }
 

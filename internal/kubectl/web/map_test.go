@@ -12,8 +12,7 @@ import (
 	b "github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
-func tiles(t *testing.T, raw []json.RawMessage) []Tile {
-	t.Helper()
+func tiles(t require.TestingT, raw []json.RawMessage) []Tile {
 	all := make([]Tile, len(raw))
 	for i := range raw {
 		require.NoError(t, json.Unmarshal(raw[i], &all[i]))
