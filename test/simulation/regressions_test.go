@@ -182,6 +182,9 @@ func TestRegressions(t *testing.T) {
 				}
 			}).
 			pod(10*time.Second, "high", 1, "1", 100).runs(5*time.Minute, "hog"),
+		// Seed 109660559003343: the finalizer of the PodGroup was gone before its controller knew of the pods, which were then bound.
+		"a PodGroup is deleted in the instant in which it is created": new(script).node(2).sharing(10*time.Second, "gang", 3).
+			add(0, "delete PodGroup gang", func(w *World) { w.deleteGroup("gang") }),
 		// Seed 9803119: the claim was kept for a pod that waited for its end, and for a PodGroup without pods.
 		"a claim is deleted that was kept for a PodGroup without pods when the process ends": new(script).about(podGroups).node(1).
 			add(10*time.Second, "PodGroup group of 1 pod with claim shared", func(w *World) {

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
 
 // FenceAnnotation is set on claims that were already reserved by an earlier attempt to schedule the
@@ -45,7 +47,7 @@ func Fence(claim *resourceapi.ResourceClaim) string {
 // so a write that this Writer made for one of them also serves the others.
 //
 // The error is one of ErrDeleted, ErrReplaced, ErrAllocatedElsewhere, ErrDeallocated and
-// ErrConsumerLimit if the claim does not permit it; ErrNotStored if the server does not store the
+// ErrConsumerLimit if the claim does not permit it; ErrConsumerGone if the consumer is a PodGroup that the server does not have; ErrNotStored if the server does not store the
 // allocation unchanged, in which case Bind has rolled it back (unless the error says that it could
 // not); ErrOutcomeUnknown if it may or may not have been written; and the server's error otherwise.
 // After any error the caller should call Unreserve unless it knows that nothing was written.
@@ -56,7 +58,7 @@ func (w *Writer) Bind(ctx context.Context, claim *resourceapi.ResourceClaim, all
 		return nil, errors.New("bind claim: asked to bind no claim at all; this is a bug in the caller")
 	}
 	b := binding{writer: w, seen: claim.Status.Allocation, allocation: allocation, consumer: consumer}
-	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, allocation: allocation, binds: true}
+	op := &operation{claim: claim, asked: b.describe(), decide: b.decide, confirm: b.confirm, allocation: allocation, binds: true}
 	if consumer.Resource == "" || consumer.Name == "" || consumer.UID == "" {
 		return nil, fmt.Errorf("claim %s: asked to %s but resource and name and UID of the consumer have to be set; this is a bug in the caller", op.key(), op.asked)
 	}
@@ -103,7 +105,6 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	done := current.Status.Allocation != nil && reserved && protected
 	switch {
 	case done && (b.wrote || b.isFenced(current)):
-		b.writer.groups.note(current, b.consumer)
 		return nil, nil
 	case done && (current.DeletionTimestamp != nil || b.writer.groups.cover(current, b.consumer)):
 		// This includes a claim that is being deleted: a deletion after a reservation waits for the
@@ -128,6 +129,18 @@ func (b *binding) decide(current *resourceapi.ResourceClaim) (write, *refusal) {
 	default:
 		return b.noted(b.store(current, reserved)), nil
 	}
+}
+
+// confirm implements operation.confirm for Bind: a write for a PodGroup serves its other pods once the server is known to have the group.
+func (b *binding) confirm(ctx context.Context, op *operation, claim *resourceapi.ResourceClaim) error {
+	if !b.wrote && b.fence == "" || !dra.IsPodGroup(b.consumer) {
+		return nil
+	}
+	if err := b.writer.checkGroupExists(ctx, op, b.consumer); err != nil {
+		return err
+	}
+	b.writer.groups.note(claim, b.consumer)
+	return nil
 }
 
 // noted wraps a write and sets wrote, unless the server says that the write had no effect.

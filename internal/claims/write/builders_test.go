@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -102,10 +103,15 @@ func consumer(pod string) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod, UID: types.UID(pod + "-uid")}
 }
 
-// podGroup is consumer for a pod group.
 // neverBound is final evidence about a consumer, the zero value for none.
 func neverBound(consumer types.UID) Unbound { return Unbound{consumer: consumer} }
 
+// existing returns the PodGroup that podGroup refers to.
+func existing(name string) *schedulingapi.PodGroup {
+	return &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "train", Name: name, UID: podGroup(name).UID}}
+}
+
+// podGroup is consumer for a pod group.
 func podGroup(name string) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: name, UID: types.UID(name + "-uid")}
 }

@@ -31,6 +31,10 @@ var (
 	// consumers, 256 in v1; see Options.Limits.
 	ErrConsumerLimit = errors.New("claim has the maximum number of consumers")
 
+	// ErrConsumerGone: the server does not have the PodGroup for which the claim was reserved. The controller of claims takes
+	// the claim from the pods of such a group, even if they are on nodes.
+	ErrConsumerGone = errors.New("consumer of claim is gone")
+
 	// ErrInUse: the claim is reserved for another consumer and thus must not be deallocated.
 	ErrInUse = errors.New("claim in use")
 

@@ -61,7 +61,7 @@ func startServer(t *testing.T, claim *resourceapi.ResourceClaim, faults ...fault
 	if claim != nil {
 		s.claim = claim.DeepCopy()
 	}
-	client := fake.NewClientset()
+	client := fake.NewClientset(existing("gang"), existing("other"))
 	client.PrependReactor("*", "resourceclaims", s.react)
 	return s, client
 }

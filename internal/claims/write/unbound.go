@@ -14,6 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 )
 
@@ -174,6 +175,27 @@ func (w *Writer) checkGroup(ctx context.Context, claim *resourceapi.ResourceClai
 	default:
 		return nil
 	}
+}
+
+// checkGroupExists returns ErrConsumerGone if the server does not have the PodGroup for which a claim was just reserved. The finalizer
+// of a PodGroup does not keep it until its pods have ended if it is deleted before the controller of the finalizer knows of them
+// (KEP-5729 has the claim released then), and the informer may still have it.
+func (w *Writer) checkGroupExists(ctx context.Context, op *operation, consumer resourceapi.ResourceClaimConsumerReference) error {
+	// A list of one needs no other permission than the informer.
+	found, err := w.server.SchedulingV1beta1().PodGroups(op.claim.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, consumer.Name).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("claim %s: find out whether the server still has PodGroup %s: %w", op.key(), consumer.Name, err)
+	}
+	if !slices.ContainsFunc(found.Items, func(group kube.PodGroup) bool { return group.UID == consumer.UID }) {
+		return refusal{
+			reason: ErrConsumerGone,
+			found:  "that the server does not have this PodGroup any more",
+			next:   "the pod waits until the PodGroup is created again",
+		}.asError(op)
+	}
+	return nil
 }
 
 // Member returns a pod of a PodGroup, as the server has it, that uses the claim, has not ended and counts; nil if there is none. With

@@ -123,6 +123,8 @@ type operation struct {
 	// write that brings the claim nearer to the goal, or a refusal if the goal
 	// cannot be reached from that state, or neither if the goal is reached.
 	decide func(current *resourceapi.ResourceClaim) (write, *refusal)
+	// confirm looks at the state in which the goal is reached, before the next operation for the claim begins. nil does nothing.
+	confirm func(ctx context.Context, op *operation, state *resourceapi.ResourceClaim) error
 	// allocation is the allocation that the operation stores, nil if none.
 	allocation *resourceapi.AllocationResult
 	// binds is set for Bind; all other operations take something away. deletes is set for Remove.
@@ -169,6 +171,11 @@ func (w *Writer) run(ctx context.Context, op *operation) (*resourceapi.ResourceC
 	// claim is still as it was written for the first of them.
 	if state, err = w.carryOut(ctx, op, base, base == turn.latest() && turn.upToDate()); err != nil {
 		return nil, err
+	}
+	if op.confirm != nil {
+		if err := op.confirm(ctx, op, state); err != nil {
+			return nil, err
+		}
 	}
 	return state, nil
 }

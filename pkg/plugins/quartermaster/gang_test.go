@@ -64,8 +64,14 @@ func inGang(t *testing.T, group *schedulingapi.PodGroup, objects []runtime.Objec
 	inCluster(t, objects, func(t *testing.T, f *fixture) { test(t, f.gangOf(group)) })
 }
 
-// gangOf turns the gates on.
+// gangOf creates the group, and turns the gates on.
 func (f *fixture) gangOf(group *schedulingapi.PodGroup) *gang {
+	f.create(group)
+	return f.among(group)
+}
+
+// among turns the gates on for a group.
+func (f *fixture) among(group *schedulingapi.PodGroup) *gang {
 	f.pl.features.EnableGenericWorkload, f.pl.features.EnableDRAWorkloadResourceClaims, f.pl.claims.OfGroups = true, true, true
 	f.pl.groups = workload.NewClaims()
 	f.pl.commits.Groups = f.pl.groups

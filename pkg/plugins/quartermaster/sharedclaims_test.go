@@ -202,7 +202,7 @@ func TestRestartWithinAGang(t *testing.T) {
 				g.bind(0)
 				require.NoError(t, g.preBind(1).AsError())
 
-				again := g.restart().gangOf(group)
+				again := g.restart().among(group)
 				again.schedule(pods[1:]...)
 				require.Equal(t, []string{"n1/gpu-0"}, deviceNames(again.claim("shared")))
 				if len(claims) > 0 {
