@@ -43,7 +43,7 @@ func TestOursBesideStock(t *testing.T) {
 // TestStockBesideStock is the control: it asserts nothing about devices, because how
 // often they are allocated twice is a matter of chance.
 func TestStockBesideStock(t *testing.T) {
-	harness.Long(t, "it shows only that the burst of the others leads to conflicts")
+	figuresOnly(t)
 	b := newBoard(t, "stock-stock")
 	b.startStock()
 	b.startOtherStock("other-stock")

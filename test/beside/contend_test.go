@@ -85,7 +85,7 @@ var hasty = harness.SchedulerOptions{PluginArgs: map[string]any{"settleTime": "0
 // TestStockContendsForParts is the control. Like TestStockBesideStock, it asserts nothing
 // about devices.
 func TestStockContendsForParts(t *testing.T) {
-	harness.Long(t, "it shows only that the burst of the others leads to conflicts")
+	figuresOnly(t)
 	b := newPartsBoard(t, "parts-stock-stock")
 	b.startStockForParts("parts-stock-1")
 	b.startStockForParts("parts-stock-2")

@@ -19,25 +19,16 @@ const (
 )
 
 // TestKilledWhileContending kills a scheduler of ours with a bad connection at several moments
-// of a burst in which it contends with another one for counters, capacities and compatibility
-// groups. Beside a stock one it never settles, so that there are conflicts, and what it has to
-// report it finds in lists.
+// of a burst in which it contends with a stock one for counters, capacities and compatibility
+// groups. It never settles, so that there are conflicts, and what it has to report it finds in
+// lists. The simulation kills schedulers of ours beside each other.
 func TestKilledWhileContending(t *testing.T) {
 	harness.Long(t, "a scheduler is killed at several moments of a burst")
-	t.Run("ours", func(t *testing.T) {
-		b, victim, connection := newVictim(t, "killed-ours", asShipped)
-		b.startOursForParts(b.Name+"-other", asShipped)
-		b.createPartsPods()
-		b.killAgainAndAgain(victim, connection)
-		b.endWithout(b.sinceTheStart())
-	})
-	t.Run("stock", func(t *testing.T) {
-		b, victim, connection := newVictim(t, "killed-stock", hasty)
-		b.startStockForParts(b.Name + "-other")
-		b.createPartsPods()
-		b.killAgainAndAgain(victim, connection)
-		b.endReported(b.sinceTheStart())
-	})
+	b, victim, connection := newVictim(t, "killed-stock", hasty)
+	b.startStockForParts(b.Name + "-other")
+	b.createPartsPods()
+	b.killAgainAndAgain(victim, connection)
+	b.endReported(b.sinceTheStart())
 }
 
 // newVictim makes a board with a scheduler of ours that has a bad connection.

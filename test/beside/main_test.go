@@ -21,16 +21,26 @@ func TestMain(m *testing.M) {
 	}, func(c *harness.Cluster) { cluster = c }))
 }
 
+// figuresOnly skips a control, which fails only if not all pods are bound: it is for comparison with the figures of the other tests.
+func figuresOnly(t *testing.T) {
+	t.Helper()
+	if os.Getenv(runsVariable) == "" {
+		t.Skip("it asserts nothing about devices, for comparison only; make beside runs this")
+	}
+}
+
+// runsVariable sets runs.
+const runsVariable = "BESIDE_RUNS"
+
 // runs is how often each test does what it does.
 func runs(t *testing.T) int {
 	t.Helper()
-	const variable = "BESIDE_RUNS"
-	text := os.Getenv(variable)
+	text := os.Getenv(runsVariable)
 	if text == "" {
 		return 1
 	}
 	n, err := strconv.Atoi(text)
-	require.NoError(t, err, "%s is the number of runs of each test", variable)
-	require.Positive(t, n, variable)
+	require.NoError(t, err, "%s is the number of runs of each test", runsVariable)
+	require.Positive(t, n, runsVariable)
 	return n
 }

@@ -16,16 +16,14 @@ import (
 // been allocated from which one could learn of the other. In each run both are new.
 func TestOursAndStockStart(t *testing.T) {
 	harness.Long(t, "both schedulers start anew in each run")
-	for _, qps := range []int{50, 500} {
-		t.Run(fmt.Sprintf("%d requests a second", qps), func(t *testing.T) {
-			for i := range runs(t) {
-				name := fmt.Sprintf("start-%d-%d", qps, i+1)
-				t.Run(name, func(t *testing.T) {
-					b := newBoard(t, name)
-					f := b.startWithPods("ours-"+name, qps)
-					assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
-				})
-			}
+	for i := range runs(t) {
+		// Every second time, the unchanged one hardly gets ahead.
+		qps := []int{500, 50}[i%2]
+		name := fmt.Sprintf("start-%d-%d", qps, i+1)
+		t.Run(name, func(t *testing.T) {
+			b := newBoard(t, name)
+			f := b.startWithPods("ours-"+name, qps)
+			assert.Zero(t, f.doubled, "devices allocated to two claims: %s", f)
 		})
 	}
 }

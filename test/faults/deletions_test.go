@@ -23,30 +23,10 @@ const strokesPerBurst = 20
 // disturbed in the middle: a pod costs about five.
 const slow = 40
 
-// Objects of one kind are deleted in mid-flight, objects of all kinds, and that on a
-// bad connection.
+// Objects of all kinds are deleted in mid-flight on a bad connection. The simulation deletes objects on good ones.
 func TestDeletedInMidFlight(t *testing.T) {
 	t.Parallel()
-	all := slices.Sorted(maps.Keys(strokes))
-	for _, name := range all {
-		t.Run(name, func(t *testing.T) {
-			harness.Long(t, "each kind of object takes as long as all of them together")
-			t.Parallel()
-			testDeletions(t, proxy.Faults{}, name)
-		})
-	}
-	t.Run("anything", func(t *testing.T) {
-		harness.Long(t, "the next one does the same on a bad connection")
-		t.Parallel()
-		testDeletions(t, proxy.Faults{}, all...)
-	})
-	t.Run("anything, on a bad connection", func(t *testing.T) {
-		t.Parallel()
-		testDeletions(t, everything(), all...)
-	})
-}
-
-func testDeletions(t *testing.T, faults proxy.Faults, what ...string) {
+	kinds := slices.Sorted(maps.Keys(strokes))
 	s := newSpace(t, "deleted", nodes+1)
 	p := startScheduler(s, connection{qps: slow})
 	v := newVandal(s)
@@ -55,9 +35,9 @@ func testDeletions(t *testing.T, faults proxy.Faults, what ...string) {
 			clearPods(s, round-1)
 		}
 		start := time.Now()
-		setFaults(t, p, faults)
+		setFaults(t, p, everything())
 		startBurst(s, round)
-		v.disturb(strokesPerBurst**scale, what...)
+		v.disturb(strokesPerBurst**scale, kinds...)
 		v.restore()
 		placed := allPlaced(s)
 		took := time.Since(start)

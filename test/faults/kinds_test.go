@@ -22,7 +22,7 @@ const watchCuts = 3
 // cache is corrupted"), whatever its plugins do.
 var notRepeated = []string{"pods"}
 
-// One kind of fault at a time, and all of them together.
+// All kinds of faults together, and what depends on the protocol. The simulation has single kinds.
 func TestBadConnection(t *testing.T) {
 	t.Parallel()
 	writes := func(kinds ...proxy.Kind) proxy.Faults { return proxy.Faults{Writes: proxy.Mixed(rate, kinds...)} }
@@ -30,25 +30,15 @@ func TestBadConnection(t *testing.T) {
 		faults     proxy.Faults
 		connection connection
 	}{
-		"409":                   {faults: writes(proxy.Conflict)},
-		"429":                   {faults: writes(proxy.TooManyRequests)},
 		"429 and Retry-After":   {faults: writes(proxy.RetryLater)},
-		"500":                   {faults: writes(proxy.InternalError)},
-		"503":                   {faults: writes(proxy.Unavailable)},
-		"cut before":            {faults: writes(proxy.CutBefore)},
-		"cut after":             {faults: writes(proxy.CutAfter)},
 		"cut before and after":  {faults: writes(proxy.CutBefore, proxy.CutAfter), connection: connection{http1: true}},
-		"delays":                {faults: writes(proxy.DelayBefore, proxy.DelayAfter)},
-		"repeated events":       {faults: proxy.Faults{Events: proxy.Rates{proxy.RepeatEvents: rate}, NotRepeated: notRepeated}},
-		"late events":           {faults: proxy.Faults{Events: proxy.Rates{proxy.DelayEvents: rate}}},
-		"watches that are cut":  {faults: proxy.Faults{Events: proxy.Rates{proxy.CutWatch: rate}, WatchCuts: watchCuts}},
 		"everything, at random": {faults: everything()},
 		"everything, in JSON":   {faults: everything(), connection: connection{json: true}},
 		"everything, v1beta1":   {faults: everything(), connection: connection{v1beta1: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "everything, at random" {
-				harness.Long(t, "each kind of fault takes as long as all of them together")
+				harness.Long(t, "each takes as long as all faults together")
 			}
 			t.Parallel()
 			testBadConnection(t, test.faults, test.connection)

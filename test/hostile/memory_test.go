@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// largeClaims is how many claims of about 1.3 MB come and go: half as much again as the bound, if a scheduler kept no more than their
+	// largeClaims is how many claims of about 1.3 MB come and go: a fifth more than the bound, if a scheduler kept no more than their
 	// texts.
-	largeClaims = 200
+	largeClaims = 160
 	// remembered is the bound for all that a scheduler remembers, as in docs/design/state.md.
 	remembered = 168 << 20
 )

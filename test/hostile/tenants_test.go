@@ -27,7 +27,7 @@ import (
 const (
 	tenantNodes = 40
 	// An ordinary pod comes so often, for so long.
-	pace, span = 250 * time.Millisecond, 20 * time.Second
+	pace, span = 250 * time.Millisecond, 10 * time.Second
 	// meanBefore bounds how many attempts for pods of the other tenant come in the mean before the next one for an ordinary pod that
 	// waits, which hardly depends on how fast the machine is. Without turns, it is one for each of these pods.
 	meanBefore = 10
@@ -47,7 +47,7 @@ func TestOthersPodsWhileObjectsArrive(t *testing.T) {
 		{"plain", 300, func(int) *builder.RequestBuilder { return s.space.Want(9) }}, // Tried again with each device that is given back.
 		{"alternatives", 60, nil},
 		{"costly", 300, func(i int) *builder.RequestBuilder { return s.space.Want(1, "!"+costly(44, i)) }},
-		{"distinct", 2000, func(i int) *builder.RequestBuilder {
+		{"distinct", 1000, func(i int) *builder.RequestBuilder {
 			return s.space.Want(1, fmt.Sprintf("%s == %d", s.space.Attribute("index"), 1000+i))
 		}},
 	} {

@@ -162,29 +162,29 @@ func TestTwoSchedulersPreempt(t *testing.T) {
 	require.Empty(t, s.LivePod("late").Spec.NodeName)
 }
 
-// TestManyPreemptAtOnce has 200 pods of high priority come to 100 nodes with 500 of low priority.
+// TestManyPreemptAtOnce has 100 pods of high priority come to 50 nodes with 250 of low priority.
 func TestManyPreemptAtOnce(t *testing.T) {
-	harness.Long(t, "200 pods evict 500")
+	harness.Long(t, "100 pods evict as many of 250")
 	t.Parallel()
-	const nodes, each, high = 100, 5, 200
+	const nodes, each, high = 50, 5, 100
 	s := newPreemptionSpace(t, "preempt-many", nodes)
 	s.Patience = 4 * time.Minute
 	for i := range nodes {
 		s.Devices(i, harness.Numbered(each)...)
 	}
 	s.Create(builder.Claim("device", s.Want(1)).Template())
-	var low, important200 []string
+	var low, preemptors []string
 	for i := range nodes * each {
 		low = append(low, fmt.Sprintf("low-%d", i))
 		s.Create(endsAfter(s.Pod(low[i], builder.FromTemplate("device")), fmt.Sprintf("%dms", i%7*100)))
 	}
 	s.Running(low...)
 	for i := range high {
-		important200 = append(important200, fmt.Sprintf("high-%d", i))
-		s.Create(ofClass(s.Pod(important200[i], builder.FromTemplate("device")), important))
+		preemptors = append(preemptors, fmt.Sprintf("high-%d", i))
+		s.Create(ofClass(s.Pod(preemptors[i], builder.FromTemplate("device")), important))
 	}
 	start := time.Now()
-	s.Running(important200...)
+	s.Running(preemptors...)
 	t.Logf("%d pods of high priority run after %v", high, time.Since(start))
 	gone := 0
 	for _, name := range low {

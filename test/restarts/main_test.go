@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 50, "how often the scheduler is killed, in a burst of ten pods for each time")
+	kills = flag.Int("kills", 20, "how often the scheduler is killed, in a burst of ten pods for each time")
 	seed  = flag.Uint64("seed", 0, "seed of the random points at which something is killed; 0 takes one from the clock")
 )
 

@@ -32,10 +32,8 @@ func TestControlPlaneRestarted(t *testing.T) {
 		end    func(*controlplane.Part) error
 		outage time.Duration
 	}{
-		{"api-server-killed", cluster.ControlPlane.APIServer(), (*controlplane.Part).Kill, 0},
 		{"api-server-stopped", cluster.ControlPlane.APIServer(), (*controlplane.Part).Stop, 0},
 		{"etcd-killed", cluster.ControlPlane.Etcd(), (*controlplane.Part).Kill, outage},
-		{"etcd-stopped", cluster.ControlPlane.Etcd(), (*controlplane.Part).Stop, outage},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			testOutage(t, tc.name, func() error {

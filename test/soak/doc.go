@@ -1,7 +1,7 @@
 // Package soak tests three of our schedulers and an unchanged kube-scheduler that allocate
 // the same devices for a while, under churn: pods with claims of their own and pods that
 // share a claim come and go all the time, and drivers publish new generations of their
-// pools. SOAK_DURATION is the duration (1m by default). In its first half, our schedulers
+// pools. SOAK_DURATION is the duration (30s by default). In its first half, our schedulers
 // report conflicts (onConflict: Report); in the second half, they evict as well.
 //
 // Meanwhile the test reads the claims again and again. It looks for a device that two claims

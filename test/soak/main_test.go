@@ -23,7 +23,7 @@ func duration(t *testing.T) time.Duration {
 	const variable = "SOAK_DURATION"
 	text := os.Getenv(variable)
 	if text == "" {
-		return time.Minute
+		return 30 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err, "%s is how long the churn lasts, for instance 10m", variable)

@@ -76,15 +76,12 @@ func sortsOfPods() []podSort {
 //   - one, which is started again,
 //   - one of two with different pods. There, all CPUs are devices: schedulers do not know of each other what their pods request.
 //   - the leader of two replicas.
+//
+// The simulation lives through many more of these, on an API server in memory.
 func TestNodeAllocatableBursts(t *testing.T) {
 	harness.Long(t, "schedulers die in bursts")
 	t.Parallel()
-	rounds := 20
-	if testing.Short() {
-		rounds = 1
-	}
-	for round := range rounds {
-		name := []string{"restarted", "two-schedulers", "two-replicas"}[round%3]
+	for round, name := range []string{"restarted", "two-schedulers", "two-replicas"} {
 		t.Run(fmt.Sprintf("%d-%s", round, name), func(t *testing.T) {
 			b := newBurst(t, round, name)
 			var second *harness.Scheduler
