@@ -44,7 +44,7 @@ type Turn struct {
 }
 
 func (Turn) Error() string {
-	return "pods of this namespace take the scheduler more time than usual and are tried in turn with pods of other namespaces"
+	return "pods of this namespace are tried in turn with pods of other namespaces because an attempt takes the scheduler long or its time is not known yet"
 }
 
 // Queue is the scheduling queue. Turns holds no lock when it calls Activate, which takes in pods that were held.
