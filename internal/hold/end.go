@@ -42,8 +42,9 @@ func (e End) Compare(other End) int {
 	return cmp.Or(cmp.Compare(e.Kind, other.Kind), e.At.Compare(other.At))
 }
 
-// EndOf returns the expected end of a pod on a node, or of one that is about to be bound.
-func EndOf(pod *v1.Pod, now time.Time) End {
+// endOf returns the expected end of a pod on a node, or of one that is about to be bound. It runs for the usual time if nothing else is
+// known, 0 if nobody knows that.
+func endOf(pod *v1.Pod, usual time.Duration, now time.Time) End {
 	if podutil.IsPodTerminal(pod) {
 		return End{Known, now}
 	}
@@ -52,7 +53,11 @@ func EndOf(pod *v1.Pod, now time.Time) End {
 	}
 	began := beganAt(pod)
 	end, known := time.Time{}, false
-	if expected, err := time.ParseDuration(pod.Annotations[ExpectedRunTimeAnnotation]); err == nil && expected > 0 {
+	expected, err := time.ParseDuration(pod.Annotations[ExpectedRunTimeAnnotation])
+	if err != nil || expected <= 0 {
+		expected = usual
+	}
+	if expected > 0 {
 		end, known = began.Add(expected), began.Add(expected).After(now) // Otherwise the estimate was wrong.
 	}
 	if most, limited := longest(pod); limited {

@@ -51,7 +51,7 @@ func TestSoonest(t *testing.T) {
 func (c *testCluster) soonest(pods, size int) (time.Time, bool) {
 	moments := []time.Time{c.now}
 	for _, j := range c.jobs {
-		moments = append(moments, EndOf(j.Pod, c.now).At)
+		moments = append(moments, endOf(j.Pod, 0, c.now).At)
 	}
 	slices.SortFunc(moments, time.Time.Compare)
 	for _, moment := range moments {
@@ -59,7 +59,7 @@ func (c *testCluster) soonest(pods, size int) (time.Time, bool) {
 		for node, all := range c.sizes {
 			used := 0
 			for _, j := range c.jobs {
-				if j.node == node && EndOf(j.Pod, c.now).At.After(moment) {
+				if j.node == node && endOf(j.Pod, 0, c.now).At.After(moment) {
 					used += j.size
 				}
 			}

@@ -24,6 +24,8 @@ type Registry struct {
 	// ready holds since when all devices of a holder's pod have been free, and idle until when a pod that did not take them
 	// holds nothing.
 	ready, idle map[types.UID]time.Time
+	// history holds how long the pods of Jobs usually run.
+	history history
 	// told holds when a holder's hold was last reported, by its first pod.
 	told map[types.UID]time.Time
 }
@@ -32,7 +34,7 @@ type Registry struct {
 func NewRegistry() *Registry {
 	return &Registry{
 		waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time),
-		told: make(map[types.UID]time.Time),
+		told: make(map[types.UID]time.Time), history: make(history),
 	}
 }
 
@@ -51,6 +53,7 @@ const tellAfter = 5 * time.Minute
 func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	r.history.note(before, after)
 	var freed ledger.Freed
 	if before != nil && (after == nil || after.UID != before.UID) {
 		freed = r.end(before)
@@ -93,6 +96,13 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 		return devicesOf(freed, uses)
 	}
 	return nil
+}
+
+// EndOf returns the expected end of a pod on a node, or of one that is about to be bound, also by how long other pods of its Job have run.
+func (r *Registry) EndOf(pod *v1.Pod, now time.Time) End {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return endOf(pod, r.history.usual(pod), now)
 }
 
 // Waiting returns the pods that wait, oldest first, without those that did not take what was held for them. A plan is made every second:

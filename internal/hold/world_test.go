@@ -156,7 +156,7 @@ func (c *testCluster) Usage(*Waiting) ledger.View { return c.usage() }
 func (c *testCluster) Holding(uid types.UID) *Holding {
 	j := c.jobs[uid]
 	return &Holding{
-		Use: useOf(uid, j.node, j.devices), End: EndOf(j.Pod, c.now), Highest: j.priority,
+		Use: useOf(uid, j.node, j.devices), End: endOf(j.Pod, 0, c.now), Highest: j.priority,
 		Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Resources{Pods: 1, MilliCPU: c.takes}}},
 	}
 }

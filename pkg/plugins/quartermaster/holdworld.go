@@ -312,7 +312,7 @@ func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
 	}
 	found.End = hold.End{Kind: hold.Known, At: w.now} // Without pods, it is about to be deallocated.
 	for i, pod := range pods {
-		if end := hold.EndOf(pod, w.now); i == 0 || found.End.Compare(end) < 0 {
+		if end := w.state.holds.EndOf(pod, w.now); i == 0 || found.End.Compare(end) < 0 {
 			found.End = end
 		}
 		if priority := w.priority(pod); i == 0 || priority > found.Highest {
