@@ -60,7 +60,7 @@ func TestNamespaceDeletedInMidFlight(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "namespace", nodes+1)
 	startScheduler(s, connection{qps: slow})
-	const deletions = 3
+	const deletions = 1
 	for round := range deletions {
 		startBurst(s, round)
 		s.Eventually("bind the first pods", func(context.Context) error {

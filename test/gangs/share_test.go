@@ -14,15 +14,15 @@ import (
 const (
 	shareNodes, shareDevices = 3, 16
 	// waitingGangs is how many gangs cannot run, for singlePods pods of others that come and go.
-	waitingGangs, singlePods = 100, 200
+	waitingGangs, singlePods = 30, 80
 )
 
-// TestWaitingGangsLeaveTheTime: a hundred gangs cannot run, each for lack of one node, and each device that a pod of others gives back might help
+// TestWaitingGangsLeaveTheTime: gangs cannot run, each for lack of one node, and each device that a pod of others gives back might help
 // them. All attempts that find no node are for gangs here, so what these take of the time is not there for others; how many pods of others
 // run meanwhile is logged, and so is the share of the scheduler's time that the gangs take; internal/gang/crd/coordinator bounds that
 // in virtual time (TestShareOfPlanning).
 func TestWaitingGangsLeaveTheTime(t *testing.T) {
-	harness.Long(t, "a hundred gangs wait while others run")
+	harness.Long(t, "many gangs wait while others run")
 	t.Parallel()
 	s := newSpace(t, "share", true, shareNodes, shareDevices)
 	scheduler := s.StartScheduler(harness.SchedulerOptions{QPS: 1000})
