@@ -298,7 +298,7 @@ bench-process: bin/scheduler bin/kube-scheduler bin/playground bin/bench-process
 	@cd test/perf && ../../bin/bench-process $(PROCESS_FLAGS)
 
 .PHONY: verify
-verify: verify-format verify-rules verify-modules verify-vet verify-staticcheck verify-manifests verify-vulnerabilities ## check formatting, English, modules, code and manifests, and look for known vulnerabilities
+verify: verify-format verify-rules verify-modules verify-vet verify-staticcheck verify-vulnerabilities ## check formatting, English, modules and code, and look for known vulnerabilities
 
 .PHONY: verify-format
 verify-format:
@@ -348,11 +348,6 @@ verify-vet:
 verify-staticcheck:
 	@echo "verify: staticcheck (minutes, if nothing is cached)"
 	@$(GO) tool staticcheck ./...
-
-.PHONY: verify-manifests
-verify-manifests: bin/kubectl bin/scheduler
-	@echo "verify: the API server accepts the manifests"
-	@$(GO) test -v -count=1 ./test/manifests
 
 # GOVULNDB is the database, also of files (file:///folder); GOVULNDB_REQUIRED=1 makes it fail where that cannot be reached.
 GOVULNDB ?= https://vuln.go.dev
