@@ -48,6 +48,9 @@ const (
 // tellAfter is the time between two reports about the hold of one holder, which may move with each plan.
 const tellAfter = 5 * time.Minute
 
+// tellAgain is the time after which a hold is reported again that has stayed as it is: an API server keeps events for an hour.
+const tellAgain = 30 * time.Minute
+
 // PodChanged handles an event about a pod: before and after are the API server's versions, nil if there was none. A hold for
 // the pod ends if the pod gets a node, ends or is gone. It returns the devices that were kept.
 func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
@@ -120,7 +123,7 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 }
 
 // Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any
-// more, and the holds to report: they are new or have moved, and were not reported for tellAfter. A hold whose devices have been free
+// more, and the holds to report: they are new or have moved, and were not reported for tellAfter, or for tellAgain if they have stayed. A hold whose devices have been free
 // for readyFor ends.
 func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
 	r.mutex.Lock()
@@ -157,8 +160,12 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 	}
 	for _, h := range r.holds {
 		known := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
-		if last, told := r.told[h.Pods[0].UID]; !known && (!told || now.Sub(last) >= tellAfter) {
-			r.told[h.Pods[0].UID] = now
+		last, told := r.told[h.Pods[0].UID]
+		if known && told && now.Sub(last) < tellAgain || !known && told && now.Sub(last) < tellAfter {
+			continue
+		}
+		r.told[h.Pods[0].UID] = now
+		if told || !known { // Otherwise another pod of the group was the first one.
 			news = append(news, h)
 		}
 	}

@@ -13,6 +13,8 @@ type explainOutput struct {
 	Said string `json:"said,omitempty"`
 	// Node is the pod's node, "" if the pod waits.
 	Node string `json:"node,omitempty"`
+	// Held says which devices the scheduler holds for the pod or its group, "" if none or if that is not known.
+	Held string `json:"held,omitempty"`
 	// WaitsFor lists things other than devices that the pod waits for.
 	WaitsFor []string `json:"waitsFor,omitempty"`
 	// Explanation says why the pod waits.

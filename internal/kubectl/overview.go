@@ -17,8 +17,10 @@ import (
 type overviewOutput struct {
 	metav1.TypeMeta      `json:",inline"`
 	devicefacts.Overview `json:",inline"`
-	Problems             devicefacts.Problems `json:"problems"`
-	Missing              []whatif.Missing     `json:"missing,omitempty"`
+	// Held lists the pods that wait for which devices are held.
+	Held     []heldOutput         `json:"held,omitempty"`
+	Problems devicefacts.Problems `json:"problems"`
+	Missing  []whatif.Missing     `json:"missing,omitempty"`
 }
 
 // addOverview makes the overview the default of the root command.
@@ -39,7 +41,11 @@ func (o *options) overview(ctx context.Context, node string) error {
 		return err
 	}
 	overview, problems := facts.Overview(node), facts.Problems()
-	if done, err := o.structured(overviewOutput{kindOf("Overview"), overview, problems, facts.Snapshot().Missing()}); done {
+	held, err := o.heldDevices(ctx, facts.Snapshot(), "")
+	if err != nil {
+		return err
+	}
+	if done, err := o.structured(overviewOutput{kindOf("Overview"), overview, held, problems, facts.Snapshot().Missing()}); done {
 		return err
 	}
 	if len(overview.Drivers) == 0 {
@@ -71,6 +77,7 @@ func (o *options) overview(ctx context.Context, node string) error {
 		o.say("\n%s", o.screen.Paint(screen.Faint, screen.Legend))
 	}
 	o.printPools(overview.Pools)
+	o.printHeld(held)
 	return o.hintProblems(&problems)
 }
 

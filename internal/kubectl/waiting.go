@@ -17,6 +17,9 @@ func (o *options) printWaiting(s *whatif.Snapshot, e *whatif.Explanation, out *e
 	if out.Said != "" {
 		o.wrapped("  ", "The scheduler says: "+out.Said)
 	}
+	if out.Held != "" {
+		o.wrapped("  ", "The scheduler holds devices: "+out.Held+".")
+	}
 	for _, thing := range out.WaitsFor {
 		o.wrapped("  ", "It waits: "+thing+".")
 	}

@@ -1,12 +1,17 @@
 package gangs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kubectl"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
@@ -42,7 +47,7 @@ func TestStream(t *testing.T) {
 		gang = append(gang, fmt.Sprintf("gang-%d", i))
 		s.Create(in("gang", s.Pod(gang[i], builder.FromTemplate("node"))))
 	}
-	told, ended := false, make(map[string]bool)
+	told, shown, ended := false, false, make(map[string]bool)
 	s.Eventually("run the large pod and the gang in a stream of small pods", func(context.Context) error {
 		running := ""
 		for _, pod := range s.Pods() {
@@ -54,6 +59,7 @@ func TestStream(t *testing.T) {
 				running = pod.Name
 			}
 		}
+		shown = shown || told && s.showsHeld()
 		for _, name := range append(gang, "large") {
 			pod, err := s.KnownPod(name)
 			if err != nil {
@@ -71,5 +77,17 @@ func TestStream(t *testing.T) {
 		return nil
 	})
 	require.True(t, told, "a small pod said why it waited")
+	require.True(t, shown, "kubectl devices said for which pod devices are held")
 	s.Running(append(gang, "large")...)
+}
+
+// showsHeld reports whether kubectl devices says for which pod of the space devices are held.
+func (s *space) showsHeld() bool {
+	s.T.Helper()
+	var out bytes.Buffer
+	command := kubectl.New(genericiooptions.IOStreams{In: new(bytes.Buffer), Out: &out, ErrOut: io.Discard})
+	command.SetArgs([]string{"--kubeconfig", cluster.ControlPlane.AdminKubeconfig()})
+	require.NoError(s.T, command.ExecuteContext(s.T.Context()))
+	_, held, _ := strings.Cut(out.String(), "Devices are held for ")
+	return strings.Contains(held, s.Name+"/large: ") || strings.Contains(held, s.Name+"/gang-")
 }

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
@@ -57,7 +58,9 @@ func (s *shared) planHolds(ctx context.Context) {
 			"waitsSince", h.Since, "nodes", h.NodeNames(), "expectedBegin", h.Begin)
 		// The scheduler that the pod names tells of it, others that plan the same do not.
 		if pod := world.first[h.Waiting]; pod != nil && s.Schedules(pod.Spec.SchedulerName) {
-			s.profileFor(pod).handle.EventRecorder().Eventf(pod, nil, v1.EventTypeNormal, "DevicesHeld", "Scheduling", "%s", h.Announcement())
+			// Recorders count events of one pod about the same node as one event, with the first text.
+			on := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.NodeNames()[0]}}
+			s.profileFor(pod).handle.EventRecorder().Eventf(pod, on, v1.EventTypeNormal, "DevicesHeld", "Scheduling", "%s", h.Announcement())
 		}
 	}
 	s.Freed(freed)
