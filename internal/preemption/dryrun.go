@@ -103,7 +103,7 @@ func (d *DryRun) Releases() bool { return d.PlansGang() && d.released != nil }
 // Usage returns the usage in this dry run. It leaves out claims that are about to be deallocated.
 func (d *DryRun) Usage(reclaimable *Reclaimable) ledger.View {
 	if d.ofGang {
-		return ledger.WhatIf(reclaimable.WithoutEnding, d.released, nil)
+		return ledger.WhatIf(reclaimable.WithoutEnding, reclaimable.released(d.released), nil)
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

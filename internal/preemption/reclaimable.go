@@ -23,7 +23,7 @@ type Reclaimable struct {
 	holders  *Holders
 	usage    ledger.View
 	priority int32
-	// own holds the pod's own claims.
+	// own holds the claims that last for the pod, even if all their pods are evicted.
 	own map[types.UID]bool
 	// question is the key of cached verdicts about nodes; see Ask.
 	question question
@@ -62,8 +62,8 @@ const (
 	ending
 )
 
-// NewReclaimable returns a Reclaimable over the given usage for a pod of the given priority. The pod's own claims stay
-// allocated, even if all other consumers go.
+// NewReclaimable returns a Reclaimable over the given usage for a pod of the given priority. The pod's own claims, and those that are held for
+// others, stay allocated, even if all other consumers go.
 func NewReclaimable(holders *Holders, usage ledger.View, priority int32, own ...types.UID) *Reclaimable {
 	s := &Reclaimable{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
@@ -225,6 +225,11 @@ func (s *Reclaimable) Without(gone map[types.UID]*v1.Pod) ledger.View {
 		}
 	}
 	return ledger.WhatIf(s.WithoutEnding, released, nil)
+}
+
+// released returns the uses without those of claims that last.
+func (s *Reclaimable) released(uses []ledger.Use) []ledger.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use ledger.Use) bool { return s.own[use.Claim.UID] })
 }
 
 // usesOf returns the uses of a pod's claims.
