@@ -7,8 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
@@ -21,9 +19,8 @@ var ErrNotInstalled = errors.New("the API server has no such resource; install i
 
 // Groups holds the PodGroups of the cluster. It is safe for concurrent use. A process needs one.
 type Groups struct {
-	// client and discovery are nil without a server.
-	client    dynamic.Interface
-	discovery discovery.ServerResourcesInterfaceWithContext
+	// resource has no client without a server.
+	resource informer.Optional
 	// asked receives the "namespace/name" of a PodGroup that was requested although the resource is not installed.
 	asked     chan string
 	listeners listeners
@@ -42,21 +39,14 @@ type Groups struct {
 // provides the PodGroups.
 func New(config *rest.Config) (*Groups, error) {
 	if config == nil {
-		return newGroups(nil, nil), nil
+		return newGroups(informer.Optional{}), nil
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client for PodGroups of %s: %w", v1alpha1.SchemeGroupVersion, err)
-	}
-	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client to discover PodGroups of %s: %w", v1alpha1.SchemeGroupVersion, err)
-	}
-	return newGroups(client, discovery.ToServerResourcesInterfaceWithContext(discoverer)), nil
+	served, err := informer.NewOptional(config, resource)
+	return newGroups(served), err
 }
 
-func newGroups(client dynamic.Interface, discoverer discovery.ServerResourcesInterfaceWithContext) *Groups {
-	return &Groups{client: client, discovery: discoverer, asked: make(chan string, 1),
+func newGroups(served informer.Optional) *Groups {
+	return &Groups{resource: served, asked: make(chan string, 1),
 		listeners: listeners{told: make(map[string]*v1alpha1.PodGroup)}}
 }
 

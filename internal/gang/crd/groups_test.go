@@ -89,5 +89,5 @@ func TestOnChange(t *testing.T) {
 func TestNewRejectsConfig(t *testing.T) {
 	t.Parallel()
 	_, err := New(&rest.Config{Host: "https://127.0.0.1:1", QPS: 1, TLSClientConfig: rest.TLSClientConfig{CAFile: "/there/is/none"}})
-	require.ErrorContains(t, err, "client for PodGroups")
+	require.ErrorContains(t, err, "client for podgroups.scheduling.x-k8s.io")
 }

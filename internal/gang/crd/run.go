@@ -2,12 +2,8 @@ package crd
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
@@ -25,7 +21,7 @@ var resource = v1alpha1.SchemeGroupVersion.WithResource("podgroups")
 // Run follows the PodGroups until the context ends. While the server does not have the resource, Run looks for it from
 // time to time. It must be called only once.
 func (g *Groups) Run(ctx context.Context) {
-	if g.client == nil {
+	if g.resource.Client == nil {
 		<-ctx.Done()
 		return
 	}
@@ -89,13 +85,9 @@ func (g *Groups) pause(ctx context.Context, long bool) (asked string) {
 // look returns nil if the server has the resource, and ErrNotInstalled if it has not. Any other error means that the
 // server gave no answer.
 func (g *Groups) look(ctx context.Context) error {
-	list, err := g.discovery.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("ask the API server what it has of %s: %w", v1alpha1.SchemeGroupVersion, err)
-	case list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }):
-		return nil
-	default:
+	served, err := g.resource.Served(ctx)
+	if err == nil && !served {
 		return ErrNotInstalled
 	}
+	return err
 }

@@ -20,6 +20,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // server is a fake API server for PodGroups.
@@ -113,7 +115,7 @@ func object(name string, minMember any) *unstructured.Unstructured {
 // after checking Get for each, as "name before→after" with minMember or – for none.
 func run(t *testing.T, s *server) (*Groups, func() []string) {
 	t.Helper()
-	g := newGroups(s.client, s)
+	g := newGroups(informer.Optional{Resource: resource, Client: s.client, Discovery: s})
 	var mutex sync.Mutex
 	var changes, wrong []string
 	g.OnChange(func(before, after *v1alpha1.PodGroup) {
