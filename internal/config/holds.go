@@ -13,11 +13,11 @@ import (
 // HoldArgs are arguments about devices that are kept for pods that have waited for long.
 type HoldArgs struct {
 	// HoldAfter is the time that a pod or a group waits before devices are held for it; the default is 5m. 0 means that nothing is
-	// held.
+	// held for those that wait.
 	HoldAfter *metav1.Duration `json:"holdAfter,omitempty"`
 	// HoldAfterByPriorityClass are different times for pods of some priority classes.
 	HoldAfterByPriorityClass map[string]metav1.Duration `json:"holdAfterByPriorityClass,omitempty"`
-	// MaxHolds limits the pods and groups for which devices are held at the same time. If profiles differ, the largest value
+	// MaxHolds limits the pods and groups for which devices are held at the same time, and the bookings beside them. If profiles differ, the largest value
 	// applies to all together. At most 64; the default is 8.
 	MaxHolds *int32 `json:"maxHolds,omitempty"`
 	// MaxHeldPercent limits the held devices to a part of the devices of each class, MaxHeldPercentPerNamespace those that are

@@ -19,6 +19,9 @@ const startsWithin = 30 * time.Second
 // Binds reports whether a pod must leave a hold alone. It may use held devices if its priority is higher, if it can be evicted
 // for the holder, and if it is surely gone before the hold begins. group is "namespace/name" of its PodGroup.
 func (h *Hold) Binds(pod *v1.Pod, group string, priority int32, now time.Time) bool {
+	if h.Booking != nil {
+		return priority <= h.Priority && h.Booking.binds(pod, group, now)
+	}
 	switch {
 	case h.Group && h.Name == group, slices.ContainsFunc(h.Pods, func(own *Pod) bool { return own.UID == pod.UID }):
 		return false
@@ -27,16 +30,30 @@ func (h *Hold) Binds(pod *v1.Pod, group string, priority int32, now time.Time) b
 	case h.Begin.IsZero():
 		return true
 	}
-	most, limited := longest(pod)
-	return !limited || now.Add(startsWithin+most).After(h.Begin)
+	return !goneBefore(pod, now, h.Begin)
 }
 
-// Until returns the expected begin of a hold for a reason on a pod: " until about 14:30 UTC", "" if it is not known.
-func (h *Hold) Until() string {
-	if h.Begin.IsZero() {
+// goneBefore reports whether a pod that is bound now is surely gone at a time.
+func goneBefore(pod *v1.Pod, now, at time.Time) bool {
+	most, limited := longest(pod)
+	return limited && !now.Add(startsWithin+most).After(at)
+}
+
+// Until returns for a reason on a pod when others may have the devices: at the end of a booking, or at the expected begin of a hold;
+// " until about 14:30 UTC", "" if it is not known. It has the date if that is in more than a day.
+func (h *Hold) Until(now time.Time) string {
+	at := h.Begin
+	if h.Booking != nil {
+		at = h.Booking.End
+	}
+	if at.IsZero() {
 		return ""
 	}
-	return " until about " + h.Begin.UTC().Format("15:04") + " UTC"
+	format := "15:04"
+	if at.Sub(now) > 24*time.Hour {
+		format = "2006-01-02 15:04"
+	}
+	return " until about " + at.UTC().Format(format) + " UTC"
 }
 
 // Announcement returns the text of an event about the holder.
@@ -70,7 +87,10 @@ const mostNamed = 3
 // For names the holder for a pod of some namespace, which may not know others.
 func (h *Hold) For(namespace string) string {
 	kind := "pod "
-	if h.Group {
+	switch {
+	case h.Booking != nil:
+		kind = "booking "
+	case h.Group:
 		kind = "group "
 	}
 	if h.Namespace != namespace {

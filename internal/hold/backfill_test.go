@@ -117,8 +117,8 @@ func TestTexts(t *testing.T) {
 	c := newTestCluster(4)
 	group := &Hold{Waiting: c.waiting("train", 0, epoch, 2, 1), Begin: epoch.Add(150 * time.Minute)}
 	pod := &Hold{Waiting: c.waiting("one", 0, epoch, 1, 1)}
-	require.Equal(t, "group ns/train until about 14:30 UTC", group.For("ns")+group.Until())
+	require.Equal(t, "group ns/train until about 14:30 UTC", group.For("ns")+group.Until(epoch))
 	require.Equal(t, "a group of another namespace", group.For("other"))
-	require.Equal(t, "pod ns/one", pod.For("ns")+pod.Until())
+	require.Equal(t, "pod ns/one", pod.For("ns")+pod.Until(epoch))
 	require.Equal(t, "a pod of another namespace", pod.For(""))
 }

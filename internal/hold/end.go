@@ -42,6 +42,9 @@ func (e End) Compare(other End) int {
 	return cmp.Or(cmp.Compare(e.Kind, other.Kind), e.At.Compare(other.At))
 }
 
+// IsKnown reports whether the end is expected at End.At.
+func (e End) IsKnown() bool { return e.Kind == Known || e.Kind == Distant }
+
 // endOf returns the expected end of a pod on a node, or of one that is about to be bound. It runs for the usual time if nothing else is
 // known, 0 if nobody knows that.
 func endOf(pod *v1.Pod, usual time.Duration, now time.Time) End {

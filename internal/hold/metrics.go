@@ -13,7 +13,7 @@ const metricsSubsystem = "quartermaster"
 var (
 	heldDevices = k8smetrics.NewGauge(&k8smetrics.GaugeOpts{
 		Subsystem: metricsSubsystem, Name: "held_devices", StabilityLevel: k8smetrics.ALPHA,
-		Help: "Devices that are held for pods that have waited for longer than holdAfter, in use by others or not.",
+		Help: "Devices that are held for pods that have waited for longer than holdAfter and for bookings, in use by others or not.",
 	})
 	idleSeconds = k8smetrics.NewCounter(&k8smetrics.CounterOpts{
 		Subsystem: metricsSubsystem, Name: "held_idle_device_seconds_total", StabilityLevel: k8smetrics.ALPHA,

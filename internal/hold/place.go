@@ -69,18 +69,18 @@ func (c *cost) add(end End, claim ledger.Use) {
 type solution struct {
 	placed []placed
 	cost   cost
-	// gone is the number of claims that have to go before.
-	gone int
+	// gone is the number of claims that have to go before, and late that of those which are not known to be gone when a booking starts.
+	gone, late int
 }
 
 // hold returns the hold for a solution.
 func (s *solution) hold(one *Waiting, now time.Time) *Hold {
-	h := &Hold{Waiting: one, Ready: s.gone == 0, Uses: make(map[types.UID][]ledger.Use), Nodes: make(map[types.UID]string)}
+	h := &Hold{Waiting: one, Ready: s.gone == 0, Late: s.late, Uses: make(map[types.UID][]ledger.Use), Nodes: make(map[types.UID]string)}
 	for _, place := range s.placed {
 		h.Uses[place.pod.UID], h.Nodes[place.pod.UID] = place.uses, place.node
 	}
 	h.pools = make(map[inventory.PoolID]bool)
-	for id := range devicesOf(nil, h.All()) {
+	for id := range h.devicesHeld() {
 		h.pools[id] = true
 	}
 	if s.cost.unknown == 0 && s.cost.serving == 0 {
@@ -138,6 +138,9 @@ func (w *World) within(one *Waiting, nodes []Node, taken []placed) *solution {
 	s := &solution{placed: t.taken[len(taken):], gone: len(t.gone)}
 	for _, holding := range t.gone {
 		s.cost.add(t.endOf(holding), holding.Use)
+		if one.Booking != nil && !one.Booking.outlasts(holding) {
+			s.late++
+		}
 	}
 	return s
 }
@@ -203,15 +206,23 @@ func (t *trial) examine(pod *Pod, node *Node) *offer {
 
 // endOf returns the end of a claim for the holder.
 func (t *trial) endOf(holding *Holding) End {
+	// Others of higher priority do not leave the devices to a booking, nor do its own pods.
+	if by := t.world.stays[holding.Use.Claim.UID]; by != nil && t.waiting.Priority <= by.Priority && !slices.Contains(t.waiting.For, by.Booking.UID) {
+		return End{Kind: Never}
+	}
 	if t.waiting.Evicts && holding.End.Kind != Never && len(holding.Pods) > 0 && holding.Highest < t.waiting.Priority {
 		return End{Known, t.world.Now}
+	}
+	if b := t.waiting.Booking; b != nil && b.outlasts(holding) {
+		return End{Known, t.world.Now} // The devices are as good as free ones.
 	}
 	return holding.End
 }
 
 // fits reports whether a pod fits on a node once more claims are gone.
 func (t *trial) fits(pod *Pod, node *Node, more []*Holding) bool {
-	return t.room(node, more).Holds(pod.Takes) && t.solve(pod, node, more) != nil
+	// The other needs of the pods that a booking is for are not known.
+	return (t.waiting.Booking != nil || t.room(node, more).Holds(pod.Takes)) && t.solve(pod, node, more) != nil
 }
 
 // solve returns the devices of a pod on a node once more claims are gone.
@@ -267,25 +278,41 @@ func (t *trial) room(node *Node, more []*Holding) noderesources.Resources {
 
 // overlapping returns those of the claims that have a device which the pod gets.
 func (t *trial) overlapping(pod *Pod, node *Node, claims []*Holding) (needed []*Holding) {
-	type device struct {
-		pool inventory.PoolID
-		name string
-	}
-	gets := make(map[device]bool)
-	for _, use := range t.solve(pod, node, claims) {
-		for result := range ledger.Used(use.Allocation) {
-			gets[device{ledger.PoolOf(result), result.Device}] = true
-		}
-	}
+	gets := devicesIn(t.solve(pod, node, claims)...)
 	for _, holding := range claims {
-		for result := range ledger.Used(holding.Use.Allocation) {
-			if gets[device{ledger.PoolOf(result), result.Device}] {
-				needed = append(needed, holding)
-				break
-			}
+		if gets.haveAny(holding.Use) {
+			needed = append(needed, holding)
 		}
 	}
 	return needed
+}
+
+// devices are the devices of some allocations.
+type devices map[device]bool
+
+type device struct {
+	pool inventory.PoolID
+	name string
+}
+
+func devicesIn(uses ...ledger.Use) devices {
+	in := make(devices)
+	for _, use := range uses {
+		for result := range ledger.Used(use.Allocation) {
+			in[device{ledger.PoolOf(result), result.Device}] = true
+		}
+	}
+	return in
+}
+
+// haveAny reports whether an allocation has one of the devices.
+func (d devices) haveAny(use ledger.Use) bool {
+	for result := range ledger.Used(use.Allocation) {
+		if d[device{ledger.PoolOf(result), result.Device}] {
+			return true
+		}
+	}
+	return false
 }
 
 // accept places a pod. It returns false if the pod does not fit after all: another pod of its kind did.

@@ -2,6 +2,8 @@ package hold
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,14 +31,31 @@ type Waiting struct {
 	Pods []*Pod
 	// Domain returns the domain of a node, and whether it has one; all pods have to be in one. nil stands for no such condition.
 	Domain func(*v1.Node) (string, bool)
+	// Booking is the time of a booking, whose pods stand for what it books; nil for a pod or group that waits.
+	Booking *Booking
+	// InUse are the devices of pods that a booking is for: from its start on, as many as fit into the limits are held as soon as these
+	// pods have ended.
+	InUse []ledger.Use
+	// For are the bookings that are for the pods.
+	For []types.UID
+	// Refusal is why Plan returned no hold.
+	Refusal Refusal
 }
 
 // compare orders holders: who comes first gets the better places.
 func (w *Waiting) compare(other *Waiting) int {
 	return cmp.Or(
 		cmp.Compare(other.Priority, w.Priority), w.Since.Compare(other.Since),
-		cmp.Compare(w.Name, other.Name), cmp.Compare(w.Pods[0].UID, other.Pods[0].UID),
+		cmp.Compare(w.Name, other.Name), cmp.Compare(w.first(), other.first()),
 	)
+}
+
+// first returns the UID of the first pod. A booking may have none.
+func (w *Waiting) first() types.UID {
+	if len(w.Pods) == 0 {
+		return ""
+	}
+	return w.Pods[0].UID
 }
 
 // A Pod is a pod that waits.
@@ -71,6 +90,8 @@ type Node struct {
 type Holding struct {
 	Use ledger.Use
 	End End
+	// Gone is when the last pod of it ends at the latest; the zero time if that is not known of all.
+	Gone time.Time
 	// Highest is the highest priority of the pods that hold it.
 	Highest int32
 	// Pods are the pods that end with it.
@@ -94,6 +115,9 @@ type World struct {
 	Tried []Tried
 	Cluster
 	Limits Limits
+
+	// stays are the claims with devices that a plan keeps for a booking as soon as its pods have ended.
+	stays map[types.UID]*Waiting
 }
 
 // Tried is a present hold of somebody who is just being tried.
@@ -117,7 +141,7 @@ type Cluster interface {
 
 // Limits are the bounds of what is held.
 type Limits struct {
-	// MaxHolds is the number of holds. Percent and PercentOfNamespace limit the held devices of each class: all together,
+	// MaxHolds is the number of holds, and of booked ones beside them. Percent and PercentOfNamespace limit the held devices of each class: all together,
 	// and for the holders of one namespace.
 	MaxHolds, Percent, PercentOfNamespace int
 }
@@ -128,6 +152,8 @@ type Hold struct {
 	// Begin is when the last device is expected to be free; the zero time if that is not known. Ready is set if all are.
 	Begin time.Time
 	Ready bool
+	// Late is the number of claims with these devices that are not known to end before a booking starts.
+	Late int
 	// Uses are the allocations kept for each pod, and Nodes the nodes where they are.
 	Uses  map[types.UID][]ledger.Use
 	Nodes map[types.UID]string
@@ -146,6 +172,9 @@ func (h *Hold) All() (uses []ledger.Use) {
 	}
 	return uses
 }
+
+// devicesHeld returns the devices of a hold, with those that are in use by pods that a booking is for.
+func (h *Hold) devicesHeld() ledger.Freed { return devicesOf(devicesOf(nil, h.All()), h.InUse) }
 
 // isOf reports whether a hold is another one, or what is left of it.
 func (h *Hold) isOf(other *Hold) bool {
@@ -177,51 +206,140 @@ const mostImpossible = 16
 // everything that ever ends has ended, and what would exceed a limit, holds nothing; the next ones may.
 func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 	slices.SortFunc(waiting, (*Waiting).compare)
-	quota, failed, impossible := newQuota(w), make(map[string]int), make(map[string]bool)
-	var taken []placed
-	planned := 0
+	w.stays = make(map[types.UID]*Waiting)
+	p := &planner{World: w, quota: newQuota(w), failed: make(map[share]int), planned: make(map[bool]int), impossible: make(map[string]bool)}
 	for _, tried := range w.Tried {
 		holds = append(holds, tried.Hold)
-		if open := tried.open(); len(open) > 0 {
-			planned++
-			quota.count(tried.Waiting, tried.devices)
-			taken = append(taken, open...)
+		if open := tried.open(); len(open) > 0 || len(tried.InUse) > 0 {
+			p.planned[tried.Booking != nil]++
+			p.keep(tried.Waiting, open, tried.devices)
+		}
+		for _, use := range tried.InUse {
+			w.stays[use.Claim.UID] = tried.Waiting
 		}
 	}
-	for _, one := range waiting {
-		kind := one.kind()
-		if planned >= w.Limits.MaxHolds {
-			break
+	for i, one := range waiting {
+		if i == 0 || one.Priority != waiting[i-1].Priority { // Of one priority, what runs comes before what waits.
+			for _, other := range waiting[i:] {
+				if other.Priority == one.Priority {
+					p.keepInUse(other)
+				}
+			}
 		}
-		if impossible[kind] || failed[one.Namespace] >= mostImpossible {
-			continue
+		if h := p.hold(one); h != nil {
+			holds = append(holds, h)
 		}
-		found := w.best(one, taken)
-		if found == nil {
-			impossible[kind] = true
-			failed[one.Namespace]++
-			continue
-		}
-		devices := w.devicesByClass(found.placed)
-		if found.cost.serving > 0 && w.Now.Sub(one.Due) > servingFor || !quota.admits(one, devices) {
-			continue
-		}
-		planned++
-		quota.count(one, devices)
-		taken = append(taken, found.placed...)
-		h := found.hold(one, w.Now)
-		h.devices = devices
-		holds = append(holds, h)
 	}
 	return holds
+}
+
+// A planner plans one holder after the other.
+type planner struct {
+	*World
+	quota *quota
+	// taken is held for earlier holders, and planned counts these, the booked ones apart.
+	taken   []placed
+	planned map[bool]int
+	// impossible are the kinds that fit nowhere, and failed counts their holders.
+	impossible map[string]bool
+	failed     map[share]int
+}
+
+// A share is a set of holders that count together: those of a namespace, bookings apart.
+type share struct {
+	namespace string
+	booked    bool
+}
+
+// keep counts what is held for a holder.
+func (p *planner) keep(one *Waiting, places []placed, devices map[string]int) {
+	p.quota.count(one, devices)
+	p.taken = append(p.taken, places...)
+}
+
+// keepInUse reduces the devices in use to those that are kept for a booking when its pods have ended: none before the start, none that an
+// earlier holder is to get, and as many as fit into the limits.
+func (p *planner) keepInUse(one *Waiting) {
+	uses := one.InUse
+	one.InUse = nil
+	if len(uses) == 0 || p.Now.Before(one.Booking.Start) {
+		return
+	}
+	if p.planned[true] >= p.Limits.MaxHolds {
+		one.refuse(TooMany, tooMany)
+		return
+	}
+	taken := make(devices)
+	for _, place := range p.taken {
+		maps.Copy(taken, devicesIn(place.uses...))
+	}
+	for _, use := range uses {
+		devices := p.devicesByClass(use)
+		if class := p.quota.exceeded(one, devices); class != "" {
+			one.refuse(ExceedsLimit, p.quota.describe(class, devices[class]))
+			continue
+		}
+		if taken.haveAny(use) {
+			continue
+		}
+		one.InUse, p.stays[use.Claim.UID] = append(one.InUse, use), one
+		p.quota.count(one, devices)
+	}
+	if len(one.InUse) > 0 {
+		p.planned[true]++
+	}
+}
+
+// hold returns the hold for one that waits, nil if it gets none. A booking that gets nothing more keeps the devices in use.
+func (p *planner) hold(one *Waiting) (h *Hold) {
+	if len(one.Pods) > 0 {
+		h = p.place(one)
+	}
+	if h == nil && len(one.InUse) > 0 {
+		h = (&solution{}).hold(one, p.Now)
+	}
+	if h != nil {
+		h.devices = p.devicesByClass(append(h.All(), one.InUse...)...)
+	}
+	return h
+}
+
+// place implements hold for pods without devices.
+func (p *planner) place(one *Waiting) *Hold {
+	kind, share := one.kind(), share{one.Namespace, one.Booking != nil}
+	if len(one.InUse) == 0 && p.planned[share.booked] >= p.Limits.MaxHolds || p.failed[share] >= mostImpossible {
+		return one.refuse(TooMany, tooMany)
+	}
+	if p.impossible[kind] {
+		return one.refuse(CannotFit, fitsNowhere)
+	}
+	found := p.best(one, p.taken)
+	if found == nil {
+		p.impossible[kind] = true
+		p.failed[share]++
+		return one.refuse(CannotFit, fitsNowhere)
+	}
+	if found.cost.serving > 0 && p.Now.Sub(one.Due) > servingFor {
+		return one.refuse(CannotFit, "the devices are in use by pods that end only when they are deleted")
+	}
+	h := found.hold(one, p.Now)
+	devices := p.devicesByClass(h.All()...)
+	if class := p.quota.exceeded(one, devices); class != "" {
+		return one.refuse(ExceedsLimit, p.quota.describe(class, devices[class]))
+	}
+	if len(one.InUse) == 0 { // Otherwise it was counted with these.
+		p.planned[share.booked]++
+	}
+	p.keep(one, found.placed, devices)
+	return h
 }
 
 // kind returns a text that is equal for holders that need the same. Holders of different priority meet different usages.
 func (w *Waiting) kind() string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(int(w.Priority)))
-	if w.Group {
-		b.WriteString(w.Name) // Its domains are its own.
+	if w.Group || w.Booking != nil {
+		b.WriteString(w.Name) // Its domains and times are its own.
 	}
 	for _, pod := range w.Pods {
 		b.WriteString("\n" + pod.Kind)
@@ -241,16 +359,23 @@ func newQuota(w *World) *quota {
 	return &quota{world: w, held: make(map[string]int), of: make(map[[2]string]int)}
 }
 
-// admits reports whether a holder can have more devices within the limits.
-func (q *quota) admits(one *Waiting, more map[string]int) bool {
+// exceeded returns a class whose limits would be exceeded by more devices for a holder, "" if there is none.
+func (q *quota) exceeded(one *Waiting, more map[string]int) string {
 	limits := q.world.Limits
-	for class, n := range more {
-		all := q.world.Devices(class)
+	for _, class := range slices.Sorted(maps.Keys(more)) {
+		n, all := more[class], q.world.Devices(class)
 		if 100*(q.held[class]+n) > limits.Percent*all || 100*(q.of[[2]string{one.Namespace, class}]+n) > limits.PercentOfNamespace*all {
-			return false
+			return class
 		}
 	}
-	return true
+	return ""
+}
+
+// describe returns what is too much if exceeded returned a class.
+func (q *quota) describe(class string, more int) string {
+	limits := q.world.Limits
+	return fmt.Sprintf("%d devices of class %s are more than may be held beside the other holds: %d%% of %d devices; %d%% for one namespace",
+		more, class, limits.Percent, q.world.Devices(class), limits.PercentOfNamespace)
 }
 
 // count adds what is held for a holder.
@@ -261,14 +386,12 @@ func (q *quota) count(one *Waiting, more map[string]int) {
 	}
 }
 
-// devicesByClass returns the number of devices of each class that some places keep.
-func (w *World) devicesByClass(places []placed) map[string]int {
+// devicesByClass returns the number of devices of each class in some allocations.
+func (w *World) devicesByClass(uses ...ledger.Use) map[string]int {
 	devices := make(map[string]int)
-	for _, place := range places {
-		for _, use := range place.uses {
-			for result := range ledger.Used(use.Allocation) {
-				devices[w.ClassOf(use.Claim, result.Request)]++
-			}
+	for _, use := range uses {
+		for result := range ledger.Used(use.Allocation) {
+			devices[w.ClassOf(use.Claim, result.Request)]++
 		}
 	}
 	return devices

@@ -78,7 +78,7 @@ func TestAgree(t *testing.T) {
 	forRandom(t, func(t *testing.T, random *rand.Rand) {
 		c := randomCluster(random)
 		c.fill(random, 0.5)
-		waiting := randomWaiting(c, random, 2)
+		waiting := append(randomWaiting(c, random, 2), c.booking("b", 1, c.now.Add(time.Hour), c.now.Add(2*time.Hour), 1+random.IntN(2), 1+random.IntN(4)))
 		one := told(c.world(noLimits, random).Plan(slices.Clone(waiting)))
 		random.Shuffle(len(waiting), func(i, k int) { waiting[i], waiting[k] = waiting[k], waiting[i] })
 		require.Equal(t, one, told(c.world(noLimits, random).Plan(waiting)))

@@ -136,13 +136,13 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 		switch {
 		case same >= 0:
 			r.holds = append(r.holds, before[same])
-		case r.isOpen(h) && r.mayStay(h, now):
+		case h.Booking != nil, r.isOpen(h) && r.mayStay(h, now):
 			r.holds = append(r.holds, h)
 		}
 	}
 	kept := make(map[inventory.PoolID]map[string]bool)
 	for _, h := range r.holds {
-		for id, names := range devicesOf(nil, h.All()) {
+		for id, names := range h.devicesHeld() {
 			if kept[id] == nil {
 				kept[id] = make(map[string]bool)
 			}
@@ -152,13 +152,22 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 		}
 	}
 	for _, h := range before {
-		for id, names := range devicesOf(nil, h.All()) {
-			if names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] }); len(names) > 0 {
+		// Who has to leave an edited booking alone may be others than before.
+		edited := h.Booking != nil && !slices.ContainsFunc(r.holds, func(other *Hold) bool {
+			return other.Booking.isAs(h.Booking) && other.Priority == h.Priority
+		})
+		for id, names := range h.devicesHeld() {
+			if edited {
+				freed = freed.And(ledger.Freed{id: names})
+			} else if names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] }); len(names) > 0 {
 				freed = freed.And(ledger.Freed{id: names})
 			}
 		}
 	}
 	for _, h := range r.holds {
+		if h.Booking != nil {
+			continue // Its status says that.
+		}
 		known := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
 		last, told := r.told[h.Pods[0].UID]
 		if known && told && now.Sub(last) < tellAgain || !known && told && now.Sub(last) < tellAfter {

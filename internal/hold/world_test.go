@@ -155,10 +155,14 @@ func (c *testCluster) Usage(*Waiting) ledger.View { return c.usage() }
 // Holding implements Cluster.
 func (c *testCluster) Holding(uid types.UID) *Holding {
 	j := c.jobs[uid]
-	return &Holding{
+	holding := &Holding{
 		Use: useOf(uid, j.node, j.devices), End: endOf(j.Pod, 0, c.now), Highest: j.priority,
 		Pods: []Runner{{Pod: uid, Node: j.node, Takes: noderesources.Resources{Pods: 1, MilliCPU: c.takes}}},
 	}
+	if holding.End.IsKnown() {
+		holding.Gone = holding.End.At
+	}
+	return holding
 }
 
 // ClassOf implements Cluster.

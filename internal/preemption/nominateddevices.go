@@ -39,12 +39,12 @@ type NominatedDevices struct {
 
 // Plan returns allocations for claims on a site, nil if the devices do not suffice.
 func Plan(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) []ledger.Use {
-	plan, _ := planOrError(ctx, task, claims, site)
+	plan, _ := PlanOrError(ctx, task, claims, site)
 	return plan
 }
 
-// planOrError implements Plan. The error is the search's.
-func planOrError(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) (plan []ledger.Use, err error) {
+// PlanOrError works like Plan. The error is the search's.
+func PlanOrError(ctx context.Context, task *allocator.Task, claims []*resourceapi.ResourceClaim, site allocator.NodeView) (plan []ledger.Use, err error) {
 	outcome, err := task.Solve(ctx, site)
 	if err != nil || !outcome.Fits() {
 		return nil, err
@@ -147,7 +147,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
 		leaving := Leaving(reclaimable.Elsewhere(site.Pools, ""))
 		site.Usage = reclaimable.Without(ByUID(leaving))
-		plan, err := planOrError(ctx, task, claims, site)
+		plan, err := PlanOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
 			undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})
 			continue

@@ -33,12 +33,18 @@ func (s *shared) runHolds(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		began := time.Now()
-		if s.Leads() == nil && s.Free.Len() > 0 { // Otherwise no pod was tried yet.
-			first := false
-			if s.firstHolds.Do(func() { s.planHolds(ctx); first = true }); !first {
-				s.planHolds(ctx)
-			}
+		ready := false
+		switch {
+		case s.Leads() != nil:
+		case s.Free.Len() > 0:
+			s.firstHolds.Do(func() { s.planFirst(ctx) })
+			ready = true
+		case len(s.bookings.All()) > 0: // No pod was tried yet.
+			ready = s.Known(ctx) == nil
+		}
+		began := time.Now() // After the wait for what is not known yet, which takes no processor.
+		if ready {
+			s.planHolds(ctx)
 		}
 		s.holds.Measure(s.Ledger, time.Since(measured))
 		measured = time.Now()
@@ -46,11 +52,18 @@ func (s *shared) runHolds(ctx context.Context) {
 	}
 }
 
+// planFirst makes the first plan, once the bookings are known.
+func (s *shared) planFirst(ctx context.Context) {
+	s.bookings.Await(ctx)
+	s.planHolds(ctx)
+}
+
 // planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more.
 func (s *shared) planHolds(ctx context.Context) {
+	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
+	defer s.planning.Unlock()
 	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
-	world.Limits = s.holdLimits()
 	plan := world.Plan(world.waiting)
 	freed, news := s.holds.Replace(plan, now)
 	for _, h := range news {
@@ -64,6 +77,7 @@ func (s *shared) planHolds(ctx context.Context) {
 		}
 	}
 	s.Freed(freed)
+	s.bookings.Report(world.updates(plan))
 }
 
 // holdLimits returns the largest limits of all profiles.
@@ -84,12 +98,16 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 		c.usage, c.kept = pl.nominated.UsageFor(pod, members...)
 		return
 	}
-	pl.state.firstHolds.Do(func() { pl.state.planHolds(ctx) }) // After a restart, no pod gets what is held for another.
+	pl.state.firstHolds.Do(func() { pl.state.planFirst(ctx) }) // After a restart, no pod gets what is held for another.
 	c.holds = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
 	var held []ledger.Use
 	for _, h := range c.holds {
 		for _, own := range h.Pods {
 			held = append(held, pl.nominated.Open(own.UID, h.Uses[own.UID])...)
+		}
+		held = append(held, pl.nominated.Open("", h.InUse)...) // Those whose pods have ended since the plan.
+		for _, use := range h.InUse {
+			c.lasting = append(c.lasting, use.Claim.UID)
 		}
 	}
 	c.usage, c.kept = pl.nominated.UsageFor(pod, append(members, held...)...)
@@ -107,7 +125,7 @@ func (pl *Quartermaster) heldFromGroup(pod *v1.Pod) string {
 	if len(holds) == 0 {
 		return ""
 	}
-	return "; devices are held for " + holds[0].For(pod.Namespace) + holds[0].Until()
+	return "; devices are held for " + holds[0].For(pod.Namespace) + holds[0].Until(time.Now())
 }
 
 // heldFor returns the reason for a node whose devices would suffice if they were not held, "" if they would not.
@@ -131,5 +149,5 @@ func (pl *Quartermaster) heldFor(ctx context.Context, c *cycle, task *allocator.
 	if !outcome.Fits() {
 		return ""
 	}
-	return "held for " + by.For(c.pod.Latest().Namespace) + by.Until()
+	return "held for " + by.For(c.pod.Latest().Namespace) + by.Until(time.Now())
 }

@@ -65,6 +65,8 @@ type heldTask struct {
 	open      []*resourceapi.ResourceClaim
 	admits    func(*v1.Node) bool
 	inventory *inventory.Store
+	// failed is the last error of a search.
+	failed error
 }
 
 // Admits implements hold.Requirements.
@@ -76,7 +78,10 @@ func (t *heldTask) Admits(node *v1.Node) bool {
 // Solve implements hold.Requirements.
 func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	pools := t.inventory.OnNode(node)
-	plan := preemption.Plan(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
+	plan, err := preemption.PlanOrError(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
+	if err != nil {
+		t.failed = err
+	}
 	if drawsFromCounters(plan, pools) {
 		return nil
 	}

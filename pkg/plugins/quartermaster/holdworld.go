@@ -48,6 +48,11 @@ type holdWorld struct {
 	first map[*hold.Waiting]*v1.Pod
 	// open are the pods for which devices may be held, and tried remembers which of them are just being tried.
 	open, tried map[types.UID]bool
+	// bookings are all, and considered those that may get devices.
+	bookings   []*booked
+	considered map[types.UID]*booked
+	// checks counts, by namespace, the pods that were compared with the hold of their booking.
+	checks map[string]int
 }
 
 // isTried reports whether a pod is just being tried, which does not change during a plan.
@@ -70,6 +75,12 @@ func (s *shared) isTried(pod types.UID) bool {
 func (w *holdWorld) triedHolders() (tried []hold.Tried) {
 	inFlight := func(use ledger.Use) bool { return len(w.state.Ledger.UseOf(use.Claim.UID).InFlight) > 0 }
 	for _, h := range w.state.holds.Holds() {
+		if h.Booking != nil {
+			if w.isBookingTried(h) {
+				tried = append(tried, hold.Tried{Hold: h})
+			}
+			continue
+		}
 		one := hold.Tried{Hold: h, Reserved: make(map[types.UID]bool)}
 		for pod, uses := range h.Uses {
 			if w.isTried(pod) || slices.ContainsFunc(uses, inFlight) {
@@ -88,13 +99,15 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
 		groups: make(map[string]bool), devices: make(map[string]int),
-		first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), tried: make(map[types.UID]bool),
+		considered: make(map[types.UID]*booked), checks: make(map[string]int), first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), tried: make(map[types.UID]bool),
 	}
 	pods := s.holds.Waiting(now)
 	for _, pod := range pods {
 		w.open[pod.UID] = true
 	}
-	w.World = hold.World{Now: now, Cluster: w, Tried: w.triedHolders()}
+	w.lookAtBookings()
+	w.World = hold.World{Now: now, Cluster: w, Limits: s.holdLimits()}
+	w.Tried = w.triedHolders()
 	stays := make(map[types.UID]bool)
 	for _, h := range w.Tried {
 		if h.Group {
@@ -109,6 +122,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 			w.add(pl, pod)
 		}
 	}
+	w.addBookings()
 	if len(w.waiting) > 0 {
 		w.addNodes()
 	}
@@ -157,7 +171,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 	shared := make(map[types.UID]bool)
 	for _, member := range members {
 		found, ok := w.pod(pl, member, shared)
-		if !ok {
+		if !ok || found != nil && w.hasBooking(member, found) {
 			return
 		}
 		if found != nil {
@@ -165,6 +179,7 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		}
 	}
 	if len(one.Pods) > 0 {
+		one.For = w.bookingsFor(pod)
 		w.waiting, w.first[one] = append(w.waiting, one), pod
 	}
 }
@@ -239,8 +254,11 @@ func (w *holdWorld) addNodes() {
 	for _, node := range all {
 		room, known := w.state.Free.Settled(node.Name)
 		pools := w.state.Inventory.OnNode(node)
-		if !known || len(pools) == 0 {
+		if len(pools) == 0 || !known && len(w.considered) == 0 {
 			continue
+		}
+		if !known { // Bookings do not need to know it, and no pod fits.
+			room.Pods = -math.MaxInt32
 		}
 		found := hold.Node{Node: node, Room: room}
 		for _, pool := range pools {
@@ -310,15 +328,26 @@ func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
 		found.End = hold.End{Kind: hold.Unknown, At: w.now}
 		return found
 	}
-	found.End = hold.End{Kind: hold.Known, At: w.now} // Without pods, it is about to be deallocated.
+	// Without pods, it is about to be deallocated.
+	found.End, found.Gone = hold.End{Kind: hold.Known, At: w.now}, w.now
+	allKnown := true
 	for i, pod := range pods {
-		if end := w.state.holds.EndOf(pod, w.now); i == 0 || found.End.Compare(end) < 0 {
+		end := w.state.holds.EndOf(pod, w.now)
+		if i == 0 || found.End.Compare(end) < 0 {
 			found.End = end
+		}
+		if !end.IsKnown() {
+			allKnown = false
+		} else if end.At.After(found.Gone) {
+			found.Gone = end.At
 		}
 		if priority := w.priority(pod); i == 0 || priority > found.Highest {
 			found.Highest = priority
 		}
 		found.Pods = append(found.Pods, hold.Runner{Pod: pod.UID, Node: pod.Spec.NodeName, Takes: noderesources.Of(pod)})
+	}
+	if !allKnown {
+		found.Gone = time.Time{}
 	}
 	return found
 }

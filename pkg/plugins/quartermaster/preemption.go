@@ -32,6 +32,8 @@ type cyclePreemption struct {
 	unplanned []preemption.Undecided
 	// holds are the holds that the pod must leave alone.
 	holds []*hold.Hold
+	// lasting are claims that are held for others when their pods have ended: evicting these is of no use.
+	lasting []types.UID
 	// reclaimable classifies the claims that are in the way only for now; see Quartermaster.reclaimable.
 	reclaimable     *preemption.Reclaimable
 	reclaimableOnce sync.Once
@@ -72,7 +74,7 @@ func (c *cyclePreemption) checkPlanned(pools []*inventory.NodePool) error {
 // reclaimable returns the Reclaimable that says which claims are in the pod's way only for now.
 func (pl *Quartermaster) reclaimable(c *cycle) *preemption.Reclaimable {
 	c.reclaimableOnce.Do(func() {
-		var own []types.UID
+		own := slices.Clone(c.lasting)
 		for _, claim := range c.claims {
 			own = append(own, claim.Object.UID)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/hold/booking"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes/demand"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
@@ -62,9 +63,14 @@ type shared struct {
 	// holdsOn is set, before the informers run, if any profile has holds.
 	holds      *hold.Registry
 	firstHolds sync.Once
+	// planning is locked during a plan; plans counts those in which not all bookings have a turn.
+	planning   sync.Mutex
+	plans      atomic.Int64
 	holdsBegin sync.Once
 	holdsOn    atomic.Bool
 	volumes    corelisters.PersistentVolumeClaimLister
+	// bookings has the DeviceBookings.
+	bookings *booking.Bookings
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *workload.Claims

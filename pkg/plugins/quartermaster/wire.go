@@ -31,6 +31,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/workload"
 	"github.com/quartermaster-dra/quartermaster/internal/guard/presence"
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/hold/booking"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/nodeallocatable"
 	"github.com/quartermaster-dra/quartermaster/internal/nodes"
@@ -86,6 +87,9 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 		if err := extended.IndexClaims(factory.Resource().V1().ResourceClaims().Informer()); err != nil {
 			return nil, err
 		}
+	}
+	if s.bookings, err = booking.New(handle.KubeConfig(), client); err != nil {
+		return nil, err
 	}
 	s.turns = queue.NewTurns(newSchedulingQueue(handle, s))
 	s.competitors = foreign.New(clock.RealClock{}, &s.needs)
@@ -257,17 +261,19 @@ func (pl *Quartermaster) run(ctx context.Context) {
 			go s.podGroupStatus.Run(ctx)
 		}
 	})
-	if pl.args.Holds() {
+	if pl.args.Holds() || *pl.args.MaxHolds > 0 && pl.handle.KubeConfig() != nil {
 		s.beginHolds(ctx)
 	}
 	s.looking.Do(func() { go s.guard.Run(ctx) })
 	context.AfterFunc(ctx, func() { forget(pl.handle.SharedInformerFactory()) })
 }
 
-// beginHolds turns holds on.
+// beginHolds turns holds on, for pods that wait and for bookings.
 func (s *shared) beginHolds(ctx context.Context) {
 	s.holdsBegin.Do(func() {
 		s.holdsOn.Store(true)
+		go s.bookings.Run(ctx)
+		go s.bookings.Write(ctx, s, s.served()[0].handle.EventRecorder())
 		go s.runHolds(ctx)
 	})
 }

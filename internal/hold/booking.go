@@ -1,0 +1,54 @@
+package hold
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Booking is the time for which devices are held for pods that may not exist yet.
+type Booking struct {
+	UID        types.UID
+	Generation int64
+	Start, End time.Time
+	// For reports whether the devices are for a pod; group is "namespace/name" of its PodGroup.
+	For func(pod *v1.Pod, group string) bool
+}
+
+// binds reports whether a pod must leave the devices alone: others may use them only if they are surely gone at the start, or after the
+// end, which the next plan may see later.
+func (b *Booking) binds(pod *v1.Pod, group string, now time.Time) bool {
+	return now.Before(b.End) && !b.For(pod, group) && !goneBefore(pod, now, b.Start)
+}
+
+// isAs reports whether a booking is as it was when devices were held for it before, for the same pods and times.
+func (b *Booking) isAs(before *Booking) bool {
+	return b != nil && b.UID == before.UID && b.Generation == before.Generation && b.Start.Equal(before.Start) && b.End.Equal(before.End)
+}
+
+// outlasts reports whether the devices of a claim are known to be free at the start.
+func (b *Booking) outlasts(holding *Holding) bool {
+	return !holding.Gone.IsZero() && !holding.Gone.After(b.Start)
+}
+
+// The reasons of a Refusal. They are those of conditions.
+const (
+	CannotFit    = "CannotFit"
+	ExceedsLimit = "ExceedsLimit"
+	TooMany      = "TooManyBookings"
+)
+
+const (
+	fitsNowhere = "no nodes have the devices even once everything that ends by itself has ended"
+	tooMany     = "as many others as may be at the same time come before it"
+)
+
+// A Refusal is why nothing is held, with a reason and a message for a condition. The zero value is none.
+type Refusal struct{ Reason, Message string }
+
+// refuse sets the refusal. It returns no hold.
+func (w *Waiting) refuse(reason, message string) *Hold {
+	w.Refusal = Refusal{reason, message}
+	return nil
+}
