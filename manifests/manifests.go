@@ -36,6 +36,8 @@ const (
 	// PodGroups is an addition to Secondary and ReplaceDefault: PodGroups of scheduler-plugins, with their
 	// CustomResourceDefinition.
 	PodGroups = "pod-groups"
+	// DeviceBookings is an addition to Secondary and ReplaceDefault: DeviceBookings, with their CustomResourceDefinition.
+	DeviceBookings = "device-bookings"
 	// GangScheduling is Secondary with plugin QuartermasterGangs.
 	GangScheduling = "gang-scheduling"
 	// Monitoring is an addition to Secondary and ReplaceDefault, for clusters with the Prometheus operator.
@@ -55,7 +57,7 @@ const (
 	ConfigKey = "scheduler-config.yaml"
 )
 
-//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups gang-scheduling monitoring finalizer-at-creation
+//go:embed base secondary replace-default alpha-api guard guard-cert-manager guard-restricted guard-in-scheduler pod-groups device-bookings gang-scheduling monitoring finalizer-at-creation
 var folders embed.FS
 
 // Overlays returns the names of all overlays that run Quartermaster.
@@ -64,7 +66,7 @@ func Overlays() []string { return []string{Secondary, ReplaceDefault} }
 // Render builds one overlay, as `kubectl kustomize manifests/<overlay>` does. It
 // needs neither files nor a cluster.
 func Render(overlay string) ([]*unstructured.Unstructured, error) {
-	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, GangScheduling, Monitoring, FinalizerAtCreation); !slices.Contains(known, overlay) {
+	if known := append(Overlays(), AlphaAPI, Guard, GuardCertManager, GuardRestricted, GuardInScheduler, PodGroups, DeviceBookings, GangScheduling, Monitoring, FinalizerAtCreation); !slices.Contains(known, overlay) {
 		return nil, fmt.Errorf("render manifests: there is no overlay %q; use one of %s", overlay, strings.Join(known, ", "))
 	}
 	inMemory, err := copyToMemory(folders)

@@ -78,7 +78,7 @@ func TestEveryFolderWithAKustomizationIsAnOverlay(t *testing.T) {
 	t.Parallel()
 	kustomizations, err := fs.Glob(os.DirFS("."), "*/kustomization.yaml")
 	require.NoError(t, err)
-	want := []string{"base/kustomization.yaml", manifests.AlphaAPI + "/kustomization.yaml", manifests.Guard + "/kustomization.yaml", manifests.GuardCertManager + "/kustomization.yaml", manifests.GuardRestricted + "/kustomization.yaml", manifests.GuardInScheduler + "/kustomization.yaml", manifests.PodGroups + "/kustomization.yaml", manifests.GangScheduling + "/kustomization.yaml", manifests.Monitoring + "/kustomization.yaml", manifests.FinalizerAtCreation + "/kustomization.yaml", "kubectl-devices/kustomization.yaml"}
+	want := []string{"base/kustomization.yaml", manifests.AlphaAPI + "/kustomization.yaml", manifests.Guard + "/kustomization.yaml", manifests.GuardCertManager + "/kustomization.yaml", manifests.GuardRestricted + "/kustomization.yaml", manifests.GuardInScheduler + "/kustomization.yaml", manifests.PodGroups + "/kustomization.yaml", manifests.DeviceBookings + "/kustomization.yaml", manifests.GangScheduling + "/kustomization.yaml", manifests.Monitoring + "/kustomization.yaml", manifests.FinalizerAtCreation + "/kustomization.yaml", "kubectl-devices/kustomization.yaml"}
 	for _, overlay := range manifests.Overlays() {
 		want = append(want, overlay+"/kustomization.yaml")
 	}

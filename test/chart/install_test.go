@@ -27,7 +27,8 @@ func TestInstalledSchedulerRuns(t *testing.T) {
 	defer c.operatorKinds(t)()
 	all := values{
 		"gangScheduling": values{"enabled": true}, "podGroups": values{"enabled": true, "crd": "delete"},
-		"scheduler": values{"extraArgs": []any{"--v=2"}, "args": values{"strategy": "pack", "stepBudget": 2000, "closeness": []any{}}},
+		"deviceBookings": values{"enabled": true, "crd": "delete"},
+		"scheduler":      values{"extraArgs": []any{"--v=2"}, "args": values{"strategy": "pack", "stepBudget": 2000, "closeness": []any{}}},
 	}
 	for _, value := range []string{"monitoring", "finalizerAtCreation", "alphaApi", "kubectlDevices"} {
 		all[value] = values{"enabled": true}

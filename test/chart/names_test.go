@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,9 +81,9 @@ func requireNames(t *testing.T, rendered objects, name, full string) {
 	t.Helper()
 	for id, object := range rendered {
 		guard := strings.HasPrefix(object.GetName(), "quartermaster-guard")
-		foreign := object.GetKind() == "CustomResourceDefinition" || object.GetName() == "kubectl-devices-viewer"
+		foreign := object.GetKind() == "CustomResourceDefinition" || slices.Contains([]string{"kubectl-devices-viewer", "device-bookings-editor"}, object.GetName())
 		if !guard && !foreign {
-			require.Regexp(t, "^"+full+"(-(alpha-api|authentication-reader|config-.*|dashboard|finalizer-at-creation|leader-election|metrics|pod-groups))?$", object.GetName(), id)
+			require.Regexp(t, "^"+full+"(-(alpha-api|authentication-reader|config-.*|dashboard|device-bookings|finalizer-at-creation|leader-election|metrics|pod-groups))?$", object.GetName(), id)
 		}
 		if !guard {
 			require.Equal(t, name, object.GetLabels()["app.kubernetes.io/name"], id)

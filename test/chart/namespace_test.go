@@ -39,7 +39,7 @@ func TestAnotherNamespace(t *testing.T) {
 					kustomized[key] = object
 				}
 			}
-			set["podGroups"] = values{"enabled": true, "crd": "delete"}
+			set["podGroups"], set["deviceBookings"] = values{"enabled": true, "crd": "delete"}, values{"enabled": true, "crd": "delete"}
 		}
 		want := objects{}
 		for name, object := range kustomized {

@@ -5,7 +5,7 @@
   {{- fail (printf "scheduler.replicas is %d and mode is replace-default: with no other scheduler in the cluster, nobody would place the successor of a single replica; set scheduler.replicas to 2 or more, or leave it out" (int .Values.scheduler.replicas)) -}}
 {{- end -}}
 {{- if eq .Values.mode "none" -}}
-  {{- range $name := list "gangScheduling" "podGroups" "monitoring" "alphaApi" -}}
+  {{- range $name := list "gangScheduling" "podGroups" "deviceBookings" "monitoring" "alphaApi" -}}
     {{- if (index $.Values $name).enabled -}}
       {{- fail (printf "%s.enabled is true and mode is none: it is for the scheduler of this release, and there is none; set mode to secondary or replace-default, or %s.enabled to false" $name $name) -}}
     {{- end -}}
