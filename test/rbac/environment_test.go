@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -35,6 +36,8 @@ const (
 // environment is a control plane, a scheduler with the configuration and the
 // identity of manifests/secondary, and the front between them.
 type environment struct {
+	// admin may do everything.
+	admin     *rest.Config
 	client    kubernetes.Interface
 	front     *front
 	scheduler *scheduler.Process
@@ -58,7 +61,7 @@ func startEnvironment(t *testing.T) *environment {
 	_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	e := &environment{client: client, front: startFront(t, cp.AdminConfig())}
+	e := &environment{admin: cp.AdminConfig(), client: client, front: startFront(t, cp.AdminConfig())}
 	own, err := cp.ServiceAccountKubeconfig(ctx, manifests.Namespace, manifests.Name)
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(logs, "scheduler.kubeconfig")
