@@ -260,7 +260,8 @@ func (w *holdWorld) book(one *booked, copies int, inUse []ledger.Use) {
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
 	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Free.Nodes())))
 	kind, admits := string(task.AppendKey(nil)), mayBeBooked
-	if i := slices.IndexFunc(one.pods, func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" }); i >= 0 {
+	// Pods without devices, such as a launcher, may be on other nodes.
+	if i := slices.IndexFunc(one.pods, func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" && pl.usesDevices(pod) }); i >= 0 {
 		admits = nodes.Admission(klog.FromContext(w.ctx), one.pods[i])
 	}
 	for i := range copies {
@@ -272,6 +273,12 @@ func (w *holdWorld) book(one *booked, copies int, inUse []ledger.Use) {
 	}
 	one.waiting = waiting
 	w.waiting, w.first[waiting] = append(w.waiting, waiting), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, UID: one.UID}}
+}
+
+// usesDevices reports whether a pod has claims, or resources for which it gets one.
+func (pl *Quartermaster) usesDevices(pod *v1.Pod) bool {
+	claims, backing, _, err := pl.needs.Of(pod).Ours()
+	return err != nil || backing != nil || len(claims) > 0
 }
 
 // mayBeBooked reports whether a node can take pods, for a booking of whose pods none waits. Which other taints the pods tolerate is not known; special nodes usually have one.

@@ -328,3 +328,14 @@ func TestBookingOdd(t *testing.T) {
 		})
 	}
 }
+
+// TestBookingOfPodsWithoutDevices: a waiting pod that needs no devices does not decide on which nodes they are held.
+func TestBookingOfPodsWithoutDevices(t *testing.T) {
+	t.Parallel()
+	launcher := newPod("launcher", labeled("train"), func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kind": "cpu"} })
+	inBooking(t, []runtime.Object{launcher}, func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", -time.Minute, 2))
+		require.Equal(t, "Held", f.planned().Reason)
+		require.Contains(t, f.holdsFor(), "default/b")
+	})
+}
