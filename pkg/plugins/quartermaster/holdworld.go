@@ -169,16 +169,17 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		return
 	}
 	shared := make(map[types.UID]bool)
+	var needing []*v1.Pod
 	for _, member := range members {
 		found, ok := w.pod(pl, member, shared)
-		if !ok || found != nil && w.hasBooking(member, found) {
+		if !ok {
 			return
 		}
 		if found != nil {
-			one.Pods = append(one.Pods, found)
+			one.Pods, needing = append(one.Pods, found), append(needing, member)
 		}
 	}
-	if len(one.Pods) > 0 {
+	if len(one.Pods) > 0 && !w.haveBooking(needing, one.Pods) {
 		one.For = w.bookingsFor(pod)
 		w.waiting, w.first[one] = append(w.waiting, one), pod
 	}
