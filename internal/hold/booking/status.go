@@ -32,6 +32,11 @@ func (b *Booking) Says(reason string) bool {
 	return b.isCurrent() && slices.ContainsFunc(b.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == reason })
 }
 
+// IsPlanned reports whether the status says that the booking has devices.
+func (b *Booking) IsPlanned() bool {
+	return b.isCurrent() && meta.IsStatusConditionTrue(b.Status.Conditions, conditionPlanned)
+}
+
 // Shows reports whether the status shows a state already, with a condition that has a reason and a message.
 func (b *Booking) Shows(s State, reason, message string) bool {
 	says := func(c metav1.Condition) bool { return c.Reason == reason && c.Message == message }

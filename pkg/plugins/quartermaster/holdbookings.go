@@ -123,6 +123,11 @@ func (w *holdWorld) inTurn(all []*booked, most int) []*booked {
 			held[h.Booking.UID] = true
 		}
 	}
+	if len(held) == 0 { // After a restart, the statuses say which had devices.
+		for _, one := range all {
+			held[one.UID] = one.IsPlanned()
+		}
+	}
 	rest := slices.DeleteFunc(slices.Clone(all), func(one *booked) bool { return held[one.UID] })
 	all = slices.DeleteFunc(all, func(one *booked) bool { return !held[one.UID] })
 	n := min(max(1, most-len(all)), len(rest))

@@ -390,3 +390,20 @@ func TestBookingIsNotEnoughForAll(t *testing.T) {
 		}
 	})
 }
+
+// TestBookingsTakeTurnsAfterRestart: the first plan after a restart has the bookings that had devices, however many others there are.
+func TestBookingsTakeTurnsAfterRestart(t *testing.T) {
+	t.Parallel()
+	inBooking(t, nil, func(t *testing.T, f *fixture) {
+		had := deviceBooking("b", time.Hour, 2)
+		had.Status.Conditions = []metav1.Condition{{Type: "Planned", Status: metav1.ConditionTrue, Reason: "Held"}}
+		all := []booking.DeviceBooking{had}
+		for i := range 100 {
+			all = append(all, deviceBooking("b", time.Hour, 32, func(b *booking.DeviceBooking) {
+				b.Namespace, b.UID = fmt.Sprint("n", i), types.UID(fmt.Sprint("n", i))
+			}))
+		}
+		f = f.restart(func(f *fixture) { f.pl.state.bookings.Set(all) })
+		require.Contains(t, f.schedule(newPod("small", uses("s"))).reasons["n1"], "held for booking default/b")
+	})
+}
