@@ -39,7 +39,7 @@ func (s *shared) runHolds(ctx context.Context) {
 		case s.Free.Len() > 0:
 			s.firstHolds.Do(func() { s.planFirst(ctx) })
 			ready = true
-		case len(s.bookings.All()) > 0: // No pod was tried yet.
+		case len(s.bookings.All()) > 0, len(s.holds.Holds()) > 0: // No pod was tried yet.
 			ready = s.Known(ctx) == nil
 		}
 		began := time.Now() // After the wait for what is not known yet, which takes no processor.
@@ -62,6 +62,9 @@ func (s *shared) planFirst(ctx context.Context) {
 func (s *shared) planHolds(ctx context.Context) {
 	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
 	defer s.planning.Unlock()
+	if !s.mayHold() {
+		return
+	}
 	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
 	plan := world.Plan(world.waiting)
@@ -78,6 +81,11 @@ func (s *shared) planHolds(ctx context.Context) {
 	}
 	s.Freed(freed)
 	s.bookings.Report(world.updates(plan))
+}
+
+// mayHold reports whether there can be anything to plan: without bookings, only profiles with holds need plans.
+func (s *shared) mayHold() bool {
+	return len(s.bookings.All()) > 0 || len(s.holds.Holds()) > 0 || slices.ContainsFunc(s.served(), func(pl *Quartermaster) bool { return pl.args.Holds() })
 }
 
 // holdLimits returns the largest limits of all profiles.

@@ -407,3 +407,17 @@ func TestBookingsTakeTurnsAfterRestart(t *testing.T) {
 		require.Contains(t, f.schedule(newPod("small", uses("s"))).reasons["n1"], "held for booking default/b")
 	})
 }
+
+// TestNoPlansWithoutBookings: where nothing is held for those that wait, there are plans only while there are bookings.
+func TestNoPlansWithoutBookings(t *testing.T) {
+	t.Parallel()
+	inBooking(t, nil, func(t *testing.T, f *fixture) {
+		f.pl.args.HoldAfter.Duration = 0
+		require.False(t, f.pl.state.mayHold())
+		f.book(deviceBooking("b", time.Hour, 2))
+		require.Contains(t, f.holdsFor(), "default/b")
+		f.book()
+		require.Empty(t, f.holdsFor())
+		require.False(t, f.pl.state.mayHold())
+	})
+}
