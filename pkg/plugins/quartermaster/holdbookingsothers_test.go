@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/hold/booking"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -328,96 +327,4 @@ func TestBookingOdd(t *testing.T) {
 			require.NotEmpty(t, f.schedule(newPod("other", of(builder.Namespace), uses("none"))).phase)
 		})
 	}
-}
-
-// TestBookingOfPodsWithoutDevices: a waiting pod that needs no devices does not decide on which nodes they are held.
-func TestBookingOfPodsWithoutDevices(t *testing.T) {
-	t.Parallel()
-	launcher := newPod("launcher", labeled("train"), func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kind": "cpu"} })
-	inBooking(t, []runtime.Object{launcher}, func(t *testing.T, f *fixture) {
-		f.book(deviceBooking("b", -time.Minute, 2))
-		require.Equal(t, "Held", f.planned().Reason)
-		require.Contains(t, f.holdsFor(), "default/b")
-	})
-}
-
-// TestBookingIsNotEnough: a pod gets a hold although devices are free for it on a node of its booking, if others hold some that it would need.
-func TestBookingIsNotEnough(t *testing.T) {
-	t.Parallel()
-	objects := append(gpuNodes(2, "n1", "n2"), newPod("wants", labeled("train"), of("default"), uses("large"), waitsFor(time.Hour)))
-	for _, o := range objects {
-		if n, ok := o.(*v1.Node); ok {
-			n.Status.Allocatable = builder.Resources("pods", "110")
-		}
-	}
-	objects = append(objects, holder("d", "n2", "gpu-0", deadline(2*time.Hour))...)
-	objects = plus(append(objects, holder("e", "n2", "gpu-1", deadline(2*time.Hour))...), gpus("large", 2).Obj(), gpus("all", 9).Obj())
-	inHolding(t, objects, func(t *testing.T, f *fixture) {
-		*f.pl.args.MaxHeldPercent, *f.pl.args.MaxHeldPercentPerNamespace = 100, 100
-		require.NotEmpty(t, f.schedule(newPod("all", uses("all"))).phase)
-		f.book(deviceBooking("b", -time.Minute, 1, highClass), deviceBooking("b", -time.Minute, 1, highClass, func(b *booking.DeviceBooking) {
-			b.Namespace, b.UID = "other", "other"
-		}))
-		f.nextPlan()
-		require.Equal(t, map[string][]string{"default/b": {"n1"}, "other/b": {"n1"}, "default/wants": {"n2"}}, f.holdsFor())
-	})
-}
-
-// TestBookingIsNotEnoughForAll: pods of a group need a hold unless a booking has devices for all of them, however many they are.
-func TestBookingIsNotEnoughForAll(t *testing.T) {
-	t.Parallel()
-	var objects []runtime.Object
-	for i := range 20 {
-		objects = append(objects, gpus(fmt.Sprint("c", i), 1).Obj(), gpus(fmt.Sprint("l", i), 2).Obj())
-	}
-	inBooking(t, objects, func(t *testing.T, f *fixture) {
-		f.book(deviceBooking("b", -time.Minute, 2))
-		for name, test := range map[string]struct {
-			claims string
-			pods   int
-			want   bool
-		}{"one": {"c", 1, true}, "two": {"c", 2, true}, "three": {"c", 3, false}, "many": {"c", 20, false}, "large": {"l", 1, true}, "two large": {"l", 2, false}} {
-			world := f.pl.state.holdWorldOf(f.ctx, time.Now())
-			var pods []*v1.Pod
-			var needs []*hold.Pod
-			for i := range test.pods {
-				pod := newPod(fmt.Sprint("p", i), labeled("train"), uses(fmt.Sprint(test.claims, i)))
-				found, ok := world.pod(f.pl, pod, make(map[types.UID]bool))
-				require.True(t, ok)
-				pods, needs = append(pods, pod), append(needs, found)
-			}
-			require.Equal(t, test.want, world.haveBooking(pods, needs), name)
-		}
-	})
-}
-
-// TestBookingsTakeTurnsAfterRestart: the first plan after a restart has the bookings that had devices, however many others there are.
-func TestBookingsTakeTurnsAfterRestart(t *testing.T) {
-	t.Parallel()
-	inBooking(t, nil, func(t *testing.T, f *fixture) {
-		had := deviceBooking("b", time.Hour, 2)
-		had.Status.Conditions = []metav1.Condition{{Type: "Planned", Status: metav1.ConditionTrue, Reason: "Held"}}
-		all := []booking.DeviceBooking{had}
-		for i := range 100 {
-			all = append(all, deviceBooking("b", time.Hour, 32, func(b *booking.DeviceBooking) {
-				b.Namespace, b.UID = fmt.Sprint("n", i), types.UID(fmt.Sprint("n", i))
-			}))
-		}
-		f = f.restart(func(f *fixture) { f.pl.state.bookings.Set(all) })
-		require.Contains(t, f.schedule(newPod("small", uses("s"))).reasons["n1"], "held for booking default/b")
-	})
-}
-
-// TestNoPlansWithoutBookings: where nothing is held for those that wait, there are plans only while there are bookings.
-func TestNoPlansWithoutBookings(t *testing.T) {
-	t.Parallel()
-	inBooking(t, nil, func(t *testing.T, f *fixture) {
-		f.pl.args.HoldAfter.Duration = 0
-		require.False(t, f.pl.state.mayHold())
-		f.book(deviceBooking("b", time.Hour, 2))
-		require.Contains(t, f.holdsFor(), "default/b")
-		f.book()
-		require.Empty(t, f.holdsFor())
-		require.False(t, f.pl.state.mayHold())
-	})
 }
