@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -51,4 +52,41 @@ type Refusal struct{ Reason, Message string }
 func (w *Waiting) refuse(reason, message string) *Hold {
 	w.Refusal = Refusal{reason, message}
 	return nil
+}
+
+// keepInUse reduces the devices in use to those that are kept for a booking when its pods have ended: none before the start, none that an
+// earlier holder is to get, and as many as fit into the limits.
+func (p *planner) keepInUse(one *Waiting) {
+	uses := one.InUse
+	one.InUse = nil
+	if len(uses) == 0 {
+		return
+	}
+	if p.Now.Before(one.Booking.Start) {
+		one.Briefly = uses
+		return
+	}
+	if p.planned[true] >= p.Limits.MaxHolds {
+		one.refuse(TooMany, tooMany)
+		return
+	}
+	taken := make(devices)
+	for _, place := range p.taken {
+		maps.Copy(taken, devicesIn(place.uses...))
+	}
+	for _, use := range uses {
+		devices := p.devicesByClass(use)
+		if class := p.quota.exceeded(one, devices); class != "" {
+			one.refuse(ExceedsLimit, p.quota.describe(class, devices[class]))
+			continue
+		}
+		if taken.haveAny(use) {
+			continue
+		}
+		one.InUse, p.stays[use.Claim.UID] = append(one.InUse, use), one
+		p.quota.count(one, devices)
+	}
+	if len(one.InUse) > 0 {
+		p.planned[true]++
+	}
 }

@@ -36,6 +36,8 @@ type Waiting struct {
 	// InUse are the devices of pods that a booking is for: from its start on, as many as fit into the limits are held as soon as these
 	// pods have ended.
 	InUse []ledger.Use
+	// Briefly are those devices before the start: they are held from the end of the pods on until the next plan.
+	Briefly []ledger.Use
 	// For are the bookings that are for the pods.
 	For []types.UID
 	// Refusal is why Plan returned no hold.
@@ -174,7 +176,9 @@ func (h *Hold) All() (uses []ledger.Use) {
 }
 
 // devicesHeld returns the devices of a hold, with those that are in use by pods that a booking is for.
-func (h *Hold) devicesHeld() ledger.Freed { return devicesOf(devicesOf(nil, h.All()), h.InUse) }
+func (h *Hold) devicesHeld() ledger.Freed {
+	return devicesOf(devicesOf(devicesOf(nil, h.All()), h.InUse), h.Briefly)
+}
 
 // isOf reports whether a hold is another one, or what is left of it.
 func (h *Hold) isOf(other *Hold) bool {
@@ -257,45 +261,12 @@ func (p *planner) keep(one *Waiting, places []placed, devices map[string]int) {
 	p.taken = append(p.taken, places...)
 }
 
-// keepInUse reduces the devices in use to those that are kept for a booking when its pods have ended: none before the start, none that an
-// earlier holder is to get, and as many as fit into the limits.
-func (p *planner) keepInUse(one *Waiting) {
-	uses := one.InUse
-	one.InUse = nil
-	if len(uses) == 0 || p.Now.Before(one.Booking.Start) {
-		return
-	}
-	if p.planned[true] >= p.Limits.MaxHolds {
-		one.refuse(TooMany, tooMany)
-		return
-	}
-	taken := make(devices)
-	for _, place := range p.taken {
-		maps.Copy(taken, devicesIn(place.uses...))
-	}
-	for _, use := range uses {
-		devices := p.devicesByClass(use)
-		if class := p.quota.exceeded(one, devices); class != "" {
-			one.refuse(ExceedsLimit, p.quota.describe(class, devices[class]))
-			continue
-		}
-		if taken.haveAny(use) {
-			continue
-		}
-		one.InUse, p.stays[use.Claim.UID] = append(one.InUse, use), one
-		p.quota.count(one, devices)
-	}
-	if len(one.InUse) > 0 {
-		p.planned[true]++
-	}
-}
-
 // hold returns the hold for one that waits, nil if it gets none. A booking that gets nothing more keeps the devices in use.
 func (p *planner) hold(one *Waiting) (h *Hold) {
 	if len(one.Pods) > 0 {
 		h = p.place(one)
 	}
-	if h == nil && len(one.InUse) > 0 {
+	if h == nil && len(one.InUse)+len(one.Briefly) > 0 {
 		h = (&solution{}).hold(one, p.Now)
 	}
 	if h != nil {

@@ -113,7 +113,9 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 		for _, own := range h.Pods {
 			held = append(held, pl.nominated.Open(own.UID, h.Uses[own.UID])...)
 		}
-		held = append(held, pl.nominated.Open("", h.InUse)...) // Those whose pods have ended since the plan.
+		for _, uses := range [][]ledger.Use{h.InUse, h.Briefly} {
+			held = append(held, pl.nominated.Open("", uses)...) // Those whose pods have ended since the plan.
+		}
 		for _, use := range h.InUse {
 			c.lasting = append(c.lasting, use.Claim.UID)
 		}

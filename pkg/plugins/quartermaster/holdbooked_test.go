@@ -107,3 +107,18 @@ func TestNoPlansWithoutBookings(t *testing.T) {
 		require.False(t, f.pl.state.mayHold())
 	})
 }
+
+// TestBookingPodEndsBeforeTheStart: when a pod of a booking ends before its start, others without a deadline do not get its devices.
+func TestBookingPodEndsBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	own := append(holder("c", "n1", "gpu-0", labeled("train")), append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...)...)
+	inBooking(t, append(own, holder("d", "n1", "gpu-1")...), func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", time.Hour, 1))
+		require.Equal(t, "InUse", f.planned().Reason)
+		require.NotEmpty(t, f.schedule(newPod("long", uses("s"))).phase)
+		f.gone("c")
+		require.NotEmpty(t, f.schedule(newPod("long", uses("s"))).phase, "it gets the device")
+		f.nextPlan()
+		require.Equal(t, "Held", f.planned().Reason)
+	})
+}

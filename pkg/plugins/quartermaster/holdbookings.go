@@ -298,7 +298,7 @@ func (w *holdWorld) updates(plan []*hold.Hold) (all []booking.Update) {
 		if w.considered[one.UID] == nil {
 			turn = 1
 		}
-		if held[one.waiting] == nil {
+		if h := held[one.waiting]; h == nil || len(h.Uses) == 0 {
 			w.findError(one)
 		}
 		next := one.Next(one.State, len(one.pods) > 0, one.outcome(held[one.waiting]), w.now)

@@ -90,9 +90,7 @@ func TestBooking(t *testing.T) {
 			f.nextPlan()
 			require.Equal(t, "InUse", f.planned().Reason)
 			f.gone("large")
-			if name == "after" {
-				require.Contains(t, f.schedule(newPod("third", uses("u"))).reasons["n1"], "held for booking", "at once, before the next plan")
-			}
+			require.Contains(t, f.schedule(newPod("third", uses("u"))).reasons["n1"], "held for booking", "%s: at once, before the next plan", name)
 			f.nextPlan()
 			require.Len(t, f.pl.state.holds.Holds(), 1, "%s: it is held for the next pod", name)
 			require.Equal(t, "Held", f.planned().Reason)
