@@ -22,6 +22,10 @@ import (
 const (
 	holdPause    = time.Second
 	partForHolds = 20
+	// longestPending limits the time for which holds stay while an expression is being evaluated, firstPause is the pause between tries
+	// of the first plan.
+	longestPending = 5 * time.Second
+	firstPause     = 20 * time.Millisecond
 )
 
 // runHolds plans holds again and again until the context ends.
@@ -52,22 +56,31 @@ func (s *shared) runHolds(ctx context.Context) {
 	}
 }
 
-// planFirst makes the first plan, once the bookings are known.
+// planFirst makes the first plan, once the bookings are known, and the devices that expressions select.
 func (s *shared) planFirst(ctx context.Context) {
 	s.bookings.Await(ctx)
-	s.planHolds(ctx)
+	s.planned.Store(time.Now().UnixNano())
+	for !s.planHolds(ctx) && ctx.Err() == nil {
+		time.Sleep(firstPause)
+	}
 }
 
-// planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more.
-func (s *shared) planHolds(ctx context.Context) {
+// planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more. While an expression is
+// still being evaluated, the plan has nothing for whom it selects devices: then the holds stay for up to longestPending, and planHolds
+// returns false.
+func (s *shared) planHolds(ctx context.Context) bool {
 	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
 	defer s.planning.Unlock()
 	if !s.mayHold() {
-		return
+		return true
 	}
 	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
 	plan := world.Plan(world.waiting)
+	if world.isPending && now.Sub(time.Unix(0, s.planned.Load())) < longestPending {
+		return false
+	}
+	s.planned.Store(now.UnixNano())
 	freed, news := s.holds.Replace(plan, now)
 	for _, h := range news {
 		klog.FromContext(ctx).V(2).Info("Holding devices for what has waited for long", "holder", h.Name, "isGroup", h.Group,
@@ -81,6 +94,7 @@ func (s *shared) planHolds(ctx context.Context) {
 	}
 	s.Freed(freed)
 	s.bookings.Report(world.updates(plan))
+	return true
 }
 
 // mayHold reports whether there can be anything to plan: without bookings, only profiles with holds need plans.

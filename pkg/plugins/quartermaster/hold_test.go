@@ -1,12 +1,14 @@
 package quartermaster
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -77,6 +79,29 @@ func inHoldingWith(t *testing.T, objects []runtime.Object, change func(*Quarterm
 		}
 		f.start()
 		test(t, f)
+	})
+}
+
+// TestHoldWhileEvaluating: after a restart, a small pod does not get what is held for a pod whose expressions have to be evaluated first,
+// and the devices stay held while drivers publish others that have to be evaluated.
+func TestHoldWhileEvaluating(t *testing.T) {
+	t.Parallel()
+	objects, _ := besideLarge(5 * time.Minute)
+	for i := range objects {
+		if claim, is := objects[i].(*resourceapi.ResourceClaim); is && claim.Name == "large" {
+			objects[i] = builder.Claim("large", builder.Request("gpu", "gpu").Count(2).Where(`device.driver != "none"`)).Obj()
+		}
+	}
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		f.pl.state.NodeCache.AtOnce, f.pl.attemptBudget = 0, 0 // Nothing is evaluated at once.
+		small := newPod("small", uses("s"))
+		require.Equal(t, "held for pod default/large", f.schedule(small).reasons["n1"])
+		for range 3 {
+			f.create(builder.NodeSlice(fmt.Sprintf("n3-%d", time.Now().UnixNano()), builder.Device("gpu-0")).Obj())
+			f.pl.state.planHolds(f.ctx)
+			require.Equal(t, "held for pod default/large", f.schedule(small).reasons["n1"])
+			time.Sleep(time.Second)
+		}
 	})
 }
 

@@ -245,7 +245,7 @@ func (w *holdWorld) book(one *booked, copies int, inUse []ledger.Use) {
 	for i := range copies {
 		claim := one.Copy(i)
 		w.claims[claim.UID] = claim
-		held := &heldTask{ctx: ctx, task: task, open: []*resourceapi.ResourceClaim{claim}, admits: admits, inventory: w.state.Inventory}
+		held := &heldTask{ctx: ctx, world: w, task: task, open: []*resourceapi.ResourceClaim{claim}, admits: admits, inventory: w.state.Inventory}
 		one.copies = append(one.copies, held)
 		waiting.Pods = append(waiting.Pods, &hold.Pod{UID: claim.UID, Kind: kind, Requirements: held})
 	}

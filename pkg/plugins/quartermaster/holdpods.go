@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,13 +53,14 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 	takes := noderesources.Of(pod)
 	return &hold.Pod{
 		UID: pod.UID, Takes: takes, Kind: kindOf(pod, task, takes, checked),
-		Requirements: &heldTask{ctx: ctx, task: task, claims: checked, open: open, admits: nodes.Admission(klog.FromContext(w.ctx), pod), inventory: w.state.Inventory},
+		Requirements: &heldTask{ctx: ctx, world: w, task: task, claims: checked, open: open, admits: nodes.Admission(klog.FromContext(w.ctx), pod), inventory: w.state.Inventory},
 	}, true
 }
 
 // heldTask implements hold.Requirements for a pod that waits.
 type heldTask struct {
 	ctx    context.Context
+	world  *holdWorld
 	task   *allocator.Task
 	claims []*eligibility.Claim
 	// open are the claims without an allocation.
@@ -81,6 +83,7 @@ func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	plan, err := preemption.PlanOrError(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
 	if err != nil {
 		t.failed = err
+		t.world.isPending = t.world.isPending || errors.Is(err, selector.ErrPending)
 	}
 	if drawsFromCounters(plan, pools) {
 		return nil

@@ -51,6 +51,8 @@ type holdWorld struct {
 	// bookings are all, and considered those that may get devices.
 	bookings   []*booked
 	considered map[types.UID]*booked
+	// isPending is set if an expression is still being evaluated that selects devices.
+	isPending bool
 	// checks counts, by namespace, the pods that were compared with the hold of their booking.
 	checks map[string]int
 }

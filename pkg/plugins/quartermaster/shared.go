@@ -63,8 +63,10 @@ type shared struct {
 	// holdsOn is set, before the informers run, if any profile has holds.
 	holds      *hold.Registry
 	firstHolds sync.Once
-	// planning is locked during a plan; plans counts those in which not all bookings have a turn.
+	// planning is locked during a plan, planned is the time of the last one that was used, in nanoseconds since 1970; plans counts those in
+	// which not all bookings have a turn.
 	planning   sync.Mutex
+	planned    atomic.Int64
 	plans      atomic.Int64
 	holdsBegin sync.Once
 	holdsOn    atomic.Bool
