@@ -57,10 +57,15 @@ func toBooking(obj any) (any, error) {
 	}
 	object, err := decode(source)
 	if err != nil {
-		which := DeviceBooking{ObjectMeta: metav1.ObjectMeta{
-			Namespace: source.GetNamespace(), Name: source.GetName(), UID: source.GetUID(), ResourceVersion: source.GetResourceVersion(),
-			Generation: source.GetGeneration(), CreationTimestamp: source.GetCreationTimestamp(),
-		}}
+		// Without its status, it would seem to have none each time, which would be written again and again.
+		rest := &unstructured.Unstructured{Object: map[string]any{"metadata": source.Object["metadata"], "status": source.Object["status"]}}
+		which, lacks := decode(rest)
+		if lacks != nil {
+			which = DeviceBooking{ObjectMeta: metav1.ObjectMeta{
+				Namespace: source.GetNamespace(), Name: source.GetName(), UID: source.GetUID(), ResourceVersion: source.GetResourceVersion(),
+				Generation: source.GetGeneration(), CreationTimestamp: source.GetCreationTimestamp(),
+			}}
+		}
 		return &Booking{DeviceBooking: which, Invalid: fmt.Errorf("a field does not have its type in %s: %w; correct that field", Version, err)}, nil
 	}
 	return Parse(object), nil
@@ -126,9 +131,10 @@ func (b *Booking) parsePods() (err error) {
 }
 
 func (b *Booking) parseTime() (err error) {
-	for field, d := range map[string]*time.Duration{"duration": &b.Spec.Duration.Duration, "gracePeriod": &b.Spec.GracePeriod.Duration} {
+	// The order is the same each time, and with it the message.
+	for i, d := range []*time.Duration{&b.Spec.Duration.Duration, &b.Spec.GracePeriod.Duration} {
 		if *d < time.Second || *d > longest {
-			return fmt.Errorf("%s is %s; it has to be from 1s to %s", field, *d, longest)
+			return fmt.Errorf("%s is %s; it has to be from 1s to %s", [...]string{"duration", "gracePeriod"}[i], *d, longest)
 		}
 		*d = d.Truncate(time.Second) // The status has no fractions.
 	}

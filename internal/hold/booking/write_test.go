@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,31 @@ func TestStatusSettles(t *testing.T) {
 			require.LessOrEqual(t, written, 1, "%v", source.Object)
 		}
 	}
+}
+
+// TestStatusOfUnreadableSettles: so does that of an object that the schema accepts and decode refuses, here for the digits of a quantity.
+func TestStatusOfUnreadableSettles(t *testing.T) {
+	t.Parallel()
+	source, now, written := untyped(t, object()), epoch, 0
+	requests := source.Object["spec"].(map[string]any)["devices"].(map[string]any)["requests"].([]any)
+	requests[0].(map[string]any)["exactly"].(map[string]any)["capacity"] = map[string]any{"requests": map[string]any{"memory": strings.Repeat("1", 1001)}}
+	source.SetGeneration(3)
+	for ; written < 3; written++ {
+		obj, err := toBooking(source)
+		require.NoError(t, err)
+		b := obj.(*Booking)
+		require.Error(t, b.Invalid)
+		message := b.Invalid.Error()[:20]
+		if b.Shows(State{}, "InvalidSpec", message) {
+			break
+		}
+		next := b.Next(State{}, false, Outcome{Planned: "False", Reason: "InvalidSpec", Message: message}, now)
+		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
+		require.NoError(t, err)
+		source.Object["status"] = status
+		now = now.Add(time.Minute)
+	}
+	require.Equal(t, 1, written)
 }
 
 // TestWritersThatAnswerEachOther: if somebody else always writes another status, or writes fail, the pauses get longer, up to a minute, until
