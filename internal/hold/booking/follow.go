@@ -37,13 +37,15 @@ type Bookings struct {
 	served informer.Optional
 	kube   kubernetes.Interface
 	// first is closed once the bookings are known for the first time, or there are none.
-	first     chan struct{}
-	firstOnce sync.Once
-	forbidden sync.Once
+	first                 chan struct{}
+	firstOnce             sync.Once
+	forbidden, unwritable sync.Once
 
 	mutex sync.RWMutex
 	// known are complete, or empty: also if there is no such resource.
 	known stores
+	// refusedSince is since when the server does not let the scheduler read bookings, the zero time if it does.
+	refusedSince time.Time
 
 	// updates has the statuses of the last plan, unless Write has taken them.
 	updates chan []Update
@@ -83,7 +85,7 @@ func (b *Bookings) Await(ctx context.Context) {
 func (b *Bookings) All() (all []*Booking) {
 	b.mutex.RLock()
 	defer b.mutex.RUnlock()
-	if b.known.bookings == nil {
+	if b.known.bookings == nil || b.isRefused() {
 		return nil
 	}
 	keys := b.known.bookings.ListKeys()
@@ -181,12 +183,33 @@ func (b *Bookings) follow(parent context.Context) {
 			}
 		})
 	}
-	if b.served.Follow(ctx, toBooking, begin, b.observe) {
+	if b.served.Follow(ctx, toBooking, begin, b.observeBookings) {
 		klog.FromContext(ctx).Info("The CustomResourceDefinition of DeviceBookings is gone. Nothing is held for them until it is installed again")
 	}
 	cancel()
 	running.Wait()
 	b.use(stores{})
+}
+
+// longRefused is the time after which bookings that may not be read any more hold nothing. A starting server may refuse for a moment.
+const longRefused = time.Minute
+
+// observeBookings notes whether bookings may be read: of those that are known from before, nobody would see an edit or the end.
+func (b *Bookings) observeBookings(ctx context.Context, err error) {
+	b.observe(ctx, err)
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	switch {
+	case err == nil:
+		b.refusedSince = time.Time{}
+	case apierrors.IsForbidden(err) && b.refusedSince.IsZero():
+		b.refusedSince = time.Now()
+	}
+}
+
+// isRefused reports whether bookings may not be read any more.
+func (b *Bookings) isRefused() bool {
+	return !b.refusedSince.IsZero() && time.Since(b.refusedSince) >= longRefused
 }
 
 // observe says once that a right is missing.

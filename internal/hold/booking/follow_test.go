@@ -32,6 +32,8 @@ type server struct {
 
 	mutex     sync.Mutex
 	installed bool
+	// forbidden is set while nobody may read or write.
+	forbidden bool
 	looks     int
 	watches   []watch.Interface
 	// conflicts is the number of writes of a status to refuse; writes counts those that succeeded.
@@ -87,6 +89,9 @@ func (s *server) missing() error {
 	if !s.installed {
 		return apierrors.NewNotFound(resource.GroupResource(), "")
 	}
+	if s.forbidden {
+		return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no role"))
+	}
 	return nil
 }
 
@@ -95,7 +100,7 @@ func (s *server) ServerResourcesForGroupVersionWithContext(context.Context, stri
 	s.mutex.Lock()
 	s.looks++
 	s.mutex.Unlock()
-	if err := s.missing(); err != nil {
+	if err := s.missing(); err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "devicebookings"}, {Name: "devicebookings/status"}}}, nil
@@ -161,6 +166,37 @@ func TestComesAndGoes(t *testing.T) {
 		require.ErrorContains(t, err, "is gone")
 		s.install(true)
 		time.Sleep(lookLater + time.Second)
+		require.Len(t, b.All(), 1)
+	})
+}
+
+// TestRightsComeAndGo: bookings that may not be read any more hold nothing after a minute, because nobody would notice that they are deleted. A
+// server that refuses for a moment changes nothing.
+func TestRightsComeAndGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, object())
+		b := run(t, s)
+		forbid := func(forbidden bool) {
+			s.mutex.Lock()
+			s.forbidden = forbidden
+			s.mutex.Unlock()
+			s.install(true)
+		}
+		require.Len(t, b.All(), 1)
+		for range 2 {
+			forbid(true)
+			time.Sleep(longRefused / 2)
+			require.Len(t, b.All(), 1)
+			forbid(false)
+			time.Sleep(longRefused)
+			require.Len(t, b.All(), 1)
+		}
+		forbid(true)
+		time.Sleep(2 * longRefused)
+		require.Empty(t, b.All())
+		forbid(false)
+		time.Sleep(2 * longRefused)
 		require.Len(t, b.All(), 1)
 	})
 }

@@ -102,6 +102,7 @@ func (b *Bookings) Write(ctx context.Context, leader lease.Leadership, recorder 
 			err := b.write(ctx, update)
 			if err != nil {
 				klog.FromContext(ctx).V(2).Info("Cannot write the status of a DeviceBooking; trying again", "booking", klog.KObj(update), "err", err)
+				b.observeWrite(ctx, err)
 			} else {
 				update.tell(recorder)
 			}
@@ -161,6 +162,15 @@ func (b *Bookings) write(ctx context.Context, update Update) error {
 		return nil // A deleted booking needs no status.
 	}
 	return err
+}
+
+// observeWrite says once that the right to write is missing.
+func (b *Bookings) observeWrite(ctx context.Context, err error) {
+	if apierrors.IsForbidden(err) {
+		b.unwritable.Do(func() {
+			klog.FromContext(ctx).Error(err, "The scheduler may not write the status of DeviceBookings; give it the ClusterRole quartermaster-device-bookings (kubectl apply -k manifests/device-bookings)")
+		})
+	}
 }
 
 // tell reports a change of a condition that somebody has to know of: that the booking has ended, or has no devices.
