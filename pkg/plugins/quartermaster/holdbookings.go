@@ -322,10 +322,10 @@ func (w *holdWorld) findError(one *booked) {
 
 // isSettled reports whether the status says already why nothing is held: there may be many such bookings, which may start every minute.
 func (one *booked) isSettled() bool {
-	switch why := one.refusal; why.Reason {
-	case "":
+	switch why := one.refusal; {
+	case why.Reason == "":
 		return one.Settled(one.State)
-	case hold.TooMany:
+	case why.Reason == hold.TooMany, why.Reason == exceedsQuota && one.Spec.Schedule != "":
 		return one.Says(why.Reason)
 	default:
 		return one.Shows(one.State, why.Reason, why.Message)

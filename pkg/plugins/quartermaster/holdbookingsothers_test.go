@@ -240,34 +240,51 @@ func TestBookingsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestBookingsBeyondTheNumberSettle: bookings beyond the number of those that are planned write no status when their next time begins.
+// TestBookingsBeyondTheNumberSettle: bookings beyond the number of those that are planned, or beyond the quota, write no status when their next time
+// begins.
 func TestBookingsBeyondTheNumberSettle(t *testing.T) {
 	t.Parallel()
-	inBooking(t, nil, func(t *testing.T, f *fixture) {
-		var all []booking.DeviceBooking
-		for i := range 9 {
-			all = append(all, deviceBooking(fmt.Sprint("b", i), 0, 1, func(b *booking.DeviceBooking) {
-				b.Spec.Schedule, b.Spec.Duration.Duration, b.UID = "* * * * *", time.Second, types.UID(fmt.Sprint(i))
-			}))
+	for quota, want := range map[string]int{
+		"99": 4, // half of eight bookings for one namespace
+		"2":  2,
+	} {
+		inBooking(t, nil, func(t *testing.T, f *fixture) { beyondTheNumber(t, f, quota, want) })
+	}
+}
+
+func beyondTheNumber(t *testing.T, f *fixture, quota string, want int) {
+	t.Helper()
+	limit := &v1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: builder.Namespace, Name: "q"},
+		Spec:       v1.ResourceQuotaSpec{Hard: v1.ResourceList{v1.ResourceName("gpu" + v1.ResourceClaimsPerClass): resource.MustParse(quota)}},
+	}
+	book := func(all []booking.DeviceBooking) {
+		f.pl.state.bookings.Set(all, limit)
+		f.nextPlan()
+	}
+	var all []booking.DeviceBooking
+	for i := range 9 {
+		all = append(all, deviceBooking(fmt.Sprint("b", i), 0, 1, func(b *booking.DeviceBooking) {
+			b.Spec.Schedule, b.Spec.Duration.Duration, b.UID = "* * * * *", time.Second, types.UID(fmt.Sprint(i))
+		}))
+	}
+	book(all)
+	turns := make(map[string]int)
+	for range 2 {
+		world := f.pl.state.holdWorldOf(f.ctx, time.Now())
+		turns = make(map[string]int)
+		for _, update := range world.updates(world.Plan(world.waiting)) {
+			i := slices.IndexFunc(all, func(b booking.DeviceBooking) bool { return b.Name == update.Name })
+			all[i].Status = update.Next
+			turns[update.Name] = update.Turn
 		}
-		f.book(all...)
-		turns := make(map[string]int)
-		for range 2 {
-			world := f.pl.state.holdWorldOf(f.ctx, time.Now())
-			turns = make(map[string]int)
-			for _, update := range world.updates(world.Plan(world.waiting)) {
-				i := slices.IndexFunc(all, func(b booking.DeviceBooking) bool { return b.Name == update.Name })
-				all[i].Status = update.Next
-				turns[update.Name] = update.Turn
-			}
-			f.book(all...)
-			time.Sleep(time.Minute)
-		}
-		require.Len(t, turns, 4, "half of eight bookings for one namespace")
-		for _, turn := range turns {
-			require.Zero(t, turn)
-		}
-	})
+		book(all)
+		time.Sleep(time.Minute)
+	}
+	require.Len(t, turns, want)
+	for _, turn := range turns {
+		require.Zero(t, turn)
+	}
 }
 
 // TestBookingsNotKnownTakeNoTime: the wait for bookings that do not get known counts not as planning, which has to pause for long then.
