@@ -27,6 +27,8 @@ import (
 // These limit the work for a booking.
 const (
 	MostCopies = 64
+	// MostRequests limits the requests of a booking with their alternatives, and their selectors.
+	MostRequests = 64
 	// MostLabels limits the labels of a selector and its expressions, and MostValues the values of an expression.
 	MostLabels, MostValues = 16, 32
 
@@ -104,10 +106,16 @@ func (b *Booking) checkDevices() error {
 	if n := len(requests); n < 1 || n > resourceapi.DeviceRequestsMaxSize {
 		return fmt.Errorf("devices.requests has %d requests; it has to have from 1 to %d", n, resourceapi.DeviceRequestsMaxSize)
 	}
+	all, selectors := 0, 0
 	for r := range dra.RequestsIn(requests) {
 		if r.AdminAccess {
 			return fmt.Errorf("request %s asks for admin access, which takes no devices that could be booked; leave adminAccess out", r.Name())
 		}
+		all, selectors = all+1, selectors+len(r.Selectors)
+	}
+	// Each plan evaluates them, in which all bookings and all pods that have waited have their turn.
+	if all > MostRequests || selectors > MostRequests {
+		return fmt.Errorf("devices.requests has %d requests with their alternatives and %d selectors in all; it may have %d of each", all, selectors, MostRequests)
 	}
 	return nil
 }

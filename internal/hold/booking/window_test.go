@@ -3,6 +3,7 @@ package booking
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -286,9 +287,15 @@ func TestInvalid(t *testing.T) {
 		"or 32 values in one of them": func(o *DeviceBooking) {
 			o.Spec.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: make([]string, 33)}}
 		},
-		"count is 0; it has to be from 1 to 64":     func(o *DeviceBooking) { o.Spec.Count = 0 },
-		"count is 2147483647":                       func(o *DeviceBooking) { o.Spec.Count = 2147483647 },
-		"devices.requests has 0 requests":           func(o *DeviceBooking) { o.Spec.Devices.Requests = nil },
+		"count is 0; it has to be from 1 to 64": func(o *DeviceBooking) { o.Spec.Count = 0 },
+		"count is 2147483647":                   func(o *DeviceBooking) { o.Spec.Count = 2147483647 },
+		"devices.requests has 0 requests":       func(o *DeviceBooking) { o.Spec.Devices.Requests = nil },
+		"has 1 requests with their alternatives and 65 selectors in all; it may have 64 of each": func(o *DeviceBooking) {
+			o.Spec.Devices.Requests[0].Exactly.Selectors = make([]resourceapi.DeviceSelector, MostRequests+1)
+		},
+		"has 72 requests with their alternatives": func(o *DeviceBooking) {
+			o.Spec.Devices.Requests = slices.Repeat([]resourceapi.DeviceRequest{{FirstAvailable: make([]resourceapi.DeviceSubRequest, 8)}}, 9)
+		},
 		"asks for admin access":                     func(o *DeviceBooking) { o.Spec.Devices.Requests[0].Exactly.AdminAccess = new(true) },
 		"start and schedule are missing":            func(o *DeviceBooking) { o.Spec.Start = nil },
 		"podSelector and podGroupName are both set": func(o *DeviceBooking) { o.Spec.PodGroupName = "g" },
