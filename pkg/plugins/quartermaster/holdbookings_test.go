@@ -114,9 +114,8 @@ func TestBookingBinds(t *testing.T) {
 		"gone after":            {edits: []func(*v1.Pod){deadline(61 * time.Minute)}},
 	} {
 		inBooking(t, nil, func(t *testing.T, f *fixture) {
-			f.book(deviceBooking("b", time.Hour, 2, func(b *booking.DeviceBooking) { b.Spec.Count, b.Spec.PriorityClassName = 2, test.class }))
 			*f.pl.args.MaxHeldPercent, *f.pl.args.MaxHeldPercentPerNamespace = 100, 100
-			f.nextPlan()
+			f.book(deviceBooking("b", time.Hour, 2, func(b *booking.DeviceBooking) { b.Spec.Count, b.Spec.PriorityClassName = 2, test.class }))
 			require.Equal(t, test.free, f.schedule(newPod("small", append(test.edits, uses("s"))...)).phase == "", name)
 		})
 	}
@@ -163,15 +162,18 @@ func TestBookingQuota(t *testing.T) {
 	}
 	named := func(b *booking.DeviceBooking) { b.UID = types.UID(b.Name) }
 	inBooking(t, nil, func(t *testing.T, f *fixture) {
-		f.pl.state.bookings.Set([]booking.DeviceBooking{
+		bookings := []booking.DeviceBooking{
 			deviceBooking("a", 3*time.Hour, 1, named), deviceBooking("b", time.Hour, 2, named), deviceBooking("c", 2*time.Hour, 1, named),
-		}, quota)
+		}
+		f.pl.state.bookings.Set(bookings, quota)
 		f.nextPlan()
 		require.Equal(t, []string{"default/c"}, slices.Collect(maps.Keys(f.holdsFor())))
 		got := f.planned()
 		require.Equal(t, "ExceedsQuota", got.Reason)
 		require.Contains(t, got.Message, "1 devices of class gpu exceed a ResourceQuota: it allows 1 for the namespace, and 1 of them are for bookings that start earlier")
+		quota = quota.DeepCopy()
 		quota.Spec.Hard[gpus] = resource.MustParse("4")
+		f.pl.state.bookings.Set(bookings, quota)
 		f.nextPlan()
 		require.NotEqual(t, "ExceedsQuota", f.planned().Reason)
 	})
