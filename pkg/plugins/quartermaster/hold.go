@@ -41,7 +41,7 @@ func (s *shared) runHolds(ctx context.Context) {
 		switch {
 		case s.Leads() != nil:
 		case s.Free.Len() > 0:
-			s.firstHolds.Do(func() { s.planFirst(ctx) })
+			s.planFirst(ctx)
 			ready = true
 		case len(s.bookings.All()) > 0, len(s.holds.Holds()) > 0: // No pod was tried yet.
 			ready = s.Known(ctx) == nil
@@ -56,8 +56,17 @@ func (s *shared) runHolds(ctx context.Context) {
 	}
 }
 
-// planFirst makes the first plan, once the bookings are known, and the devices that expressions select.
+// planFirst makes the first plan, once the bookings are known, and the devices that expressions select. Others wait for it.
 func (s *shared) planFirst(ctx context.Context) {
+	select {
+	case _, isFirst := <-s.firstHolds:
+		if !isFirst {
+			return
+		}
+	case <-ctx.Done():
+		return
+	}
+	defer close(s.firstHolds)
 	s.bookings.Await(ctx)
 	s.planned.Store(time.Now().UnixNano())
 	for !s.planHolds(ctx) && ctx.Err() == nil {
@@ -120,7 +129,7 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 		c.usage, c.kept = pl.nominated.UsageFor(pod, members...)
 		return
 	}
-	pl.state.firstHolds.Do(func() { pl.state.planFirst(ctx) }) // After a restart, no pod gets what is held for another.
+	pl.state.planFirst(ctx) // After a restart, no pod gets what is held for another.
 	c.holds = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
 	var held []ledger.Use
 	for _, h := range c.holds {

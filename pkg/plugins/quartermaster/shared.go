@@ -59,10 +59,11 @@ type shared struct {
 	// priorities tracks the priorities of pods that may hold devices.
 	priorities *preemption.Priorities
 
-	// holds has the devices that are kept for pods that have waited for long; firstHolds plans them before the first attempt.
+	// holds has the devices that are kept for pods that have waited for long; firstHolds has one value until the first plan begins, before
+	// the first attempt, and is closed after it.
 	// holdsOn is set, before the informers run, if any profile has holds.
 	holds      *hold.Registry
-	firstHolds sync.Once
+	firstHolds chan struct{}
 	// planning is locked during a plan, planned is the time of the last one that was used, in nanoseconds since 1970; plans counts those in
 	// which not all bookings have a turn.
 	planning   sync.Mutex

@@ -64,9 +64,10 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	factory, client, manager := handle.SharedInformerFactory(), handle.ClientSet(), handle.SharedDRAManager()
 	s = &shared{
 		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
-		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
+		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), firstHolds: make(chan struct{}, 1), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
 		volumes: factory.Core().V1().PersistentVolumeClaims().Lister(),
 	}
+	s.firstHolds <- struct{}{}
 	if features.EnableDRAWorkloadResourceClaims {
 		s.groups = workload.NewClaims()
 	}
