@@ -27,9 +27,11 @@ func (b *Booking) At(now time.Time, used bool) State {
 	s := State{}
 	s.Start, s.End = b.window(now)
 	switch {
+	case b.endedUnused(now).After(s.Start):
+		s.Ended = Unused
 	case !now.Before(s.End):
 		s.Ended = Over
-	case b.endedUnused(now).After(s.Start), !used && !now.Before(s.Start) && now.Sub(b.idleSince(s.Start, now)) >= b.grace():
+	case !used && !now.Before(s.Start) && now.Sub(b.idleSince(s.Start, now)) >= b.grace():
 		s.Ended = Unused
 	case !now.Before(s.Start):
 		s.Active = true
@@ -139,5 +141,5 @@ func (b *Booking) grace() time.Duration { return b.Spec.GracePeriod.Duration + b
 
 // notesEvery returns the time between two notes that the booking is in use.
 func (b *Booking) notesEvery() time.Duration {
-	return min(max(b.Spec.GracePeriod.Duration/15, time.Second), time.Minute)
+	return min(max(b.Spec.GracePeriod.Duration/15, 10*time.Second), time.Minute)
 }

@@ -107,7 +107,7 @@ func TestUnused(t *testing.T) {
 	require.Equal(t, Unused, l.look(76*time.Minute, false).Ended)
 	require.Equal(t, "Ended=Unused", l.reasons())
 	require.Equal(t, Unused, l.look(77*time.Minute, true).Ended)
-	require.Equal(t, Over, l.look(2*time.Hour, true).Ended)
+	require.Equal(t, Unused, l.look(2*time.Hour, true).Ended, "that it was unused is still known when the time is over")
 
 	l = &life{t, object()}
 	for minute := 60; minute <= 70; minute++ {
