@@ -7,11 +7,13 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -96,6 +98,32 @@ type known struct {
 	settled   Resources
 	unsettled bool
 	taken     requested
+	// left is the room of pods that have ended since then, the last one at leftAt.
+	left   Resources
+	leftAt time.Time
+}
+
+// leftFor limits the time for which a pod that has ended counts before the snapshot shows it: the snapshot may have shown it already.
+const leftFor = 5 * time.Second
+
+// PodChanged handles an event about a pod: before and after are the API server's versions, nil if there was none. It notes that the pod has
+// ended on its node: only the next attempt of any pod takes the snapshot that shows it.
+func (r *Free) PodChanged(before, after *v1.Pod) {
+	if before == nil || podutil.IsPodTerminal(before) || after != nil && !podutil.IsPodTerminal(after) {
+		return
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	k := r.byName[before.Spec.NodeName]
+	if k == nil {
+		return
+	}
+	takes, now := Of(before), time.Now()
+	if now.Sub(k.leftAt) >= leftFor {
+		k.left = Resources{}
+	}
+	k.left.MilliCPU, k.left.Memory, k.left.Pods = k.left.MilliCPU+takes.MilliCPU, k.left.Memory+takes.Memory, k.left.Pods+takes.Pods
+	k.leftAt = now
 }
 
 // Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
@@ -141,7 +169,7 @@ func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 	r.takes(k, node)
 	k.generation = generation
 	if k.unsettled = tentative; isNew || !tentative {
-		k.settled = room
+		k.settled, k.left = room, Resources{}
 	}
 	if isNew || k.room != room {
 		k.room = room
@@ -155,9 +183,14 @@ func (r *Free) At(node string) (Resources, bool) {
 	return k.room, found
 }
 
-// Settled returns the free room on a node as of the last snapshot that was not tentative, and whether it is known.
+// Settled returns the free room on a node as of the last snapshot that was not tentative, with that of pods that have ended since, and
+// whether it is known.
 func (r *Free) Settled(node string) (Resources, bool) {
 	k, found := r.find(node)
+	if room := k.settled; time.Since(k.leftAt) < leftFor {
+		room.MilliCPU, room.Memory, room.Pods = room.MilliCPU+k.left.MilliCPU, room.Memory+k.left.Memory, room.Pods+k.left.Pods
+		return room, found
+	}
 	return k.settled, found
 }
 

@@ -3,6 +3,8 @@ package noderesources_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -106,6 +108,50 @@ func TestSettled(t *testing.T) {
 	free(6000, 6000)
 	_, known := rooms.Settled("n2")
 	require.False(t, known)
+}
+
+// TestPodsThatEnded: the settled room has that of pods that have ended since the snapshot, until the next one shows it.
+func TestPodsThatEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rooms noderesources.Free
+		first, second := podOf("a", "2", "4Gi"), podOf("b", "1", "1Gi")
+		first.UID, second.UID = "a", "b"
+		node := nodeInfo("n1", first, second)
+		rooms.Follow([]fwk.NodeInfo{node}, false)
+		settled := func(milliCPU int64, pods int) {
+			t.Helper()
+			room, _ := rooms.Settled("n1")
+			require.Equal(t, milliCPU, room.MilliCPU)
+			require.Equal(t, pods, room.Pods)
+		}
+		ended := func(pod *v1.Pod) *v1.Pod {
+			pod = pod.DeepCopy()
+			pod.Status.Phase = v1.PodSucceeded
+			return pod
+		}
+		for _, pod := range []*v1.Pod{first, second} {
+			pod.Spec.NodeName = "n1"
+			rooms.PodChanged(nil, pod)
+			rooms.PodChanged(pod, pod)
+		}
+		settled(5000, 1)
+		rooms.PodChanged(first, ended(first))
+		rooms.PodChanged(ended(first), nil)
+		settled(7000, 2)
+		rooms.PodChanged(second, nil)
+		settled(8000, 3)
+		require.NoError(t, node.RemovePod(klog.Background(), first))
+		rooms.Follow([]fwk.NodeInfo{node}, false)
+		settled(7000, 2)
+		rooms.PodChanged(second, nil)
+		time.Sleep(4 * time.Second)
+		settled(8000, 3)
+		time.Sleep(time.Second)
+		settled(7000, 2)
+		second.Spec.NodeName = "n2"
+		rooms.PodChanged(second, nil) // Nobody has looked at this node.
+	})
 }
 
 // TestForgetsNodes that are gone, but not all at once.

@@ -58,6 +58,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 	s.PodChanged(e) // From here on, pods are woken.
 	s.Freed(s.nominations.Changed(e.Before, e.After))
 	if s.holdsOn.Load() {
+		s.Free.PodChanged(e.Before, e.After)
 		s.Freed(s.holds.PodChanged(e.Before, e.After))
 	}
 	s.gangs.PodChanged(e)
