@@ -8,35 +8,53 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// startsWithin is the time for which a kubelet may not have noticed a pod that is bound: its deadline counts from then on.
-const startsWithin = 30 * time.Second
+// The deadline of a pod counts from when the kubelet notices it. A kubelet may not have noticed a pod that is bound for startsWithin; a pod
+// that waits for others of its group, or for its volumes, is bound within waitsWithin by default.
+const (
+	startsWithin = 30 * time.Second
+	waitsWithin  = 10 * time.Minute
+)
+
+// startsBy returns when a pod that gets a node now has started at the latest.
+func startsBy(pod *v1.Pod, group string, now time.Time) time.Time {
+	hasVolume := func(volume v1.Volume) bool { return volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil }
+	if group != "" || slices.ContainsFunc(pod.Spec.Volumes, hasVolume) {
+		now = now.Add(waitsWithin)
+	}
+	return now.Add(startsWithin)
+}
 
 // Binds reports whether a pod must leave a hold alone. It may use held devices if its priority is higher, if it can be evicted
 // for the holder, and if it is surely gone before the hold begins. group is "namespace/name" of its PodGroup.
 func (h *Hold) Binds(pod *v1.Pod, group string, priority int32, now time.Time) bool {
+	most, limited := longest(pod)
+	return h.binds(pod, group, priority, now, startsBy(pod, group, now).Add(most), limited)
+}
+
+// BindsRunning is Binds for a pod that has its node.
+func (h *Hold) BindsRunning(pod *v1.Pod, group string, priority int32, now time.Time) bool {
+	gone, known := GoneAt(pod, now)
+	return h.binds(pod, group, priority, now, gone, known)
+}
+
+// binds implements Binds for a pod that is gone at some time at the latest, if that is known.
+func (h *Hold) binds(pod *v1.Pod, group string, priority int32, now, gone time.Time, known bool) bool {
 	if h.Booking != nil {
-		return priority <= h.Priority && h.Booking.binds(pod, group, now)
+		return priority <= h.Priority && now.Before(h.Booking.End) && !h.Booking.For(pod, group) && (!known || gone.After(h.Booking.Start))
 	}
 	switch {
 	case h.Group && h.Name == group, slices.ContainsFunc(h.Pods, func(own *Pod) bool { return own.UID == pod.UID }):
 		return false
 	case priority > h.Priority, priority < h.Priority && h.Evicts:
 		return false
-	case h.Begin.IsZero():
-		return true
 	}
-	return !goneBefore(pod, now, h.Begin)
-}
-
-// goneBefore reports whether a pod that is bound now is surely gone at a time.
-func goneBefore(pod *v1.Pod, now, at time.Time) bool {
-	most, limited := longest(pod)
-	return limited && !now.Add(startsWithin+most).After(at)
+	return h.Begin.IsZero() || !known || gone.After(h.Begin)
 }
 
 // Until returns for a reason on a pod when others may have the devices: at the end of a booking, or at the expected begin of a hold;
@@ -102,6 +120,17 @@ func (h *Hold) For(namespace string) string {
 // NodeNames returns the nodes of a hold, sorted, each once.
 func (h *Hold) NodeNames() []string {
 	return slices.Compact(slices.Sorted(maps.Values(h.Nodes)))
+}
+
+// Keeps reports whether a hold keeps a device of an allocation, in use or not.
+func (h *Hold) Keeps(allocation *resourceapi.AllocationResult) bool {
+	held := h.devicesHeld()
+	for result := range ledger.Used(allocation) {
+		if slices.Contains(held[ledger.PoolOf(result)], result.Device) {
+			return true
+		}
+	}
+	return false
 }
 
 // IsIn reports whether devices of a pool are held.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -121,4 +122,36 @@ func TestTexts(t *testing.T) {
 	require.Equal(t, "a group of another namespace", group.For("other"))
 	require.Equal(t, "pod ns/one", pod.For("ns")+pod.Until(epoch))
 	require.Equal(t, "a pod of another namespace", pod.For(""))
+}
+
+// TestSurelyGone: the time until a pod starts counts, and only what somebody enforces is certain.
+func TestSurelyGone(t *testing.T) {
+	t.Parallel()
+	h := &Hold{Waiting: &Waiting{}, Begin: epoch.Add(time.Hour)}
+	volume := v1.Volume{VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}}
+	for name, test := range map[string]struct {
+		minutes int
+		group   string
+		change  func(*v1.Pod)
+		binds   bool
+	}{
+		"in time": {minutes: 59}, "the kubelet may be late": {minutes: 60, binds: true}, "group": {minutes: 50, group: "default/g", binds: true},
+		"group in time": {minutes: 49, group: "default/g"},
+		"volume":        {minutes: 50, change: func(pod *v1.Pod) { pod.Spec.Volumes = []v1.Volume{volume} }, binds: true},
+		"expected only": {change: func(pod *v1.Pod) { pod.Annotations = map[string]string{ExpectedRunTimeAnnotation: "1m"} }, binds: true},
+	} {
+		pod := newJob("j", 1, 0, time.Duration(test.minutes)*time.Minute).Pod
+		if test.minutes == 0 {
+			pod = newJob("j", 1, 0, 0).Pod
+		}
+		if test.change != nil {
+			test.change(pod)
+		}
+		require.Equal(t, test.binds, h.Binds(pod, test.group, 0, epoch), name)
+	}
+	pod := newJob("j", 1, 0, time.Hour).Pod
+	require.True(t, h.Binds(pod, "", 0, epoch))
+	pod.Status.StartTime = &metav1.Time{Time: epoch.Add(-time.Minute)}
+	require.False(t, h.BindsRunning(pod, "", 0, epoch))
+	require.True(t, h.BindsRunning(newJob("j", 1, 0, 0).Pod, "", 0, epoch))
 }

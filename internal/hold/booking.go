@@ -12,15 +12,10 @@ import (
 type Booking struct {
 	UID        types.UID
 	Generation int64
+	// Others may use the devices if they are surely gone at Start. From End on they may, which the next plan may see later.
 	Start, End time.Time
 	// For reports whether the devices are for a pod; group is "namespace/name" of its PodGroup.
 	For func(pod *v1.Pod, group string) bool
-}
-
-// binds reports whether a pod must leave the devices alone: others may use them only if they are surely gone at the start, or after the
-// end, which the next plan may see later.
-func (b *Booking) binds(pod *v1.Pod, group string, now time.Time) bool {
-	return now.Before(b.End) && !b.For(pod, group) && !goneBefore(pod, now, b.Start)
 }
 
 // isAs reports whether a booking is as it was when devices were held for it before, for the same pods and times.

@@ -79,6 +79,19 @@ func endOf(pod *v1.Pod, usual time.Duration, now time.Time) End {
 	return End{Unknown, began}
 }
 
+// GoneAt returns when a pod that has its node is gone at the latest, and whether that is certain: somebody enforces it.
+func GoneAt(pod *v1.Pod, now time.Time) (time.Time, bool) {
+	if podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil {
+		return endOf(pod, 0, now).At, true
+	}
+	most, limited := longest(pod)
+	gone := beganAt(pod).Add(most)
+	if pod.Status.StartTime == nil {
+		gone = gone.Add(startsWithin)
+	}
+	return gone, limited
+}
+
 // near returns a known end, now if it is past.
 func near(at, now time.Time) End {
 	if at.Before(now) {

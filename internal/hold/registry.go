@@ -123,8 +123,7 @@ func (r *Registry) Waiting(now time.Time) (pods []*v1.Pod) {
 }
 
 // Replace sets the holds of a new plan, which has those that stay in it as they are. It returns the devices that are not held any
-// more, and the holds to report: they are new or have moved, and were not reported for tellAfter, or for tellAgain if they have stayed. A hold whose devices have been free
-// for readyFor ends.
+// more, and the holds to report. A hold whose devices have been free for readyFor ends.
 func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, news []*Hold) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -140,8 +139,19 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 			r.holds = append(r.holds, h)
 		}
 	}
-	kept := make(map[inventory.PoolID]map[string]bool)
 	for _, h := range r.holds {
+		if r.isNews(h, before, now) {
+			news = append(news, h)
+		}
+	}
+	return freedBy(before, r.holds), news
+}
+
+// freedBy returns the devices that are held before and not after, and those of an edited booking: who has to leave it alone may be others
+// than before.
+func freedBy(before, after []*Hold) (freed ledger.Freed) {
+	kept := make(map[inventory.PoolID]map[string]bool)
+	for _, h := range after {
 		for id, names := range h.devicesHeld() {
 			if kept[id] == nil {
 				kept[id] = make(map[string]bool)
@@ -152,33 +162,39 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 		}
 	}
 	for _, h := range before {
-		// Who has to leave an edited booking alone may be others than before.
-		edited := h.Booking != nil && !slices.ContainsFunc(r.holds, func(other *Hold) bool {
+		edited := h.Booking != nil && !slices.ContainsFunc(after, func(other *Hold) bool {
 			return other.Booking.isAs(h.Booking) && other.Priority == h.Priority
 		})
 		for id, names := range h.devicesHeld() {
-			if edited {
-				freed = freed.And(ledger.Freed{id: names})
-			} else if names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] }); len(names) > 0 {
+			if !edited {
+				names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] })
+			}
+			if len(names) > 0 {
 				freed = freed.And(ledger.Freed{id: names})
 			}
 		}
 	}
-	for _, h := range r.holds {
-		if h.Booking != nil {
-			continue // Its status says that.
-		}
-		known := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
-		last, told := r.told[h.Pods[0].UID]
-		if known && told && now.Sub(last) < tellAgain || !known && told && now.Sub(last) < tellAfter {
-			continue
-		}
-		r.told[h.Pods[0].UID] = now
-		if told || !known { // Otherwise another pod of the group was the first one.
-			news = append(news, h)
-		}
+	return freed
+}
+
+// isNews reports whether a hold is to be reported, and remembers that it is. A new one is, one that has moved not before tellAfter has
+// passed, and one that has stayed again after tellAgain. The status of a booking says where it is. The caller must hold the mutex.
+func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
+	if h.Booking != nil {
+		return false
 	}
-	return freed, news
+	stayed := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
+	first := h.Pods[0].UID
+	last, told := r.told[first]
+	pause := tellAfter
+	if stayed {
+		pause = tellAgain
+	}
+	if told && now.Sub(last) < pause {
+		return false
+	}
+	r.told[first] = now
+	return told || !stayed // A hold that has stayed was reported by another pod of the group, which was the first one.
 }
 
 // isOpen reports whether all pods of a hold still wait: a pod may have got its node while the plan was made. The caller must hold

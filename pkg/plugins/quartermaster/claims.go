@@ -88,8 +88,8 @@ func findClaims(cs fwk.CycleState, c *cycle) ([]*resourceapi.ResourceClaim, *fwk
 	return claims, nil
 }
 
-// conflictInterval is the interval between attempts of a pod whose claim has lost a conflict and is in use. No event of that claim says
-// that the conflict has ended.
+// conflictInterval is the interval between attempts of a pod whose claim has lost a conflict and is in use, or has devices that are held
+// for others. No event of that claim says that this has ended.
 const conflictInterval = 30 * time.Second
 
 // checkClaims is PreFilter's step for claims that exist. It adds those to the cycle that Quartermaster allocates, and
@@ -105,6 +105,12 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 				pl.waker.WakeIn(c.pod, conflictInterval)
 				return unschedulable("%v: %v; a pod on a node uses the claim; waiting until one of the two is released", commit.ErrConflict, conflict)
 			}
+		}
+		if h := pl.heldFromSharing(c, claim); h != nil {
+			c.pod.Causes.Note(reasons.ClaimInUse)
+			pl.waker.WakeIn(c.pod, conflictInterval)
+			return unschedulable("the devices of claim %s are held for %s%s and were given to pods that will be gone when they are needed; "+
+				"this pod may not be; give it a claim of its own or wait", claim.Name, h.For(pod.Namespace), h.Until(time.Now()))
 		}
 		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
 		if status != nil {

@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/pkg/selector"
 )
 
 // holdPause is the pause between two plans of holds, and partForHolds limits the time for planning to one part in partForHolds
@@ -22,10 +24,8 @@ import (
 const (
 	holdPause    = time.Second
 	partForHolds = 20
-	// longestPending limits the time for which holds stay while an expression is being evaluated, firstPause is the pause between tries
-	// of the first plan.
+	// longestPending limits the time for which holds stay while an expression is being evaluated.
 	longestPending = 5 * time.Second
-	firstPause     = 20 * time.Millisecond
 )
 
 // runHolds plans holds again and again until the context ends.
@@ -37,18 +37,20 @@ func (s *shared) runHolds(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		ready := false
+		began := time.Now()
 		switch {
 		case s.Leads() != nil:
 		case s.Free.Len() > 0:
-			s.planFirst(ctx)
-			ready = true
+			if s.planFirst(ctx) {
+				began = time.Now() // Most of that was waiting, which takes no processor.
+			} else {
+				s.planHolds(ctx)
+			}
 		case len(s.bookings.All()) > 0, len(s.holds.Holds()) > 0: // No pod was tried yet.
-			ready = s.Known(ctx) == nil
-		}
-		began := time.Now() // After the wait for what is not known yet, which takes no processor.
-		if ready {
-			s.planHolds(ctx)
+			if s.Known(ctx) == nil {
+				began = time.Now()
+				s.planHolds(ctx)
+			}
 		}
 		s.holds.Measure(s.Ledger, time.Since(measured))
 		measured = time.Now()
@@ -56,38 +58,59 @@ func (s *shared) runHolds(ctx context.Context) {
 	}
 }
 
-// planFirst makes the first plan, once the bookings are known, and the devices that expressions select. Others wait for it.
-func (s *shared) planFirst(ctx context.Context) {
+// planFirst makes the first plan, once the bookings are known, and the devices that expressions select. Others wait for it. It returns
+// false if there was one already.
+func (s *shared) planFirst(ctx context.Context) bool {
 	select {
 	case _, isFirst := <-s.firstHolds:
 		if !isFirst {
-			return
+			return false
 		}
 	case <-ctx.Done():
-		return
+		return false
 	}
 	defer close(s.firstHolds)
 	s.bookings.Await(ctx)
 	s.planned.Store(time.Now().UnixNano())
-	for !s.planHolds(ctx) && ctx.Err() == nil {
-		time.Sleep(firstPause)
+	for ctx.Err() == nil {
+		pending := s.planHolds(ctx)
+		if pending == nil {
+			break
+		}
+		await(ctx, pending.Work, time.Until(time.Unix(0, s.planned.Load()).Add(longestPending)))
+	}
+	return true
+}
+
+// await waits until work is done, or part of it, but no longer than a limit.
+func await(ctx context.Context, work *selector.Work, limit time.Duration) {
+	done := make(chan struct{})
+	leave, underWay := work.Notify(sync.OnceFunc(func() { close(done) }))
+	defer leave()
+	if !underWay {
+		return
+	}
+	select {
+	case <-done:
+	case <-time.After(limit):
+	case <-ctx.Done():
 	}
 }
 
 // planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more. While an expression is
 // still being evaluated, the plan has nothing for whom it selects devices: then the holds stay for up to longestPending, and planHolds
-// returns false.
-func (s *shared) planHolds(ctx context.Context) bool {
+// returns what it lacks.
+func (s *shared) planHolds(ctx context.Context) *selector.Pending {
 	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
 	defer s.planning.Unlock()
 	if !s.mayHold() {
-		return true
+		return nil
 	}
 	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
 	plan := world.Plan(world.waiting)
-	if world.isPending && now.Sub(time.Unix(0, s.planned.Load())) < longestPending {
-		return false
+	if world.pending != nil && now.Sub(time.Unix(0, s.planned.Load())) < longestPending {
+		return world.pending
 	}
 	s.planned.Store(now.UnixNano())
 	freed, news := s.holds.Replace(plan, now)
@@ -103,7 +126,7 @@ func (s *shared) planHolds(ctx context.Context) bool {
 	}
 	s.Freed(freed)
 	s.bookings.Report(world.updates(plan))
-	return true
+	return nil
 }
 
 // mayHold reports whether there can be anything to plan: without bookings, only profiles with holds need plans.
@@ -147,6 +170,29 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 	if len(held) == 0 {
 		c.holds = nil
 	}
+}
+
+// heldFromSharing returns a hold that a pod would break by sharing a claim, nil if there is none: only pods that may use what is held, because
+// they are gone in time or make room, have the claim, and this pod is none of these.
+func (pl *Quartermaster) heldFromSharing(c *cycle, claim *resourceapi.ResourceClaim) *hold.Hold {
+	if claim.Status.Allocation == nil || len(c.holds) == 0 {
+		return nil
+	}
+	use := pl.state.Ledger.UseOf(claim.UID)
+	pods, others := pl.holders.HeldBy(use)
+	if others || len(use.ReservedFor)+len(use.InFlight) == 0 {
+		return nil
+	}
+	now := time.Now()
+	for _, h := range c.holds {
+		keeps := func(other *v1.Pod) bool {
+			return other.UID == c.needs.Pod.UID || h.BindsRunning(other, preemption.GroupOf(other), pl.holders.Priority(other), now)
+		}
+		if h.Keeps(claim.Status.Allocation) && !slices.ContainsFunc(pods, keeps) {
+			return h
+		}
+	}
+	return nil
 }
 
 // heldFromGroup returns the end of the reason for a group that does not fit: whether devices are held from its pods.

@@ -122,3 +122,37 @@ func TestBookingPodEndsBeforeTheStart(t *testing.T) {
 		require.Equal(t, "Held", f.planned().Reason)
 	})
 }
+
+// TestHoldSharedClaim: a pod that must leave held devices alone does not get them by way of a claim that another pod has which may use
+// them, and is woken when the hold ends. A claim that a pod has which must leave them alone as well can be shared: it was there before.
+func TestHoldSharedClaim(t *testing.T) {
+	t.Parallel()
+	long := newPod("long", uses("s"))
+	refuses := func(f *fixture, first *v1.Pod, by string) {
+		f.create(first)
+		result := f.schedule(first)
+		require.Equal(t, "n1", result.node, result.status)
+		result = f.schedule(long)
+		require.Equal(t, "PreFilter", result.phase)
+		require.Contains(t, result.status.Message(), "the devices of claim s are held for "+by)
+	}
+	inBooking(t, append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...), func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", time.Hour, 2))
+		refuses(f, newPod("short", uses("s"), deadline(time.Minute)), "booking default/b")
+	})
+	objects, _ := besideLarge(5 * time.Minute)
+	inHolding(t, append(objects, long), func(t *testing.T, f *fixture) {
+		require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
+		refuses(f, newPod("short", uses("s"), priority(-1)), "pod default/large")
+		f.sleep(long)
+		f.gone("large")
+		time.Sleep(conflictInterval)
+		f.settle()
+		require.Equal(t, []string{"default/long"}, f.names())
+		require.True(t, f.fits(long))
+	})
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
+		require.Equal(t, "n1", f.schedule(newPod("joins", uses("a"))).node, "pod a has run there for longer than the hold is there")
+	})
+}

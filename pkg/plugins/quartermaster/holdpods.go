@@ -83,7 +83,7 @@ func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	plan, err := preemption.PlanOrError(t.ctx, t.task, t.open, allocator.NodeView{Node: node, Pools: pools, Usage: usage})
 	if err != nil {
 		t.failed = err
-		t.world.isPending = t.world.isPending || errors.Is(err, selector.ErrPending)
+		errors.As(err, &t.world.pending)
 	}
 	if drawsFromCounters(plan, pools) {
 		return nil

@@ -51,8 +51,8 @@ type holdWorld struct {
 	// bookings are all, and considered those that may get devices.
 	bookings   []*booked
 	considered map[types.UID]*booked
-	// isPending is set if an expression is still being evaluated that selects devices.
-	isPending bool
+	// pending is one of the expressions that are still being evaluated and select devices, nil if there are none.
+	pending *selector.Pending
 	// checks counts, by namespace, the pods that were compared with the hold of their booking.
 	checks map[string]int
 }
@@ -339,10 +339,10 @@ func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
 		if i == 0 || found.End.Compare(end) < 0 {
 			found.End = end
 		}
-		if !end.IsKnown() {
+		if gone, known := hold.GoneAt(pod, w.now); !known {
 			allKnown = false
-		} else if end.At.After(found.Gone) {
-			found.Gone = end.At
+		} else if gone.After(found.Gone) {
+			found.Gone = gone
 		}
 		if priority := w.priority(pod); i == 0 || priority > found.Highest {
 			found.Highest = priority
