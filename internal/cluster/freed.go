@@ -106,6 +106,17 @@ func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
 	s.givenUp(nil, time.Time{}, claim, devices)
 }
 
+// Holds has what is held for pods and bookings.
+type Holds interface {
+	// HeldFrom is that of guard.Scheduler.
+	HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string
+}
+
+// HeldFrom implements guard.Scheduler.
+func (s *State) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string {
+	return s.Holds.HeldFrom(claim, allocation, consumers)
+}
+
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
 	s.Landed(by, since, devices)
 	if s.Ledger.InFlight(claim.UID) != nil {

@@ -34,6 +34,10 @@ type Request struct {
 	Unbounded bool
 	// DryRun is set if the server will not store anything.
 	DryRun bool
+	// Ours is set if a Quartermaster scheduler has sent the request: it leaves alone by itself what is held for others.
+	Ours bool
+	// Consumers are those that the claim is reserved for after the change.
+	Consumers []resourceapi.ResourceClaimConsumerReference
 	// Confirmed is set if the API server has confirmed that the claim exists, with its UID and at Version.
 	Confirmed bool
 }
@@ -120,6 +124,9 @@ type Scheduler interface {
 	// ApprovalEnded is called with each claim whose approved allocation was stored or cannot be stored any more, and with
 	// the devices that became free. It is called with a lock held, and must not call the guard.
 	ApprovalEnded(claim ledger.ClaimRef, freed ledger.Freed)
+	// HeldFrom returns why another scheduler must not give devices to a claim, although they are free: what is held, and for whom.
+	// "" stands for no reason. It is called with the same lock held.
+	HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string
 }
 
 // NewBook returns a Book on a ledger, which must have Pools.
@@ -178,6 +185,11 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 		}
 		if answer, done := r.unwanted(); done {
 			return answer
+		}
+		if b.Scheduler != nil && !r.Ours {
+			if reason := b.Scheduler.HeldFrom(r.Claim, r.After, r.Consumers); reason != "" {
+				return Answer{Kind: Denied, Reason: reason}
+			}
 		}
 		err := b.ledger.AddReviewed(r.Claim, user(r.Claim.UID), r.After, state)
 		if errors.Is(err, ledger.ErrChanged) {

@@ -21,6 +21,10 @@ const (
 	waitsWithin  = 10 * time.Minute
 )
 
+// GuardAnnotation, with the value "true", of a pod that waits or of a DeviceBooking asks a guard in the scheduler's process to deny the held
+// devices to other schedulers.
+const GuardAnnotation = "quartermaster-dra.github.io/guard-hold"
+
 // startsBy returns when a pod that gets a node now has started at the latest.
 func startsBy(pod *v1.Pod, group string, now time.Time) time.Time {
 	hasVolume := func(volume v1.Volume) bool { return volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil }

@@ -15,6 +15,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
@@ -97,13 +99,7 @@ func TestGuardInScheduler(t *testing.T) {
 	options.ExtraArgs = args
 	guard := b.startOurs("ours-guards", options)
 	t.Cleanup(func() { require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context()))) })
-	b.Eventually("know of its guard", func(ctx context.Context) error {
-		metrics, err := guard.ReadMetrics(ctx)
-		if err == nil && metrics.Sum("quartermaster_guard_in_place") == 0 {
-			err = errors.New("the scheduler knows of no guard")
-		}
-		return err
-	})
+	knowsOfGuard(b.Space, guard)
 	b.startStock()
 	for range runs(t) {
 		before := reviews(t, guard)
@@ -116,6 +112,58 @@ func TestGuardInScheduler(t *testing.T) {
 		}
 		assert.Zero(t, f.waits["post-write-settle"].Count(), "nobody has to wait for the other scheduler: %s", f)
 	}
+}
+
+// TestGuardedHold: with a guard in the scheduler, kube-scheduler does not get what is held for a pod that wants that, says why, and gets it
+// once it is not held any more.
+func TestGuardedHold(t *testing.T) {
+	require.NoError(t, cluster.InstallGuardInScheduler(t.Context(), admissionregistrationv1.Fail))
+	args, err := harness.GuardArgs()
+	require.NoError(t, err)
+	s := cluster.NewSpace(t, "guarded-hold", "", 1)
+	s.Devices(0, harness.Numbered(2)...)
+	ours := s.StartScheduler(harness.SchedulerOptions{
+		ExtraArgs: args, PluginArgs: map[string]any{"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100},
+	})
+	t.Cleanup(func() { require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context()))) })
+	knowsOfGuard(s, ours)
+	s.ClaimAndPod("runs", s.Want(1))
+	s.Running("runs")
+	large := s.Pod("large", builder.FromTemplate("both"))
+	large.Annotations = map[string]string{hold.GuardAnnotation: "true"}
+	s.Create(builder.Claim("both", s.Want(2)).Template(), builder.Claim("one", s.Want(1)).Template(), large)
+	s.Eventually("hold devices for pod large", func(ctx context.Context) error {
+		metrics, err := ours.ReadMetrics(ctx)
+		if err == nil && metrics.Sum("quartermaster_held_devices") == 0 {
+			err = errors.New("no devices are held")
+		}
+		return err
+	})
+	s.Create(s.Pod("same", builder.FromTemplate("one")))
+	s.Waiting("same", "held for pod "+s.Name+"/large")
+
+	stock, err := cluster.StartStockSchedulerFor(t.Context(), s.Name+"-stock", "theirs", 50)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stock.Stop()) })
+	theirs := s.Pod("theirs", builder.FromTemplate("one"))
+	theirs.Spec.SchedulerName = "theirs"
+	s.Create(theirs)
+	s.Waiting("theirs", "was to get devices that are held for pod "+s.Name+"/large", hold.GuardAnnotation)
+	s.DeletePod("same")
+	s.DeletePod("large")
+	s.Running("theirs")
+}
+
+// knowsOfGuard waits until a scheduler knows that there is a guard.
+func knowsOfGuard(s *harness.Space, ours *harness.Scheduler) {
+	s.T.Helper()
+	s.Eventually("know of its guard", func(ctx context.Context) error {
+		metrics, err := ours.ReadMetrics(ctx)
+		if err == nil && metrics.Sum("quartermaster_guard_in_place") == 0 {
+			err = errors.New("the scheduler knows of no guard")
+		}
+		return err
+	})
 }
 
 // lateAnswers returns the log lines of a scheduler with a guard about answers of the API server that did not come in time: to the guard,

@@ -2,17 +2,20 @@ package quartermaster
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/hold/booking"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -120,6 +123,47 @@ func TestBookingPodEndsBeforeTheStart(t *testing.T) {
 		require.NotEmpty(t, f.schedule(newPod("long", uses("s"))).phase, "it gets the device")
 		f.nextPlan()
 		require.Equal(t, "Held", f.planned().Reason)
+	})
+}
+
+// TestHeldFrom: a guard keeps held devices from other schedulers if the holder wants that, unless the claim is for pods that may use them.
+func TestHeldFrom(t *testing.T) {
+	t.Parallel()
+	reservation := func(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
+		return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
+	}
+	asks := func(f *fixture, device string, consumers ...resourceapi.ResourceClaimConsumerReference) string {
+		claim := gpus("s", 1).Obj()
+		allocate("n1", device)(claim)
+		return f.pl.state.HeldFrom(ledger.RefTo(claim), claim.Status.Allocation, consumers)
+	}
+	for _, guarded := range []bool{true, false} {
+		objects, large := besideLarge(5 * time.Minute)
+		large.Annotations = map[string]string{hold.GuardAnnotation: strconv.FormatBool(guarded)}
+		same, higher := newPod("same", uses("s")), newPod("higher", uses("s"), priority(1))
+		group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "g"}
+		inHolding(t, append(objects, same, higher), func(t *testing.T, f *fixture) {
+			require.Empty(t, asks(f, "gpu-1"))
+			require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
+			reason := ""
+			if guarded {
+				reason = "claim default/s was to get devices that are held for pod default/large, where annotation quartermaster-dra.github.io/guard-hold " +
+					"keeps other schedulers from them; allocate other devices, or wait"
+			}
+			for _, consumers := range [][]resourceapi.ResourceClaimConsumerReference{
+				nil, {reservation(same)}, {reservation(higher), reservation(same)}, {group}, {{Resource: "pods", Name: "same", UID: "another"}}, {{Resource: "pods", Name: "unknown"}},
+			} {
+				require.Equal(t, reason, asks(f, "gpu-1", consumers...))
+			}
+			require.Empty(t, asks(f, "gpu-1", reservation(higher)))
+			require.Empty(t, asks(f, "gpu-1", reservation(large)))
+		})
+	}
+	objects := append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...)
+	inBooking(t, append(objects, newPod("same", uses("s"))), func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", time.Hour, 2, func(b *booking.DeviceBooking) { b.Annotations = map[string]string{hold.GuardAnnotation: "true"} }))
+		require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
+		require.Contains(t, asks(f, "gpu-1"), "held for booking default/b until about")
 	})
 }
 

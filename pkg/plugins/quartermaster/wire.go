@@ -76,6 +76,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	if s.State, err = cluster.New(factory, client, config.AllocatorFeatures(features), withRules, lease.Of(ctx)); err != nil {
 		return nil, err
 	}
+	s.Holds = s // For a guard in this process.
 	s.claims = &podclaims.Claims{
 		Stored: s.Claims, Tracked: manager.ResourceClaims(), OfGroups: features.EnableDRAWorkloadResourceClaims, Server: api.Of(client),
 	}
