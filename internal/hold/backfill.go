@@ -78,23 +78,31 @@ func (h *Hold) Until(now time.Time) string {
 	return " until about " + at.UTC().Format(format) + " UTC"
 }
 
-// Announcement returns the text of an event about the holder.
-func (h *Hold) Announcement() string {
+// Announcement returns the text of an event and a condition of the holder.
+func (h *Hold) Announcement(usage ledger.View) string {
 	nodes := h.NodeNames()
 	on := strings.Join(nodes[:min(len(nodes), mostNamed)], " and ")
 	if more := len(nodes) - mostNamed; more > 0 {
 		on += fmt.Sprintf(" and %d more nodes", more)
 	}
-	begin := ""
-	switch {
-	case h.Ready:
-		begin = "; all of them are free"
-	case !h.Begin.IsZero():
-		begin = "; the last one is expected to be free at about " + h.Begin.UTC().Format("15:04") + " UTC"
+	devices, free := 0, 0
+	for id, names := range devicesOf(nil, h.All()) {
+		devices += len(names)
+		for _, name := range names {
+			if !usage.Pool(id).Uses(name) {
+				free++
+			}
+		}
 	}
-	devices := 0
-	for _, n := range h.devices {
-		devices += n
+	begin := fmt.Sprintf("; %d of them are in use", devices-free)
+	switch {
+	case devices == free:
+		begin = "; all of them are free"
+	case devices-free == 1:
+		begin = "; 1 of them is in use"
+	}
+	if devices > free && !h.Begin.IsZero() {
+		begin += " and the last one is expected to be free at about " + h.Begin.UTC().Format("15:04") + " UTC"
 	}
 	held := "1 device on " + on + " is"
 	if devices != 1 {

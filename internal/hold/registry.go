@@ -48,9 +48,6 @@ const (
 // tellAfter is the time between two reports about the hold of one holder, which may move with each plan.
 const tellAfter = 5 * time.Minute
 
-// tellAgain is the time after which a hold is reported again that has stayed as it is: an API server keeps events for an hour.
-const tellAgain = 30 * time.Minute
-
 // PodChanged handles an event about a pod: before and after are the API server's versions, nil if there was none. A hold for
 // the pod ends if the pod gets a node, ends or is gone. It returns the devices that were kept.
 func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
@@ -177,24 +174,19 @@ func freedBy(before, after []*Hold) (freed ledger.Freed) {
 	return freed
 }
 
-// isNews reports whether a hold is to be reported, and remembers that it is. A new one is, one that has moved not before tellAfter has
-// passed, and one that has stayed again after tellAgain. The status of a booking says where it is. The caller must hold the mutex.
+// isNews reports whether a hold is to be reported, and remembers that it is. A new one is, and one that has moved,
+// not before tellAfter has passed. The status of a booking says where it is. The caller must hold the mutex.
 func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
 	if h.Booking != nil {
 		return false
 	}
 	stayed := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
 	first := h.Pods[0].UID
-	last, told := r.told[first]
-	pause := tellAfter
-	if stayed {
-		pause = tellAgain
-	}
-	if told && now.Sub(last) < pause {
+	if last, told := r.told[first]; stayed || told && now.Sub(last) < tellAfter {
 		return false
 	}
 	r.told[first] = now
-	return told || !stayed // A hold that has stayed was reported by another pod of the group, which was the first one.
+	return true
 }
 
 // isOpen reports whether all pods of a hold still wait: a pod may have got its node while the plan was made. The caller must hold

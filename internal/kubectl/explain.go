@@ -147,16 +147,7 @@ func (o *options) explainWaiting(ctx context.Context, facts *devicefacts.Facts, 
 	if err != nil {
 		return err
 	}
-	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), WaitsFor: waitsFor(s, pod, &around), Explanation: devicefacts.Explained(explanation)}
-	held, err := o.heldDevices(ctx, s, pod.Namespace)
-	if err != nil {
-		return err
-	}
-	for _, of := range held {
-		if isHeldFor(of.pod, pod) {
-			out.Held = of.Text
-		}
-	}
+	out := explainOutput{TypeMeta: kindOf("Explanation"), Said: said(pod), Held: heldFor(s, pod), WaitsFor: waitsFor(s, pod, &around), Explanation: devicefacts.Explained(explanation)}
 	if near := nearestInFull(explanation); near != nil {
 		out.RuledOut = ruledOut(facts, pod, near.explanation)
 	}

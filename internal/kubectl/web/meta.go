@@ -12,6 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -75,8 +76,11 @@ func waiting(s *whatif.Snapshot) []Waiting {
 			w.Since = pod.CreationTimestamp.Unix()
 		}
 		for _, condition := range pod.Status.Conditions {
-			if condition.Type == v1.PodScheduled && condition.Status == v1.ConditionFalse {
+			switch {
+			case condition.Type == v1.PodScheduled && condition.Status == v1.ConditionFalse:
 				w.Message = shortened(condition.Message, messageAtMost)
+			case condition.Type == dra.DevicesHeld && condition.Status == v1.ConditionTrue:
+				w.Held = shortened(condition.Message, messageAtMost)
 			}
 		}
 		all = append(all, w)

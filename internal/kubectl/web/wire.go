@@ -53,6 +53,8 @@ type Waiting struct {
 	Since int64 `json:"since,omitempty"`
 	// Message is the last message of a scheduler.
 	Message string `json:"message,omitempty"`
+	// Held says which devices are held for the pod, or for its group; only one pod of a group has it.
+	Held string `json:"held,omitempty"`
 }
 
 // Layout is the common part of tiles with the same devices.

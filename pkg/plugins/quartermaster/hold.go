@@ -121,7 +121,7 @@ func (s *shared) planHolds(ctx context.Context) *selector.Pending {
 		if pod := world.first[h.Waiting]; pod != nil && s.Schedules(pod.Spec.SchedulerName) {
 			// Recorders count events of one pod about the same node as one event, with the first text.
 			on := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.NodeNames()[0]}}
-			s.profileFor(pod).handle.EventRecorder().Eventf(pod, on, v1.EventTypeNormal, "DevicesHeld", "Scheduling", "%s", h.Announcement())
+			s.profileFor(pod).handle.EventRecorder().Eventf(pod, on, v1.EventTypeNormal, "DevicesHeld", "Scheduling", "%s", h.Announcement(s.Ledger))
 		}
 	}
 	s.Freed(freed)

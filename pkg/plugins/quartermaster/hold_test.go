@@ -116,7 +116,7 @@ func TestHold(t *testing.T) {
 		require.Equal(t, "Filter", result.phase)
 		require.Equal(t, "held for pod default/large", result.reasons["n1"])
 		require.Contains(t, result.reasons["n2"], "0 free")
-		require.Equal(t, []string{"Normal DevicesHeld 2 devices on n1 are held for pod default/large which has waited since 23:55 UTC"}, f.eventTexts())
+		require.Equal(t, []string{"Normal DevicesHeld 2 devices on n1 are held for pod default/large which has waited since 23:55 UTC; 1 of them is in use"}, f.eventTexts())
 		f.gone("a")
 		require.Equal(t, "Filter", f.schedule(small).phase)
 		result = f.schedule(large)

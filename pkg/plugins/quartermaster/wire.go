@@ -277,5 +277,6 @@ func (s *shared) beginHolds(ctx context.Context) {
 		go s.bookings.Run(ctx)
 		go s.bookings.Write(ctx, s, s.served()[0].handle.EventRecorder())
 		go s.runHolds(ctx)
+		go s.holds.WriteConditions(ctx, s.served()[0].handle.ClientSet(), s.Ledger, s)
 	})
 }

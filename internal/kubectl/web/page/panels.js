@@ -98,7 +98,7 @@ export class WaitingPods {
     $("waiting").replaceChildren(...pods.slice(0, 500).map((p, at) => {
       const message = p.message && p.message === pods[at - 1]?.message ? "same message" : p.message || "";
       const button = link(p.pod, () => this.choose(p.pod));
-      const item = make("li", {}, button, make("small", {}, [p.priority ? `priority ${p.priority}` : "", p.since ? `since ${age(p.since)}` : "", message].filter(Boolean).join(" · ")));
+      const item = make("li", {}, button, make("small", {}, [p.priority ? `priority ${p.priority}` : "", p.since ? `since ${age(p.since)}` : "", p.held || "", message].filter(Boolean).join(" · ")));
       item.dataset.pod = p.pod;
       item.addEventListener("pointerenter", () => this.preview(p.pod));
       item.addEventListener("pointerleave", () => this.preview(this.chosen));
