@@ -106,7 +106,7 @@ func (s *State) ApprovalEnded(claim ledger.ClaimRef, devices ledger.Freed) {
 	s.givenUp(nil, time.Time{}, claim, devices)
 }
 
-// Holds has what is held for pods and bookings.
+// Holds keep devices for pods that wait and for bookings.
 type Holds interface {
 	// HeldFrom is that of guard.Scheduler.
 	HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string

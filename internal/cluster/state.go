@@ -42,7 +42,7 @@ type State struct {
 	Order *allocationlog.Log
 	// NodeCache caches which nodes have devices for recurring tasks, and their cost.
 	NodeCache *nodecache.Index
-	// Holds has what is held for pods and bookings.
+	// Holds keep devices for pods that wait and for bookings.
 	Holds Holds
 	// Free tracks the free CPU and memory of nodes. The owner must make it follow the scheduler's
 	// snapshot.
