@@ -34,8 +34,6 @@ type Request struct {
 	Unbounded bool
 	// DryRun is set if the server will not store anything.
 	DryRun bool
-	// Ours is set if a Quartermaster scheduler has sent the request: it leaves alone by itself what is held for others.
-	Ours bool
 	// Consumers are those that the claim is reserved for after the change.
 	Consumers []resourceapi.ResourceClaimConsumerReference
 	// Confirmed is set if the API server has confirmed that the claim exists, with its UID and at Version.
@@ -186,7 +184,7 @@ func (b *Book) Review(tenure Tenure, r *Request) Answer {
 		if answer, done := r.unwanted(); done {
 			return answer
 		}
-		if b.Scheduler != nil && !r.Ours {
+		if b.Scheduler != nil && b.ledger.InFlight(r.Claim.UID) == nil { // The scheduler in this process leaves alone what is held.
 			if reason := b.Scheduler.HeldFrom(r.Claim, r.After, r.Consumers); reason != "" {
 				return Answer{Kind: Denied, Reason: reason}
 			}

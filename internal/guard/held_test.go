@@ -40,9 +40,11 @@ func TestHeld(t *testing.T) {
 	y := b.Claim("y").Allocated("a", "gpu-1")
 	w.requireDenied("held for pod default/large", 3, y)
 	asks := Request{Claim: ledger.RefTo(y), Version: "3", After: y.Status.Allocation, Requests: y.Spec.Devices.Requests, Confirmed: true}
-	ours, reserved := asks, asks
-	ours.Ours, reserved.Consumers = true, []resourceapi.ResourceClaimConsumerReference{{Name: "p"}}
-	ours.DryRun = true
-	require.Equal(t, Allowed, w.Review(tenure, &ours).Kind)
-	require.Equal(t, Allowed, w.Review(tenure, &reserved).Kind)
+	require.NoError(t, w.ledger.AddInFlight(ledger.RefTo(y), "pod", y.Status.Allocation))
+	asks.DryRun = true
+	require.Equal(t, Allowed, w.Review(tenure, &asks).Kind, "the scheduler in this process writes it")
+	w.ledger.RemoveInFlight("uid-y", "pod")
+	require.Equal(t, Denied, w.Review(tenure, &asks).Kind)
+	asks.Consumers = []resourceapi.ResourceClaimConsumerReference{{Name: "p"}}
+	require.Equal(t, Allowed, w.Review(tenure, &asks).Kind)
 }

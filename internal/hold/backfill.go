@@ -21,9 +21,9 @@ const (
 	waitsWithin  = 10 * time.Minute
 )
 
-// GuardAnnotation, with the value "true", of a pod that waits or of a DeviceBooking asks a guard in the scheduler's process to deny the held
-// devices to other schedulers.
-const GuardAnnotation = "quartermaster-dra.github.io/guard-hold"
+// GuardLabel, with the value "true", of a namespace has a guard in the scheduler's process deny to other schedulers what is held for its pods
+// and bookings. Its users may usually not set it: these schedulers do not know of holds, and may ask for the devices again and again.
+const GuardLabel = "quartermaster-dra.github.io/guard-holds"
 
 // startsBy returns when a pod that gets a node now has started at the latest.
 func startsBy(pod *v1.Pod, group string, now time.Time) time.Time {
@@ -134,11 +134,11 @@ func (h *Hold) NodeNames() []string {
 	return slices.Compact(slices.Sorted(maps.Values(h.Nodes)))
 }
 
-// Keeps reports whether a hold keeps a device of an allocation, in use or not.
+// Keeps reports whether a hold keeps a device of an allocation, in use or not. Shares of a device do not count: others may have other shares.
 func (h *Hold) Keeps(allocation *resourceapi.AllocationResult) bool {
 	held := h.devicesHeld()
 	for result := range ledger.Used(allocation) {
-		if slices.Contains(held[ledger.PoolOf(result)], result.Device) {
+		if result.ShareID == nil && slices.Contains(held[ledger.PoolOf(result)], result.Device) {
 			return true
 		}
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// Conditions of pods are compared with the holds each conditionPause. The text of one changes at most each textPause: devices may come and
-// go each second.
+// Conditions of pods are compared with the holds each conditionPause. That of one pod changes at most each writePause: holds and devices may
+// come and go each second.
 const (
 	conditionPause = 10 * time.Second
-	textPause      = time.Minute
+	writePause     = time.Minute
 )
 
 // A Scheduler leads or does not, and has profiles.
@@ -51,6 +51,7 @@ func (r *Registry) WriteConditions(ctx context.Context, client kubernetes.Interf
 				continue
 			}
 			if err := due.write(ctx, client); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				delete(noted, due.pod.UID)
 				klog.FromContext(ctx).V(2).Info("Cannot write the condition of a pod for which devices are held; trying again", "pod", klog.KObj(due.pod), "err", err)
 			}
 		}
@@ -73,30 +74,47 @@ func (r *Registry) conditions(usage ledger.View, noted map[types.UID]time.Time, 
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	if !r.planned {
+		return nil // After a restart, those that have waited still have what they had.
+	}
 	for uid := range noted {
-		if r.waiting[uid] == nil {
+		if r.waiting[uid] == nil && r.left[uid] == nil {
 			delete(noted, uid)
 		}
 	}
-	for uid, pod := range r.waiting {
-		_, before := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld)
-		was := before != nil && before.Status == v1.ConditionTrue
-		text, held := texts[uid]
-		next := v1.PodCondition{Type: dra.DevicesHeld, Status: v1.ConditionFalse, Reason: "NotHeld", LastTransitionTime: metav1.Time{Time: now}}
-		switch {
-		case held && was && (before.Message == text || now.Sub(noted[uid]) < textPause), !held && !was:
-			continue
-		case held:
-			next.Status, next.Reason, next.Message = v1.ConditionTrue, "Held", text
+	for _, pods := range []map[types.UID]*v1.Pod{r.waiting, r.left} {
+		for uid, pod := range pods {
+			text, held := texts[uid]
+			if next, due := conditionOf(pod, text, held, now); due && now.Sub(noted[uid]) >= writePause {
+				noted[uid] = now
+				all = append(all, condition{pod, next})
+			}
 		}
-		if held == was {
-			next.LastTransitionTime = before.LastTransitionTime
-		}
-		noted[uid] = now
-		all = append(all, condition{pod, next})
 	}
 	slices.SortFunc(all, func(a, b condition) int { return podutil.Older(a.pod, b.pod) })
 	return all
+}
+
+// conditionOf returns the condition of a pod, and whether that differs from the one that it has.
+func conditionOf(pod *v1.Pod, text string, held bool, now time.Time) (next v1.PodCondition, due bool) {
+	next = v1.PodCondition{Type: dra.DevicesHeld, Status: v1.ConditionFalse, Reason: "NotHeld", LastTransitionTime: metav1.Time{Time: now}}
+	next.Message = "no devices are held for the pod now" // Without a message, the former one would stay.
+	if held {
+		next.Status, next.Reason, next.Message = v1.ConditionTrue, "Held", text
+	}
+	was := isHeld(pod)
+	if held && was {
+		_, before := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld)
+		next.LastTransitionTime = before.LastTransitionTime
+		return next, before.Message != text
+	}
+	return next, held || was
+}
+
+// isHeld reports whether the condition of a pod says that devices are held.
+func isHeld(pod *v1.Pod) bool {
+	_, before := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld)
+	return before != nil && before.Status == v1.ConditionTrue
 }
 
 // firstHeld returns the first pod that a hold keeps devices for.

@@ -55,7 +55,7 @@ func TestConditions(t *testing.T) {
 			require.NotNil(t, held)
 			require.Equal(t, status, held.Status)
 			require.Contains(t, held.Message, text)
-			require.True(t, held.LastTransitionTime.Time.Equal(since.Truncate(time.Second)), "%s", held.LastTransitionTime)
+			require.True(t, since.IsZero() || held.LastTransitionTime.Time.Equal(since.Truncate(time.Second)), "%s, not %s", held.LastTransitionTime, since)
 			r.PodChanged(pod, stored)
 		}
 		tick := func(d time.Duration) {
@@ -64,6 +64,14 @@ func TestConditions(t *testing.T) {
 		}
 		tick(time.Minute)
 		require.Zero(t, writes(), "nothing is held")
+		was := pod.DeepCopy()
+		was.Status.Conditions = append(was.Status.Conditions, v1.PodCondition{Type: dra.DevicesHeld, Status: v1.ConditionTrue})
+		r.PodChanged(pod, was)
+		scheduler.standsBy = false
+		tick(time.Minute)
+		require.Zero(t, writes(), "what is held is not known before the first plan")
+		scheduler.standsBy = true
+		r.PodChanged(was, pod)
 		hold := holdOn(one, "node-0", "a", "b")
 		r.Replace([]*Hold{hold, holdOn(other, "node-1", "c")}, epoch)
 		tick(time.Minute)
@@ -91,10 +99,21 @@ func TestConditions(t *testing.T) {
 		require.LessOrEqual(t, writes(), 2, "it moves all the time")
 
 		r.Replace(nil, epoch)
-		tick(conditionPause)
-		shows(v1.ConditionFalse, "", time.Now())
+		tick(time.Minute)
+		shows(v1.ConditionFalse, "no devices are held for the pod now", time.Time{})
 		tick(time.Minute)
 		require.Zero(t, writes())
+
+		r.Replace([]*Hold{holdOn(one, "node-0", "a")}, epoch)
+		tick(time.Minute)
+		shows(v1.ConditionTrue, "1 device on node-0", time.Time{})
+		stored, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		r.PodChanged(stored, bound(stored, "node-0"))
+		tick(time.Minute)
+		shows(v1.ConditionFalse, "no devices are held for the pod now", time.Time{})
+		r.PodChanged(bound(stored, "node-0"), nil)
+		require.Empty(t, r.left)
 	})
 }
 

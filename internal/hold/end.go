@@ -85,11 +85,13 @@ func GoneAt(pod *v1.Pod, now time.Time) (time.Time, bool) {
 		return endOf(pod, 0, now).At, true
 	}
 	most, limited := longest(pod)
-	gone := beganAt(pod).Add(most)
-	if pod.Status.StartTime == nil {
-		gone = gone.Add(startsWithin)
+	switch {
+	case pod.Status.StartTime != nil:
+		return pod.Status.StartTime.Add(most), limited
+	case pod.Spec.NodeName != "":
+		return beganAt(pod).Add(startsWithin + most), limited
 	}
-	return gone, limited
+	return now.Add(waitsWithin + startsWithin + most), limited // It is just being bound.
 }
 
 // near returns a known end, now if it is past.

@@ -27,8 +27,6 @@ type Waiting struct {
 	Since, Due time.Time
 	// Evicts is set if pods of lower priority may be evicted for it. Then their devices count as free.
 	Evicts bool
-	// Guarded is set if the guard denies the devices to other schedulers, see GuardAnnotation.
-	Guarded bool
 	// Pods are those that have to be placed together: of a group, as many as it lacks.
 	Pods []*Pod
 	// Domain returns the domain of a node, and whether it has one; all pods have to be in one. nil stands for no such condition.

@@ -19,6 +19,9 @@ type Registry struct {
 	mutex sync.Mutex
 	// waiting are the pods without a node that are known not to fit.
 	waiting map[types.UID]*v1.Pod
+	// left are the pods that do not wait any more, whose conditions say that devices are held. planned is set once there was a plan.
+	left    map[types.UID]*v1.Pod
+	planned bool
 	// holds are in the order of the plan.
 	holds []*Hold
 	// ready holds since when all devices of a holder's pod have been free, and idle until when a pod that did not take them
@@ -34,7 +37,7 @@ type Registry struct {
 func NewRegistry() *Registry {
 	return &Registry{
 		waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time),
-		told: make(map[types.UID]time.Time), history: make(history),
+		told: make(map[types.UID]time.Time), history: make(history), left: make(map[types.UID]*v1.Pod),
 	}
 }
 
@@ -62,7 +65,11 @@ func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
 		return freed
 	}
 	if after.Spec.NodeName != "" || after.DeletionTimestamp != nil || podutil.IsPodTerminal(after) {
-		return freed.And(r.end(after))
+		freed = freed.And(r.end(after))
+		if isHeld(after) {
+			r.left[after.UID] = after
+		}
+		return freed
 	}
 	if _, waits := WaitsSince(after); waits {
 		r.waiting[after.UID] = after
@@ -73,6 +80,7 @@ func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
 // end forgets a pod that does not wait any more. The caller must hold the mutex.
 func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 	delete(r.waiting, pod.UID)
+	delete(r.left, pod.UID)
 	delete(r.ready, pod.UID)
 	delete(r.idle, pod.UID)
 	delete(r.told, pod.UID)
@@ -125,7 +133,7 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	before := r.holds
-	r.holds = nil
+	r.holds, r.planned = nil, true
 	for _, h := range holds {
 		// Of a hold that stays, pods may have ended while the plan was made. Its time does not run out during an attempt.
 		same := slices.IndexFunc(before, func(other *Hold) bool { return other.isOf(h) })
@@ -174,8 +182,8 @@ func freedBy(before, after []*Hold) (freed ledger.Freed) {
 	return freed
 }
 
-// isNews reports whether a hold is to be reported, and remembers that it is. A new one is, and one that has moved,
-// not before tellAfter has passed. The status of a booking says where it is. The caller must hold the mutex.
+// isNews reports whether a hold is to be reported, and remembers that it is. A new one is, and one that has moved.
+// Within tellAfter, only the condition of the pod says that it has moved. The status of a booking says where it is. The caller must hold the mutex.
 func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
 	if h.Booking != nil {
 		return false

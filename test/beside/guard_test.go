@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -114,7 +116,7 @@ func TestGuardInScheduler(t *testing.T) {
 	}
 }
 
-// TestGuardedHold: with a guard in the scheduler, kube-scheduler does not get what is held for a pod that wants that, says why, and gets it
+// TestGuardedHold: with a guard in the scheduler, kube-scheduler does not get what is held for a pod of a namespace that wants that, says why, and gets it
 // once it is not held any more.
 func TestGuardedHold(t *testing.T) {
 	require.NoError(t, cluster.InstallGuardInScheduler(t.Context(), admissionregistrationv1.Fail))
@@ -129,9 +131,10 @@ func TestGuardedHold(t *testing.T) {
 	knowsOfGuard(s, ours)
 	s.ClaimAndPod("runs", s.Want(1))
 	s.Running("runs")
-	large := s.Pod("large", builder.FromTemplate("both"))
-	large.Annotations = map[string]string{hold.GuardAnnotation: "true"}
-	s.Create(builder.Claim("both", s.Want(2)).Template(), builder.Claim("one", s.Want(1)).Template(), large)
+	label := fmt.Appendf(nil, `{"metadata": {"labels": {%q: "true"}}}`, hold.GuardLabel)
+	_, err = cluster.Client.CoreV1().Namespaces().Patch(t.Context(), s.Name, types.MergePatchType, label, metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.Create(builder.Claim("both", s.Want(2)).Template(), builder.Claim("one", s.Want(1)).Template(), s.Pod("large", builder.FromTemplate("both")))
 	s.Eventually("hold devices for pod large", func(ctx context.Context) error {
 		metrics, err := ours.ReadMetrics(ctx)
 		if err == nil && metrics.Sum("quartermaster_held_devices") == 0 {
@@ -148,7 +151,7 @@ func TestGuardedHold(t *testing.T) {
 	theirs := s.Pod("theirs", builder.FromTemplate("one"))
 	theirs.Spec.SchedulerName = "theirs"
 	s.Create(theirs)
-	s.Waiting("theirs", "was to get devices that are held for pod "+s.Name+"/large", hold.GuardAnnotation)
+	s.Waiting("theirs", "was to get devices that are held for pod "+s.Name+"/large", hold.GuardLabel)
 	s.DeletePod("same")
 	s.DeletePod("large")
 	s.Running("theirs")

@@ -98,9 +98,10 @@ type known struct {
 	settled   Resources
 	unsettled bool
 	taken     requested
-	// left is the room of pods that have ended since then, the last one at leftAt.
-	left   Resources
-	leftAt time.Time
+	// left is the room of pods that have ended since then, the last one at leftAt. most is that of the node without pods: pods that the snapshot
+	// never had may have ended as well.
+	left, most Resources
+	leftAt     time.Time
 }
 
 // leftFor limits the time for which a pod that has ended counts before the snapshot shows it: the snapshot may have shown it already.
@@ -169,7 +170,9 @@ func (r *Free) look(node fwk.NodeInfo, generation int64, tentative bool) {
 	r.takes(k, node)
 	k.generation = generation
 	if k.unsettled = tentative; isNew || !tentative {
+		most := node.GetAllocatable()
 		k.settled, k.left = room, Resources{}
+		k.most = Resources{MilliCPU: most.GetMilliCPU(), Memory: most.GetMemory(), Pods: most.GetAllowedPodNumber()}
 	}
 	if isNew || k.room != room {
 		k.room = room
@@ -188,7 +191,9 @@ func (r *Free) At(node string) (Resources, bool) {
 func (r *Free) Settled(node string) (Resources, bool) {
 	k, found := r.find(node)
 	if room := k.settled; time.Since(k.leftAt) < leftFor {
-		room.MilliCPU, room.Memory, room.Pods = room.MilliCPU+k.left.MilliCPU, room.Memory+k.left.Memory, room.Pods+k.left.Pods
+		room.MilliCPU = min(room.MilliCPU+k.left.MilliCPU, k.most.MilliCPU)
+		room.Memory = min(room.Memory+k.left.Memory, k.most.Memory)
+		room.Pods = min(room.Pods+k.left.Pods, k.most.Pods)
 		return room, found
 	}
 	return k.settled, found

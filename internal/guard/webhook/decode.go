@@ -74,7 +74,7 @@ func decode(data []byte) (*admissionv1.AdmissionReview, *guard.Request, error) {
 		Requests:  before.Spec.Devices.Requests,
 		Unbounded: version == api.V1alpha2,
 		DryRun:    asked.DryRun != nil && *asked.DryRun,
-		Ours:      isOurs(asked), Consumers: after.Status.ReservedFor,
+		Consumers: after.Status.ReservedFor,
 	}, nil
 }
 

@@ -108,9 +108,11 @@ func (pl *Quartermaster) checkClaims(c *cycle, pod *v1.Pod, claims []*resourceap
 		}
 		if h := pl.heldFromSharing(c, claim); h != nil {
 			c.pod.Causes.Note(reasons.ClaimInUse)
-			pl.waker.WakeIn(c.pod, conflictInterval)
-			return unschedulable("the devices of claim %s are held for %s%s and were given to pods that will be gone when they are needed; "+
-				"this pod may not be; give it a claim of its own or wait", claim.Name, h.For(pod.Namespace), h.Until(time.Now()))
+			if c.dryRun == nil {
+				pl.waker.WakeIn(c.pod, conflictInterval)
+			}
+			return unschedulable("the devices of claim %s are held for %s%s and this pod must leave them alone; give it a claim of its own or wait",
+				claim.Name, h.For(pod.Namespace), h.Until(time.Now()))
 		}
 		podClaim, status := pl.checkClaim(pod, claim, c.group, c.dryRun)
 		if status != nil {

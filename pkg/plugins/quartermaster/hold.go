@@ -153,9 +153,9 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 		return
 	}
 	pl.state.planFirst(ctx) // After a restart, no pod gets what is held for another.
-	c.holds = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
+	c.against = pl.state.holds.Against(pod, preemption.GroupOf(pod), pl.holders.Priority(pod), time.Now())
 	var held []ledger.Use
-	for _, h := range c.holds {
+	for _, h := range c.against {
 		for _, own := range h.Pods {
 			held = append(held, pl.nominated.Open(own.UID, h.Uses[own.UID])...)
 		}
@@ -167,15 +167,15 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 		}
 	}
 	c.usage, c.kept = pl.nominated.UsageFor(pod, append(members, held...)...)
-	if len(held) == 0 {
-		c.holds = nil
+	if len(held) > 0 {
+		c.holds = c.against
 	}
 }
 
-// heldFromSharing returns a hold that a pod would break by sharing a claim, nil if there is none: only pods that may use what is held, because
-// they are gone in time or make room, have the claim, and this pod is none of these.
+// heldFromSharing returns a hold that a pod would break by sharing a claim, nil if there is none: only pods that may use what is held
+// have the claim, and this pod may not.
 func (pl *Quartermaster) heldFromSharing(c *cycle, claim *resourceapi.ResourceClaim) *hold.Hold {
-	if claim.Status.Allocation == nil || len(c.holds) == 0 {
+	if claim.Status.Allocation == nil || len(c.against) == 0 {
 		return nil
 	}
 	use := pl.state.Ledger.UseOf(claim.UID)
@@ -184,7 +184,7 @@ func (pl *Quartermaster) heldFromSharing(c *cycle, claim *resourceapi.ResourceCl
 		return nil
 	}
 	now := time.Now()
-	for _, h := range c.holds {
+	for _, h := range c.against {
 		keeps := func(other *v1.Pod) bool {
 			return other.UID == c.needs.Pod.UID || h.BindsRunning(other, preemption.GroupOf(other), pl.holders.Priority(other), now)
 		}

@@ -2,7 +2,6 @@ package quartermaster
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -137,18 +136,20 @@ func TestHeldFrom(t *testing.T) {
 		allocate("n1", device)(claim)
 		return f.pl.state.HeldFrom(ledger.RefTo(claim), claim.Status.Allocation, consumers)
 	}
-	for _, guarded := range []bool{true, false} {
+	namespace := func(label string) *v1.Namespace {
+		return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{hold.GuardLabel: label}}}
+	}
+	for _, label := range []string{"true", "false"} {
 		objects, large := besideLarge(5 * time.Minute)
-		large.Annotations = map[string]string{hold.GuardAnnotation: strconv.FormatBool(guarded)}
 		same, higher := newPod("same", uses("s")), newPod("higher", uses("s"), priority(1))
 		group := resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "g"}
-		inHolding(t, append(objects, same, higher), func(t *testing.T, f *fixture) {
+		inHolding(t, append(objects, same, higher, namespace(label)), func(t *testing.T, f *fixture) {
 			require.Empty(t, asks(f, "gpu-1"))
 			require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
 			reason := ""
-			if guarded {
-				reason = "claim default/s was to get devices that are held for pod default/large, where annotation quartermaster-dra.github.io/guard-hold " +
-					"keeps other schedulers from them; allocate other devices, or wait"
+			if label == "true" {
+				reason = "claim default/s was to get devices that are held for pod default/large, in a namespace where label " +
+					"quartermaster-dra.github.io/guard-holds keeps them from other schedulers; allocate other devices, or wait"
 			}
 			for _, consumers := range [][]resourceapi.ResourceClaimConsumerReference{
 				nil, {reservation(same)}, {reservation(higher), reservation(same)}, {group}, {{Resource: "pods", Name: "same", UID: "another"}}, {{Resource: "pods", Name: "unknown"}},
@@ -160,8 +161,8 @@ func TestHeldFrom(t *testing.T) {
 		})
 	}
 	objects := append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...)
-	inBooking(t, append(objects, newPod("same", uses("s"))), func(t *testing.T, f *fixture) {
-		f.book(deviceBooking("b", time.Hour, 2, func(b *booking.DeviceBooking) { b.Annotations = map[string]string{hold.GuardAnnotation: "true"} }))
+	inBooking(t, append(objects, newPod("same", uses("s")), namespace("true")), func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", time.Hour, 2))
 		require.NotEmpty(t, f.schedule(newPod("small", uses("t"))).phase)
 		require.Contains(t, asks(f, "gpu-1"), "held for booking default/b until about")
 	})
@@ -183,6 +184,12 @@ func TestHoldSharedClaim(t *testing.T) {
 	inBooking(t, append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...), func(t *testing.T, f *fixture) {
 		f.book(deviceBooking("b", time.Hour, 2))
 		refuses(f, newPod("short", uses("s"), deadline(time.Minute)), "booking default/b")
+	})
+	inBooking(t, append(holder("own", "n1", "gpu-0", labeled("train")), append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...)...), func(t *testing.T, f *fixture) {
+		f.book(deviceBooking("b", -time.Minute, 1))
+		require.Equal(t, "InUse", f.planned().Reason)
+		result := f.schedule(newPod("joins", uses("own")))
+		require.Contains(t, result.status.Message(), "the devices of claim own are held for booking default/b", "it would have them when the booking's pod has ended")
 	})
 	objects, _ := besideLarge(5 * time.Minute)
 	inHolding(t, append(objects, long), func(t *testing.T, f *fixture) {

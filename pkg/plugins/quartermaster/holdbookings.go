@@ -232,7 +232,7 @@ func (w *holdWorld) book(one *booked, copies int, inUse []ledger.Use) {
 	}
 	waiting := &hold.Waiting{
 		Namespace: one.Namespace, Name: one.Namespace + "/" + one.Name, Priority: priority, Since: one.CreationTimestamp.Time, Due: one.Start,
-		Domain: w.domainOf(one), InUse: inUse, Guarded: one.Annotations[hold.GuardAnnotation] == "true",
+		Domain: w.domainOf(one), InUse: inUse,
 		Booking: &hold.Booking{UID: one.UID, Generation: one.Generation, Start: one.Start, End: one.End, For: one.IsFor},
 	}
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))

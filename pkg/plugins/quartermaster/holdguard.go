@@ -15,20 +15,20 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// HeldFrom implements cluster.Holds: only holds whose owners want that keep devices from other schedulers, and only from consumers that
-// would have to leave the devices alone here as well.
+// HeldFrom implements cluster.Holds: only what is held in namespaces with the label is kept from other schedulers, and only from consumers that
+// would have to leave it alone here as well.
 func (s *shared) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string {
 	now := time.Now()
 	for _, h := range s.holds.Holds() {
-		if !h.Guarded || !h.Keeps(allocation) {
+		if namespace, err := s.namespaces.Get(h.Namespace); err != nil || namespace.Labels[hold.GuardLabel] != "true" || !h.Keeps(allocation) {
 			continue
 		}
 		binds := func(consumer resourceapi.ResourceClaimConsumerReference) bool {
 			return s.bindsConsumer(h, claim.Namespace, consumer, now)
 		}
 		if len(consumers) == 0 || slices.ContainsFunc(consumers, binds) {
-			return fmt.Sprintf("claim %s was to get devices that are held for %s%s, where annotation %s keeps other schedulers from them; "+
-				"allocate other devices, or wait", claim, h.For(claim.Namespace), h.Until(now), hold.GuardAnnotation)
+			return fmt.Sprintf("claim %s was to get devices that are held for %s%s, in a namespace where label %s keeps them from other schedulers; "+
+				"allocate other devices, or wait", claim, h.For(claim.Namespace), h.Until(now), hold.GuardLabel)
 		}
 	}
 	return ""
@@ -38,7 +38,8 @@ func (s *shared) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.Allocat
 func (s *shared) bindsConsumer(h *hold.Hold, namespace string, consumer resourceapi.ResourceClaimConsumerReference, now time.Time) bool {
 	if dra.IsPodGroup(consumer) {
 		of := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
-		return h.Binds(of, namespace+"/"+consumer.Name, h.Priority, now)
+		of.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &consumer.Name}
+		return h.Binds(of, preemption.GroupOf(of), s.priority(of), now)
 	}
 	pod := s.claims.Pod(namespace, consumer.Name)
 	return pod == nil || pod.UID != consumer.UID || h.Binds(pod, preemption.GroupOf(pod), s.priority(pod), now)

@@ -166,7 +166,6 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		one.Name, one.Group = key, true
 	}
 	one.Due = one.Since.Add(after)
-	one.Guarded = slices.ContainsFunc(members, func(member *v1.Pod) bool { return member.Annotations[hold.GuardAnnotation] == "true" })
 	busy := func(pod *v1.Pod) bool { return !w.open[pod.UID] || w.isTried(pod.UID) }
 	if w.now.Before(one.Due) || slices.ContainsFunc(members, busy) {
 		return
@@ -244,10 +243,11 @@ func (w *holdWorld) priority(pod *v1.Pod) int32 { return w.state.priority(pod) }
 
 // priority returns the priority of a pod, which is that of its PodGroup if the API has one for it. It may be called at any time.
 func (s *shared) priority(pod *v1.Pod) int32 {
-	if dra.PodGroupName(pod) == "" {
+	groups := s.served()[0].handle.PodGroupManager() // nil without the feature.
+	if dra.PodGroupName(pod) == "" || groups == nil {
 		return corev1helpers.PodPriority(pod)
 	}
-	return kubepreemption.PodPriority(pod, s.served()[0].handle.PodGroupManager().PodGroups())
+	return kubepreemption.PodPriority(pod, groups.PodGroups())
 }
 
 // addNodes adds the nodes with devices, in the order of their names.

@@ -32,6 +32,8 @@ type cyclePreemption struct {
 	unplanned []preemption.Undecided
 	// holds are the holds that the pod must leave alone.
 	holds []*hold.Hold
+	// against are all holds that the pod must leave alone, also those whose devices are in use.
+	against []*hold.Hold
 	// lasting are claims that are held for others when their pods have ended: evicting these is of no use.
 	lasting []types.UID
 	// reclaimable classifies the claims that are in the way only for now; see Quartermaster.reclaimable.

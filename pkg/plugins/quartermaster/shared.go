@@ -72,6 +72,7 @@ type shared struct {
 	holdsBegin sync.Once
 	holdsOn    atomic.Bool
 	volumes    corelisters.PersistentVolumeClaimLister
+	namespaces corelisters.NamespaceLister
 	// bookings has the DeviceBookings.
 	bookings *booking.Bookings
 

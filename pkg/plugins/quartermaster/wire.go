@@ -65,7 +65,7 @@ func wireShared(ctx context.Context, handle fwk.Handle, features kube.Features) 
 	s = &shared{
 		guard: presence.New(client), demand: demand.New(clock.RealClock{}), failures: binding.NewFailures(clock.RealClock{}),
 		nominations: preemption.NewNominations(), holds: hold.NewRegistry(), firstHolds: make(chan struct{}, 1), priorities: preemption.NewPriorities(), claimEvents: write.NewLimit(),
-		volumes: factory.Core().V1().PersistentVolumeClaims().Lister(),
+		volumes: factory.Core().V1().PersistentVolumeClaims().Lister(), namespaces: factory.Core().V1().Namespaces().Lister(),
 	}
 	s.firstHolds <- struct{}{}
 	if features.EnableDRAWorkloadResourceClaims {
