@@ -54,7 +54,7 @@ func endOf(pod *v1.Pod, usual time.Duration, now time.Time) End {
 	if pod.DeletionTimestamp != nil { // It includes the grace period.
 		return near(pod.DeletionTimestamp.Time, now)
 	}
-	began := beganAt(pod)
+	began := beganAt(pod, now)
 	end, known := time.Time{}, false
 	expected, err := time.ParseDuration(pod.Annotations[ExpectedRunTimeAnnotation])
 	if err != nil || expected <= 0 {
@@ -89,7 +89,7 @@ func GoneAt(pod *v1.Pod, now time.Time) (time.Time, bool) {
 	case pod.Status.StartTime != nil:
 		return pod.Status.StartTime.Add(most), limited
 	case pod.Spec.NodeName != "":
-		return beganAt(pod).Add(startsWithin + most), limited
+		return beganAt(pod, now).Add(startsWithin + most), limited
 	}
 	return now.Add(waitsWithin + startsWithin + most), limited // It is just being bound.
 }
@@ -118,10 +118,13 @@ func longest(pod *v1.Pod) (time.Duration, bool) {
 // maxSeconds is a century: longer deadlines are none.
 const maxSeconds = 100 * 365 * 24 * 60 * 60
 
-// beganAt returns since when a pod has run, or has had its node.
-func beganAt(pod *v1.Pod) time.Time {
-	if pod.Status.StartTime != nil {
+// beganAt returns since when a pod has run, or has had its node: now if it is just being bound, however long it has waited.
+func beganAt(pod *v1.Pod, now time.Time) time.Time {
+	switch {
+	case pod.Status.StartTime != nil:
 		return pod.Status.StartTime.Time
+	case pod.Spec.NodeName == "":
+		return now
 	}
 	if _, placed := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); placed != nil && placed.Status == v1.ConditionTrue {
 		return placed.LastTransitionTime.Time

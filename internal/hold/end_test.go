@@ -49,6 +49,9 @@ func TestEndOf(t *testing.T) {
 			pod.Status.StartTime = nil
 			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now}}}
 		}}, want: End{Known, now.Add(20 * time.Minute)}},
+		"waited, and is being bound": {deadline: 20 * time.Minute, edits: []func(*v1.Pod){func(pod *v1.Pod) {
+			pod.Status.StartTime, pod.Spec.NodeName = nil, ""
+		}}, want: End{Known, now.Add(20 * time.Minute)}},
 		"not bound": {edits: []func(*v1.Pod){func(pod *v1.Pod) {
 			pod.Status.StartTime, pod.CreationTimestamp = nil, metav1.Time{Time: now}
 		}}, want: End{Unknown, now}},

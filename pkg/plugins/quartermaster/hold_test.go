@@ -257,6 +257,31 @@ func TestHoldWhileTried(t *testing.T) {
 	})
 }
 
+// TestHoldWhileBinding: a pod that waited for long and is just being bound ends as long after now as its deadline says. A hold that moved to its
+// node for a moment would leave its former devices to others.
+func TestHoldWhileBinding(t *testing.T) {
+	t.Parallel()
+	objects := gpuNodes(2, "n1", "n2")
+	for _, object := range objects {
+		if node, is := object.(*v1.Node); is {
+			node.Status.Allocatable = builder.Resources("pods", "110")
+		}
+	}
+	objects = append(objects, holder("a", "n1", "gpu-0", deadline(150*time.Minute))...)
+	objects = append(objects, newPod("large", of("default"), uses("large"), waitsFor(time.Hour)), gpus("large", 2).Obj(), gpus("s", 1).Obj())
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		long := newPod("long", uses("s"), priority(1), deadline(100*time.Minute), func(pod *v1.Pod) {
+			pod.CreationTimestamp.Time = bubbleBegins.Add(-time.Hour)
+		})
+		f.create(long)
+		a := f.mustBegin(long).filter()
+		require.True(t, a.reserve("n2").IsSuccess())
+		f.pl.state.planHolds(f.ctx)
+		require.Equal(t, map[string][]string{"default/large": {"n1"}}, f.holdsFor())
+		a.unreserve("n2")
+	})
+}
+
 // TestHoldAfterRestart: the first pod that is tried after a restart does not get what is held, and holds beside a scheduler
 // that takes part in the protocol are the same.
 func TestHoldAfterRestart(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -161,4 +162,65 @@ func kindOf(pod *v1.Pod, task *allocator.Task, takes noderesources.Resources, cl
 		return string(pod.UID)
 	}
 	return string(append(kind, limits...))
+}
+
+// Holding implements hold.Cluster.
+func (w *holdWorld) Holding(claim types.UID) *hold.Holding {
+	if known, found := w.holdings[claim]; found {
+		return known
+	}
+	var found *hold.Holding
+	if use := w.state.Ledger.UseOf(claim); use.Allocation != nil {
+		found = w.holdingOf(use)
+	}
+	w.holdings[claim] = found
+	return found
+}
+
+func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
+	pods, others := w.state.served()[0].holders.HeldBy(use)
+	if len(pods) == 0 && len(use.InFlight) > 0 {
+		pods = w.justBound(use)
+	}
+	found := &hold.Holding{Use: use}
+	switch {
+	case others, len(pods) == 0 && len(use.ReservedFor) == 0 && len(use.InFlight) == 0:
+		found.End = hold.End{Kind: hold.Never}
+		return found
+	case len(pods) == 0 && len(use.InFlight) > 0: // Its pods are gone.
+		found.End = hold.End{Kind: hold.Unknown, At: w.now}
+		return found
+	}
+	// Without pods, it is about to be deallocated.
+	found.End, found.Gone = hold.End{Kind: hold.Known, At: w.now}, w.now
+	allKnown := true
+	for i, pod := range pods {
+		end := w.state.holds.EndOf(pod, w.now)
+		if i == 0 || found.End.Compare(end) < 0 {
+			found.End = end
+		}
+		if gone, known := hold.GoneAt(pod, w.now); !known {
+			allKnown = false
+		} else if gone.After(found.Gone) {
+			found.Gone = gone
+		}
+		if priority := w.priority(pod); i == 0 || priority > found.Highest {
+			found.Highest = priority
+		}
+		found.Pods = append(found.Pods, hold.Runner{Pod: pod.UID, Node: pod.Spec.NodeName, Takes: noderesources.Of(pod)})
+	}
+	if !allKnown {
+		found.Gone = time.Time{}
+	}
+	return found
+}
+
+// justBound returns the pods of a claim whose attempts have just ended, and which the informer does not have on a node yet. If their ends were
+// not known for a moment, what is held there would be held elsewhere, and others would get the devices for long.
+func (w *holdWorld) justBound(use ledger.Use) []*v1.Pod {
+	pods, err := w.state.claims.Users(use.Claim.Namespace, use.Claim.Name)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !slices.Contains(use.InFlight, pod.UID) })
 }

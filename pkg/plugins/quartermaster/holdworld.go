@@ -15,7 +15,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/utils/ptr"
 
-	"github.com/quartermaster-dra/quartermaster/internal/cluster/noderesources"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
@@ -308,54 +307,6 @@ func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
 func (w *holdWorld) Usage(one *hold.Waiting) ledger.View {
 	nominated := w.state.served()[0].nominated
 	return ledger.WhatIf(w.state.Ledger, nil, nominated.PlannedAgainst(w.first[one], one.Priority))
-}
-
-// Holding implements hold.Cluster.
-func (w *holdWorld) Holding(claim types.UID) *hold.Holding {
-	if known, found := w.holdings[claim]; found {
-		return known
-	}
-	var found *hold.Holding
-	if use := w.state.Ledger.UseOf(claim); use.Allocation != nil {
-		found = w.holdingOf(use)
-	}
-	w.holdings[claim] = found
-	return found
-}
-
-func (w *holdWorld) holdingOf(use ledger.Use) *hold.Holding {
-	pods, others := w.state.served()[0].holders.HeldBy(use)
-	found := &hold.Holding{Use: use}
-	switch {
-	case others, len(pods) == 0 && len(use.ReservedFor) == 0 && len(use.InFlight) == 0:
-		found.End = hold.End{Kind: hold.Never}
-		return found
-	case len(pods) == 0 && len(use.InFlight) > 0: // The attempt for it has just ended.
-		found.End = hold.End{Kind: hold.Unknown, At: w.now}
-		return found
-	}
-	// Without pods, it is about to be deallocated.
-	found.End, found.Gone = hold.End{Kind: hold.Known, At: w.now}, w.now
-	allKnown := true
-	for i, pod := range pods {
-		end := w.state.holds.EndOf(pod, w.now)
-		if i == 0 || found.End.Compare(end) < 0 {
-			found.End = end
-		}
-		if gone, known := hold.GoneAt(pod, w.now); !known {
-			allKnown = false
-		} else if gone.After(found.Gone) {
-			found.Gone = gone
-		}
-		if priority := w.priority(pod); i == 0 || priority > found.Highest {
-			found.Highest = priority
-		}
-		found.Pods = append(found.Pods, hold.Runner{Pod: pod.UID, Node: pod.Spec.NodeName, Takes: noderesources.Of(pod)})
-	}
-	if !allKnown {
-		found.Gone = time.Time{}
-	}
-	return found
 }
 
 // ClassOf implements hold.Cluster.
