@@ -148,7 +148,7 @@ func (s *stream) more(first bool) {
 		seconds = 1 + s.random.Int64N(seconds)
 	}
 	pod := s.Pod(fmt.Sprintf("small-%06d", s.small), builder.FromTemplate("one"))
-	pod.Spec.ActiveDeadlineSeconds, pod.Spec.RestartPolicy = &seconds, corev1.RestartPolicyNever
+	pod.Spec.ActiveDeadlineSeconds, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.RestartPolicy = &seconds, new(int64), corev1.RestartPolicyNever
 	s.small++
 	s.Create(pod)
 }
