@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,10 @@ import (
 )
 
 // oneScheduler leads or does not, and schedules the pods without another scheduler.
-type oneScheduler struct{ standsBy bool }
+type oneScheduler struct{ standsBy atomic.Bool }
 
 func (s *oneScheduler) Leads() error {
-	if s.standsBy {
+	if s.standsBy.Load() {
 		return errors.New("stands by")
 	}
 	return nil
@@ -38,7 +39,8 @@ func TestConditions(t *testing.T) {
 		other := c.waiting("x", 0, epoch, 1, 1)
 		pod, theirs := waitingPod("w-0", epoch), waitingPod("x-0", epoch)
 		theirs.Spec.SchedulerName = "theirs"
-		client, scheduler := fake.NewClientset(pod, theirs), &oneScheduler{standsBy: true}
+		client, scheduler := fake.NewClientset(pod, theirs), &oneScheduler{}
+		scheduler.standsBy.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r.PodChanged(nil, pod)
@@ -67,17 +69,17 @@ func TestConditions(t *testing.T) {
 		was := pod.DeepCopy()
 		was.Status.Conditions = append(was.Status.Conditions, v1.PodCondition{Type: dra.DevicesHeld, Status: v1.ConditionTrue})
 		r.PodChanged(pod, was)
-		scheduler.standsBy = false
+		scheduler.standsBy.Store(false)
 		tick(time.Minute)
 		require.Zero(t, writes(), "what is held is not known before the first plan")
-		scheduler.standsBy = true
+		scheduler.standsBy.Store(true)
 		r.PodChanged(was, pod)
 		hold := holdOn(one, "node-0", "a", "b")
 		r.Replace([]*Hold{hold, holdOn(other, "node-1", "c")}, epoch)
 		tick(time.Minute)
 		require.Zero(t, writes(), "it does not lead")
 
-		scheduler.standsBy = false
+		scheduler.standsBy.Store(false)
 		tick(conditionPause)
 		began := time.Now()
 		require.Equal(t, 1, writes(), "the other pod is another scheduler's")
