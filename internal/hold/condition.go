@@ -75,7 +75,7 @@ func (r *Registry) conditions(usage ledger.View, noted map[types.UID]time.Time, 
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.planned {
-		return nil // After a restart, those that have waited still have what they had.
+		return nil // The holds of the process before are not known yet.
 	}
 	for uid := range noted {
 		if r.waiting[uid] == nil && r.left[uid] == nil {
