@@ -29,6 +29,8 @@ type Registry struct {
 	ready, idle map[types.UID]time.Time
 	// history holds how long the pods of Jobs usually run.
 	history history
+	// unplanned holds since when a holder could not be planned, by its first pod.
+	unplanned map[types.UID]time.Time
 	// told holds when a holder's hold was last reported, by its first pod.
 	told map[types.UID]time.Time
 }
@@ -38,6 +40,7 @@ func NewRegistry() *Registry {
 	return &Registry{
 		waiting: make(map[types.UID]*v1.Pod), ready: make(map[types.UID]time.Time), idle: make(map[types.UID]time.Time),
 		told: make(map[types.UID]time.Time), history: make(history), left: make(map[types.UID]*v1.Pod),
+		unplanned: make(map[types.UID]time.Time),
 	}
 }
 
@@ -84,6 +87,7 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 	delete(r.ready, pod.UID)
 	delete(r.idle, pod.UID)
 	delete(r.told, pod.UID)
+	delete(r.unplanned, pod.UID)
 	for i, h := range r.holds {
 		uses, has := h.Uses[pod.UID]
 		if !has {
@@ -142,6 +146,7 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 			r.holds = append(r.holds, before[same])
 		case h.Booking != nil, r.isOpen(h) && r.mayStay(h, now):
 			r.holds = append(r.holds, h)
+			delete(r.unplanned, h.firstHeld())
 		}
 	}
 	for _, h := range r.holds {
@@ -195,6 +200,20 @@ func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
 	}
 	r.told[first] = now
 	return true
+}
+
+// unplannedFor limits the time for which a hold stays although its holder cannot be planned.
+const unplannedFor = 5 * time.Second
+
+// Unplanned notes that the holder of a present hold waits and cannot be planned. It reports whether the hold stays for now.
+func (r *Registry) Unplanned(h *Hold, now time.Time) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	first := h.firstHeld()
+	if _, was := r.unplanned[first]; !was {
+		r.unplanned[first] = now
+	}
+	return now.Sub(r.unplanned[first]) < unplannedFor
 }
 
 // isOpen reports whether all pods of a hold still wait: a pod may have got its node while the plan was made. The caller must hold

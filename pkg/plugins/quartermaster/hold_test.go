@@ -257,6 +257,23 @@ func TestHoldWhileTried(t *testing.T) {
 	})
 }
 
+// TestHoldWhileUnplanned: devices stay held for a moment while it is not known what their pod needs, and are free after that.
+func TestHoldWhileUnplanned(t *testing.T) {
+	t.Parallel()
+	objects, _ := besideLarge(time.Hour)
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		small := newPod("small", uses("s"))
+		require.Equal(t, "held for pod default/large", f.schedule(small).reasons["n1"])
+		f.remove(f.claim("large")) // It may be made again.
+		time.Sleep(4 * time.Second)
+		f.settle()
+		require.Equal(t, "held for pod default/large", f.schedule(small).reasons["n1"])
+		time.Sleep(3 * time.Second)
+		f.settle()
+		require.Equal(t, "n1", f.schedule(small).node)
+	})
+}
+
 // TestHoldWhileBinding: a pod that waited for long and is just being bound ends as long after now as its deadline says. A hold that moved to its
 // node for a moment would leave its former devices to others.
 func TestHoldWhileBinding(t *testing.T) {

@@ -41,12 +41,15 @@ type holdWorld struct {
 	groups map[string]bool
 	// devices counts the devices of classes.
 	devices map[string]int
-	// pools are the pools that nodes reach, in the order of the nodes.
+	// pools are the pools that nodes reach, in the order of the nodes, and usage is what is in use there. The ledger goes on while a plan is made:
+	// a claim that comes or goes meanwhile would keep a node from the plan.
 	pools []inventory.PoolID
+	usage ledger.Fixed
 	// first is a pod of each holder.
 	first map[*hold.Waiting]*v1.Pod
-	// open are the pods for which devices may be held, and tried remembers which of them are just being tried.
-	open, tried map[types.UID]bool
+	// open are the pods for which devices may be held, planned are those of them about which all is known, and tried remembers which are just
+	// being tried.
+	open, planned, tried map[types.UID]bool
 	// bookings are all, and considered those that may get devices.
 	bookings   []*booked
 	considered map[types.UID]*booked
@@ -74,7 +77,6 @@ func (s *shared) isTried(pod types.UID) bool {
 // triedHolders returns the present holds of pods and groups that are just being tried. A gang of scheduler-plugins reserves the claims
 // of all its pods first.
 func (w *holdWorld) triedHolders() (tried []hold.Tried) {
-	inFlight := func(use ledger.Use) bool { return len(w.state.Ledger.UseOf(use.Claim.UID).InFlight) > 0 }
 	for _, h := range w.state.holds.Holds() {
 		if h.Booking != nil {
 			if w.isBookingTried(h) {
@@ -82,17 +84,45 @@ func (w *holdWorld) triedHolders() (tried []hold.Tried) {
 			}
 			continue
 		}
-		one := hold.Tried{Hold: h, Reserved: make(map[types.UID]bool)}
-		for pod, uses := range h.Uses {
-			if w.isTried(pod) || slices.ContainsFunc(uses, inFlight) {
-				one.Reserved[pod] = true
-			}
-		}
-		if len(one.Reserved) > 0 {
+		if one := w.asTried(h); len(one.Reserved) > 0 {
 			tried = append(tried, one)
 		}
 	}
 	return tried
+}
+
+// asTried returns a hold with those of its pods that have reserved what they need.
+func (w *holdWorld) asTried(h *hold.Hold) hold.Tried {
+	inFlight := func(use ledger.Use) bool { return len(w.state.Ledger.UseOf(use.Claim.UID).InFlight) > 0 }
+	one := hold.Tried{Hold: h, Reserved: make(map[types.UID]bool)}
+	for pod, uses := range h.Uses {
+		if w.isTried(pod) || slices.ContainsFunc(uses, inFlight) {
+			one.Reserved[pod] = true
+		}
+	}
+	return one
+}
+
+// keepUnplanned keeps the holds of pods that wait and that cannot be planned just now, as if they were being tried: an attempt has begun
+// since, or an informer is late. Others would get the devices for long if they were not held for a moment.
+func (w *holdWorld) keepUnplanned() {
+	for _, tried := range w.Tried {
+		for pod := range tried.Uses {
+			w.planned[pod] = true
+		}
+	}
+	for _, h := range w.state.holds.Holds() {
+		if h.Booking != nil {
+			continue
+		}
+		out := false
+		for pod := range h.Uses {
+			out = out || w.planned[pod] || !w.open[pod]
+		}
+		if !out && w.state.holds.Unplanned(h, w.now) {
+			w.Tried = append(w.Tried, w.asTried(h))
+		}
+	}
 }
 
 // holdWorldOf returns what a plan depends on.
@@ -100,7 +130,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
 		groups: make(map[string]bool), devices: make(map[string]int),
-		considered: make(map[types.UID]*booked), checks: make(map[string]int), first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), tried: make(map[types.UID]bool),
+		considered: make(map[types.UID]*booked), usage: make(ledger.Fixed), checks: make(map[string]int), first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), planned: make(map[types.UID]bool), tried: make(map[types.UID]bool),
 	}
 	pods := s.holds.Waiting(now)
 	for _, pod := range pods {
@@ -123,6 +153,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 			w.add(pl, pod)
 		}
 	}
+	w.keepUnplanned()
 	w.addBookings()
 	if len(w.waiting) > 0 {
 		w.addNodes()
@@ -179,6 +210,9 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 		if found != nil {
 			one.Pods, needing = append(one.Pods, found), append(needing, member)
 		}
+	}
+	for _, member := range one.Pods {
+		w.planned[member.UID] = true
 	}
 	if len(one.Pods) > 0 && !w.haveBooking(needing, one.Pods) {
 		one.For = w.bookingsFor(pod)
@@ -268,9 +302,16 @@ func (w *holdWorld) addNodes() {
 		found := hold.Node{Node: node, Room: room}
 		for _, pool := range pools {
 			found.Pools = append(found.Pools, pool.ID)
-			usage := ledger.Of(w.state.Ledger, pool)
+			usage := w.usage[pool.ID]
+			if usage == nil {
+				usage = ledger.Of(w.state.Ledger, pool)
+				w.usage[pool.ID] = usage
+			}
 			if _, seen := claims[usage]; !seen {
 				claims[usage] = claimsIn(usage)
+				for _, claim := range claims[usage] {
+					w.Holding(claim) // As of the same moment.
+				}
 			}
 			found.Claims = append(found.Claims, claims[usage]...)
 		}
@@ -306,7 +347,7 @@ func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
 // Usage implements hold.Cluster: with devices that are kept for nominated pods.
 func (w *holdWorld) Usage(one *hold.Waiting) ledger.View {
 	nominated := w.state.served()[0].nominated
-	return ledger.WhatIf(w.state.Ledger, nil, nominated.PlannedAgainst(w.first[one], one.Priority))
+	return ledger.WhatIf(w.usage, nil, nominated.PlannedAgainst(w.first[one], one.Priority))
 }
 
 // ClassOf implements hold.Cluster.
