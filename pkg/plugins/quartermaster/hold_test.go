@@ -291,6 +291,7 @@ func TestHoldWhileBinding(t *testing.T) {
 			pod.CreationTimestamp.Time = bubbleBegins.Add(-time.Hour)
 		})
 		f.create(long)
+		f.settle()
 		a := f.mustBegin(long).filter()
 		require.True(t, a.reserve("n2").IsSuccess())
 		f.pl.state.planHolds(f.ctx)
