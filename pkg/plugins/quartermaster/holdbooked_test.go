@@ -199,7 +199,7 @@ func TestHoldSharedClaim(t *testing.T) {
 		f.gone("large")
 		time.Sleep(conflictInterval)
 		f.settle()
-		require.Equal(t, []string{"default/long"}, f.names())
+		require.Contains(t, f.names(), "default/long")
 		require.True(t, f.fits(long))
 	})
 	inHolding(t, objects, func(t *testing.T, f *fixture) {
