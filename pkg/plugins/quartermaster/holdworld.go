@@ -41,7 +41,7 @@ type holdWorld struct {
 	groups map[string]bool
 	// devices counts the devices of classes.
 	devices map[string]int
-	// pools are the pools that nodes reach, in the order of the nodes, and usage is what is in use there. The ledger goes on while a plan is made:
+	// pools are the pools that nodes reach, in the order of the nodes, and usage has the devices in use there. The ledger goes on while a plan is made:
 	// a claim that comes or goes meanwhile would keep a node from the plan.
 	pools []inventory.PoolID
 	usage ledger.Fixed
