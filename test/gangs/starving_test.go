@@ -24,7 +24,7 @@ const starvingVariable = "STARVING"
 const (
 	streamNodes, streamDevices = 16, 8
 	streamGang                 = streamNodes / 2
-	streamBacklog              = 30
+	streamBacklog              = 150
 )
 
 // A stream is a space where small pods take each device that becomes free, beside a large pod and a gang.
