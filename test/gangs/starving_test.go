@@ -130,6 +130,7 @@ func (s *stream) look(now, began time.Time) (used, pending int) {
 			used++
 			s.ends[pod.Name] = now.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
 		case !now.Before(end):
+			s.ends[pod.Name] = now.Add(time.Hour) // What the informer has may be older than the deletion.
 			s.deletePods(pod.Name)
 		default:
 			used++
