@@ -24,9 +24,11 @@ const (
 	unknown = window / 4
 	// mostAfter limits the time of that write that counts.
 	mostAfter = 250 * time.Millisecond
-	// longestShut limits the time that others get, and the wait for pods that were let in: whatever is known of the queue, one
-	// pod is let in within twice that.
+	// longestShut limits the time that others get, and the wait for pods that were let in and that others overtook: one pod is let
+	// in within twice that.
 	longestShut = time.Second
+	// longestInside limits the wait for pods that were let in, whatever is known of the queue. An attempt may take long.
+	longestInside = 10 * longestShut
 	// look is the interval between two looks at the queue while pods are held.
 	look = 20 * time.Millisecond
 	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
@@ -61,7 +63,7 @@ type Queue interface {
 // time, and the next ones follow once the scheduler has tried the waiting pods of other namespaces. If no others wait, they
 // follow at once.
 //
-// Even if the knowledge of the queue is wrong, a timer lets in one pod every 2*longestShut, the first of its namespace. Turns is
+// Even if the knowledge of the queue is wrong, a timer lets in one pod every longestInside, the first of its namespace. Turns is
 // safe for concurrent use. Hold may be called with the lock of the scheduling queue held, and Activate must not be called then;
 // so Hold and Forget leave it to the timer.
 type Turns struct {
@@ -88,6 +90,8 @@ type Turns struct {
 	waking map[types.UID]bool
 	last   attempt
 	number uint64
+	// begun counts the attempts.
+	begun uint64
 }
 
 // namespace holds the state of the pods of one namespace.
@@ -120,6 +124,8 @@ type expected struct {
 	priority int32
 	cost     time.Duration
 	letIn    time.Time
+	// last is the value of Turns.begun by which the pod has been tried unless others overtook it.
+	last uint64
 }
 
 // attempt describes the current attempt, or the last one.
@@ -167,7 +173,7 @@ func (t *Turns) Hold(pod *v1.Pod) error {
 	}
 	if may {
 		own.of.used = t.used
-		t.letIn(own, now)
+		t.letIn(own, now, active)
 		return nil
 	}
 	t.held[pod.UID] = own
@@ -219,6 +225,7 @@ func (t *Turns) Begin(pod *v1.Pod, takesTurns bool) {
 	now := time.Now()
 	t.settle(now)
 	t.last = attempt{uid: pod.UID, began: now}
+	t.begun++
 	if takesTurns {
 		t.last.of = t.namespace(pod.Namespace)
 	}
@@ -242,6 +249,7 @@ func (t *Turns) end(pod *v1.Pod, rejected bool) map[string]*v1.Pod {
 	defer t.mutex.Unlock()
 	now := time.Now()
 	if _, isInside := t.inside[pod.UID]; isInside {
+		t.begun++
 		t.noteTries(pod.UID, 1, now)
 		t.noteEnd(pod.UID, rejected)
 		t.leave(pod.UID, now)
@@ -275,7 +283,8 @@ func (t *Turns) lookAgain() {
 	now := time.Now()
 	idle := t.queue.Active() == 0
 	maps.DeleteFunc(t.inside, func(_ types.UID, in expected) bool { // Those are being tried, or something else keeps them out.
-		return idle || now.Sub(in.letIn) >= longestShut
+		waits := now.Sub(in.letIn)
+		return idle || waits >= longestShut && t.begun > in.last || waits >= longestInside
 	})
 	pods := t.next(now)
 	t.mutex.Unlock()
@@ -311,7 +320,7 @@ func (t *Turns) next(now time.Time) map[string]*v1.Pod {
 			active++
 		}
 		t.drop(own)
-		t.letIn(own, now)
+		t.letIn(own, now, active)
 		pods[own.pod.Namespace+"/"+own.pod.Name] = own.pod
 	}
 	return pods
@@ -343,10 +352,10 @@ func (t *Turns) mayLetIn(own *heldPod, now time.Time, active int) bool {
 	return len(t.inside) == 0 || load <= window
 }
 
-// letIn notes that a pod is queued.
-func (t *Turns) letIn(own *heldPod, now time.Time) {
+// letIn notes that a pod is queued, in a queue with some active pods.
+func (t *Turns) letIn(own *heldPod, now time.Time, active int) {
 	n := own.of
-	t.inside[own.pod.UID] = expected{n, priority(own), n.cost, now}
+	t.inside[own.pod.UID] = expected{n, priority(own), n.cost, now, t.begun + uint64(active) + 1}
 	t.used, n.used = n.used, n.used+n.cost
 	t.noteTries(own.pod.UID, 0, now)
 	// Others that wait by then have their turn first, even if this one is lost.
