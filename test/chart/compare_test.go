@@ -122,7 +122,7 @@ func TestRendersWhatKustomizeRenders(t *testing.T) {
 // compareWith compares what is rendered of a combination with each choice of additions.
 func (c combination) compareWith(t *testing.T, added map[string]objects) {
 	base := c.kustomized(t)
-	for chosen := range 1 << len(additions) {
+	for _, chosen := range c.additions() {
 		set, want := c.values(), maps.Clone(base)
 		for index, name := range []string{"finalizer-at-creation", "kubectl-devices", "pod-groups", "device-bookings", "monitoring", "alpha-api"} {
 			if chosen&(1<<index) != 0 {
@@ -131,7 +131,7 @@ func (c combination) compareWith(t *testing.T, added map[string]objects) {
 			}
 		}
 		if c.mode == "none" && chosen >= 1<<2 {
-			return // The others are for a scheduler of the chart: see TestRefusedValues.
+			continue // The others are for a scheduler of the chart: see TestRefusedValues.
 		}
 		got := render(t, releaseNamespace, set)
 		for name, object := range got {
@@ -148,6 +148,23 @@ func (c combination) compareWith(t *testing.T, added map[string]objects) {
 		}
 		require.Len(t, got, len(want), "%v", set)
 	}
+}
+
+// additions are the choices of additions to render a combination with, a bit for each: all choices for a few combinations, and
+// for the others those by which each two additions are rendered with and without one another: none, all, one, and all but one.
+func (c combination) additions() (choices []int) {
+	everything := 1<<len(additions) - 1
+	if c.gangs && c.guard == "guard" || c.guard == "guard-in-scheduler" || c.mode == "none" {
+		for chosen := range everything + 1 {
+			choices = append(choices, chosen)
+		}
+		return choices
+	}
+	choices = append(choices, 0, everything)
+	for index := range len(additions) {
+		choices = append(choices, 1<<index, everything&^(1<<index))
+	}
+	return choices
 }
 
 // removeChartLabels takes away the labels that only the chart has, which have to be right.
