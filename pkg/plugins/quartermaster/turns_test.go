@@ -86,9 +86,11 @@ func TestHeldPodsAreTriedOnce(t *testing.T) {
 		for _, name := range []string{"p01", "plain"} {
 			for i := range 2 {
 				pod := f.pod(name)
-				require.True(t, f.pl.PreEnqueue(f.ctx, newPod(fmt.Sprintf("before-%s-%d", name, i))).IsSuccess())
+				before := newPod(fmt.Sprintf("before-%s-%d", name, i))
+				require.True(t, f.pl.PreEnqueue(f.ctx, before).IsSuccess())
 				f.gated(name)
 				f.forget()
+				f.pl.state.turns.Forget(before.UID)
 				time.Sleep(10 * time.Second)
 				f.settle()
 				require.Equal(t, []string{"default/" + name}, f.names(), "it is its turn")
