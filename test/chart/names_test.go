@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -228,12 +229,14 @@ func TestArgumentsReplaceShippedOnes(t *testing.T) {
 func TestSchemaHasAllArguments(t *testing.T) {
 	t.Parallel()
 	want := []string{"apiVersion", "kind"}
-	for _, file := range []string{"arguments.go", "gangs.go"} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "../../internal/config/"+file, nil, 0)
+	files, err := filepath.Glob("../../internal/config/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			declared, ok := node.(*ast.TypeSpec)
-			if !ok || declared.Name.Name != "QuartermasterArgs" && declared.Name.Name != "GangArgs" && declared.Name.Name != "HoldArgs" {
+			if !ok || !strings.HasSuffix(declared.Name.Name, "Args") {
 				return true
 			}
 			for _, field := range declared.Type.(*ast.StructType).Fields.List {
