@@ -82,7 +82,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 			nomination.Awaited = append(nomination.Awaited, use.Claim)
 		}
 	}
-	if p.Holders.Profiles.Trying(pod.UID) != nil { // The other schedulers await claims for their own pods.
+	if p.Holders.Profiles.Schedules(pod.Spec.SchedulerName) { // Other schedulers await claims for their own pods.
 		p.Release.Await(pod.UID, nomination.Awaited...)
 	} else {
 		nomination.Until = time.Now().Add(KeptForOthers)
@@ -205,20 +205,19 @@ func (p *NominatedDevices) IsInFlight(pod types.UID) bool {
 	return slices.ContainsFunc(p.Holders.Ledger.UsesBy(pod), func(use ledger.Use) bool { return slices.Contains(use.InFlight, pod) })
 }
 
-// GroupWaits returns the nominations of a group's pods if victims of any of them are still leaving, else nil.
-func (p *NominatedDevices) GroupWaits(members []*v1.Pod) *fwk.PodGroupPostFilterResult {
-	waits := false
+// NominationsOf returns the nominations of a group's pods, nil if they have none, and whether victims of any of them are still leaving.
+func (p *NominatedDevices) NominationsOf(members []*v1.Pod) (result *fwk.PodGroupPostFilterResult, leaving bool) {
 	infos := make(map[types.NamespacedName]*fwk.NominatingInfo)
 	for _, pod := range members {
 		if nomination := p.Of(pod.UID); nomination != nil {
-			waits = waits || len(p.Holders.Leaving(nomination)) > 0
+			leaving = leaving || len(p.Holders.Leaving(nomination)) > 0
 			infos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: nomination.Node}
 		}
 	}
-	if !waits {
-		return nil
+	if len(infos) == 0 {
+		return nil, false
 	}
-	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}
+	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}, leaving
 }
 
 // ByUID returns the pods as a map by UID.

@@ -146,6 +146,12 @@ func pauseReplica(g *generator) {
 	g.add(g.soon(), func(w *World) { w.pauseReplica(replica, d) }, "replica %d is cut off for %s", replica, d)
 }
 
+// slowControllers makes kube-controller-manager learn late of what happens: the claims of pods that are gone keep their devices.
+func slowControllers(g *generator) {
+	resource, d := pick(g, "pods", "resourceclaims"), time.Duration(g.random.IntN(40))*time.Second
+	g.add(g.soon(), func(w *World) { w.controllers.stall(resource, d) }, "for %s, kube-controller-manager sees no changes of %s", d, resource)
+}
+
 func (g *generator) storm() {
 	w := Weather{Latency: time.Duration(g.random.IntN(3000)) * time.Millisecond, Lag: time.Duration(g.random.IntN(8000)) * time.Millisecond}
 	if g.one(2) {

@@ -46,6 +46,8 @@ type World struct {
 	// pods holds a value while the kubelets have to look at their pods.
 	pods chan struct{}
 
+	// controllers is the connection of kube-controller-manager.
+	controllers *Connection
 	// guard is nil if there is none.
 	guard *guardProcess
 
@@ -78,6 +80,7 @@ func NewWorld(seed uint64) *World {
 		w.giveUp("the history is ended after %d requests, mostly: %s", mostRequests, strings.Join(w.server.most(), "; "))
 	}
 	w.client = kubernetes.NewForConfigOrDie(configOf(w.server.Connect(seed, Weather{}), "world"))
+	w.controllers = w.server.Connect(seed+100, atOnce)
 	w.server.store.changed = w.check
 	w.group.Go(w.kubelet)
 	w.group.Go(w.garbageCollector)
@@ -113,7 +116,7 @@ func (w *World) launch(r *replica) {
 
 // Controllers starts the controllers of kube-controller-manager that matter.
 func (w *World) Controllers() error {
-	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(w.seed+100, atOnce), "kube-controller-manager"))
+	client := kubernetes.NewForConfigOrDie(configOf(w.controllers, "kube-controller-manager"))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods, api := factory.Core().V1().Pods(), factory.Resource().V1()
 	var groups schedulinginformers.PodGroupInformer

@@ -33,7 +33,7 @@ func TestNominationEndsWithPreFilter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := high("p", uses("c"), uses("two"))
+			pod := high("p", of("default"), uses("c"), uses("two"))
 			objects := plus(gpuNodes(2, "n1"), builder.Class("second"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), low("a", "n1", uses("a")),
 				held(gpus("b", 1).Obj(), "n1", []string{"gpu-1"}, "b"), low("b", "n1", uses("b"), leaves, endsLate),
 				gpus("c", 1).Obj(), builder.Claim("two", builder.Request("x", "second")).Obj(), gpus("other", 1).Obj(), pod)

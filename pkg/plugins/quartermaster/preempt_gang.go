@@ -35,23 +35,28 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 		return says(true, "no pods are evicted for the group")
 	}
 	least := pl.leastImportant(members.Waiting)
-	if least == nil || !pl.mayPreempt(least) {
+	isNominated := func(member *v1.Pod) bool { return pl.state.nominations.Of(member.UID) != nil }
+	if least == nil || !pl.mayPreempt(least) && !slices.ContainsFunc(members.Waiting, isNominated) {
 		return says(true, "no pods are evicted for the group")
 	}
 	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
 		return says(false, "waiting for %d evicted pods to end; the group gets their place", left)
 	}
-	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(least))
-	if err != nil {
-		return nil, failed(err)
-	}
-	d := &gangDryRun{pl: pl, ctx: ctx, group: group, costs: choose.CostsOf(units), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	d := &gangDryRun{pl: pl, ctx: ctx, group: group, gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
 		d.gang.On = append(d.gang.On, member.Spec.NodeName)
 	}
 	if _, fits := d.plan(nil, nil); fits { // Devices became free meanwhile, or will once claims are deallocated.
 		return says(false, "no pods are evicted: there is room for the group or will be as soon as claims of pods that have ended are deallocated")
 	}
+	if !pl.mayPreempt(least) { // Nobody is left, perhaps because these have been evicted.
+		return says(true, "no pods are evicted for the group")
+	}
+	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(least))
+	if err != nil {
+		return nil, failed(err)
+	}
+	d.costs = choose.CostsOf(units)
 	question := &choose.Question[*gangPlan]{Units: units, DryRun: d, Budget: choose.MostPlans}
 	chosen, plan, ok := question.Choose()
 	switch {

@@ -16,11 +16,16 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
+	nominations, leaving := pl.nominated.NominationsOf(info.GetUnscheduledPods())
 	if pl.awaitReleaseForGroup(state, info) {
-		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
+		code := fwk.UnschedulableAndUnresolvable
+		if nominations != nil {
+			code = fwk.Success // Otherwise those pods lose their nominations that would fit already.
+		}
+		return nominations, kube.New(code, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
-	if waiting := pl.nominated.GroupWaits(info.GetUnscheduledPods()); waiting != nil {
-		return waiting, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
+	if leaving {
+		return nominations, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
 	run, err := preemption.NewGroupDryRun(pl.handle, pl.holders)
 	if err != nil {
