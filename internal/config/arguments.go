@@ -103,6 +103,9 @@ type QuartermasterArgs struct {
 	// which it does not touch reservations for pods that are not bound, because their bindings may be under way. It
 	// should cover the API server's --request-timeout. The default is 1m, like the server's; 0 means no pause.
 	TakeoverPause *metav1.Duration `json:"takeoverPause,omitempty"`
+	// PreemptionDelay is the time for which a pod with devices, or its group, has to be known not to fit before other pods are evicted
+	// for it, so that an autoscaler can add a node first. 0, the default, means no delay.
+	PreemptionDelay *metav1.Duration `json:"preemptionDelay,omitempty"`
 	// FilterTimeout limits the search for devices on one node. A pod whose search takes longer is tried again after a
 	// pause, unless it fits on another node. 0 means no limit; the default is 10s. It cannot be set if the feature
 	// gate DRASchedulerFilterTimeout is off.
@@ -188,6 +191,7 @@ func (a *QuartermasterArgs) setDefaults(features kube.Features) {
 	if a.OnConflict == "" {
 		a.OnConflict = ReportConflicts
 	}
+	setDefault(&a.PreemptionDelay, metav1.Duration{})
 	setDefault(&a.StepBudget, allocator.DefaultStepBudget)
 	attempt := int64(math.MaxInt64)
 	if *a.StepBudget < math.MaxInt64/hardNodes {
@@ -243,6 +247,10 @@ func (a *QuartermasterArgs) validate() error {
 	if a.OnConflict != ReportConflicts && a.OnConflict != EvictOnConflict {
 		return fmt.Errorf("arguments of plugin %s: onConflict is %q; it has to be %s or %s",
 			Name, a.OnConflict, ReportConflicts, EvictOnConflict)
+	}
+	if a.PreemptionDelay.Duration < 0 {
+		return fmt.Errorf("arguments of plugin %s: preemptionDelay is %s; it must not be negative, and 0 means no delay",
+			Name, a.PreemptionDelay.Duration)
 	}
 	if *a.StepBudget < minStepBudget {
 		return fmt.Errorf("arguments of plugin %s: stepBudget is %d; it has to be at least %d, so that ordinary claims get devices",
@@ -326,7 +334,7 @@ func (a *QuartermasterArgs) validateTimeouts(features kube.Features) error {
 func (a *QuartermasterArgs) DeepCopyObject() runtime.Object {
 	c := *a
 	c.GangArgs, c.HoldArgs = a.GangArgs.deepCopy(), a.HoldArgs.deepCopy()
-	c.SettleTime, c.TakeoverPause = clone(a.SettleTime), clone(a.TakeoverPause)
+	c.SettleTime, c.TakeoverPause, c.PreemptionDelay = clone(a.SettleTime), clone(a.TakeoverPause), clone(a.PreemptionDelay)
 	c.FilterTimeout, c.BindingTimeout = clone(a.FilterTimeout), clone(a.BindingTimeout)
 	c.StepBudget, c.AttemptStepBudget = clone(a.StepBudget), clone(a.AttemptStepBudget)
 	c.PlacePodsWithoutDevices, c.ClaimEventsPerSecond = clone(a.PlacePodsWithoutDevices), clone(a.ClaimEventsPerSecond)

@@ -59,6 +59,8 @@ func TestParseArgs(t *testing.T) {
 		"cost label":          {args: raw("strategy: consolidate\nnodeCostLabel: example.com/cost")},
 		"no label":            {args: raw("nodeCostLabel: a cost"), want: `nodeCostLabel is "a cost"; it has to be the key of a label`},
 		"class, unknown":      {args: raw("classStrategies: {gpu: none}"), want: `the strategy of class gpu is "none"; it has to be`},
+		"preemption delay":    {args: raw("preemptionDelay: 2m")},
+		"negative delay":      {args: raw("preemptionDelay: -1s"), want: "preemptionDelay is -1s; it must not be negative"},
 		"no holds":            {args: raw("holdAfter: 0s\nholdAfterByPriorityClass: {batch: 1h}\nmaxHolds: 0\nmaxHeldPercent: 0\nmaxHeldPercentPerNamespace: 100")},
 		"negative hold":       {args: raw("holdAfter: -1s"), want: "holdAfter is -1s; it has to be at least 0, which means that nothing is held"},
 		"negative for class":  {args: raw("holdAfterByPriorityClass: {batch: -1s}"), want: "holdAfterByPriorityClass of batch is -1s; it has to be at least 0"},

@@ -15,6 +15,7 @@ func TestNodesForClaims(t *testing.T) {
 		"gangs":                           testGangs,
 		"no node would help":              testNoNode,
 		"preemption or a node":            testPreemption,
+		"preemption if no node comes":     testPreemptionDelay,
 		"devices of a nominated pod":      testNominated,
 		"node of a nominated pod removed": testNominatedRemoved,
 		"held devices":                    testHeld,

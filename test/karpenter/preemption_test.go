@@ -41,6 +41,22 @@ func testPreemption(t *testing.T) {
 	s.claimedOnce(3)
 }
 
+// testPreemptionDelay: a pod of a high priority evicts nobody if a node comes first. It evicts others if none can come.
+func testPreemptionDelay(t *testing.T) {
+	s := newSpace(t, "delay", poolOptions{pool: "limits: {nodes: 2}", kind: "gpu-one", args: map[string]any{"preemptionDelay": "30s"}})
+	cluster.PriorityClass(t, "karpenter-urgent", 1000)
+	s.Create(s.Pod("low", builder.FromTemplate(one)))
+	s.Running("low")
+	s.Create(s.important("urgent", "karpenter-urgent"))
+	s.Waiting("urgent", "an autoscaler has 30s to add a node")
+	s.Running("low", "urgent")
+	s.claimedOnce(2)
+	s.Create(s.important("third", "karpenter-urgent"))
+	s.Running("third", "urgent")
+	s.Gone("low")
+	s.claimedOnce(2)
+}
+
 // testNominated: Karpenter adds no node for a pod that is nominated for one, and knows that the victim's device is not free. Another pod
 // gets a node.
 func testNominated(t *testing.T) {
@@ -84,7 +100,9 @@ func testNominatedRemoved(t *testing.T) {
 // testHeld: to Karpenter, a device is free that is held for a pod that has waited for long. It adds no node for another pod until the
 // device is in use.
 func testHeld(t *testing.T) {
-	s := newSpace(t, "held", poolOptions{kind: "gpu-one", holds: true})
+	s := newSpace(t, "held", poolOptions{kind: "gpu-one", args: map[string]any{
+		"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100,
+	}})
 	s.AddNode(0, nil)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Known()

@@ -74,8 +74,8 @@ type poolOptions struct {
 	kind string
 	// byHand leaves it to the test to publish the devices of nodes.
 	byHand bool
-	// holds gives the space a scheduler of its own, which soon holds devices for pods that wait.
-	holds bool
+	// args gives the space a scheduler of its own, with these arguments of the plugin.
+	args map[string]any
 }
 
 // newSpace makes a space with a NodePool, claim templates, and a driver that publishes the devices of new nodes.
@@ -83,11 +83,9 @@ func newSpace(t *testing.T, name string, o poolOptions) *space {
 	t.Helper()
 	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.PodGroups, manifests.ApplyOptions{}))
 	var s *space
-	if o.holds {
+	if o.args != nil {
 		s = &space{Space: cluster.NewBareSpace(t, name, "", 0)}
-		s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{
-			"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100,
-		}})
+		s.scheduler = s.StartScheduler(harness.SchedulerOptions{PluginArgs: o.args})
 	} else {
 		scheduler := shared.Get(t, cluster, harness.SchedulerOptions{Name: "shared", FeatureGates: catalogue.FeatureGates()})
 		s = &space{cluster.NewBareSpace(t, name, scheduler.Profile, 0), scheduler}

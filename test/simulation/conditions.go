@@ -18,6 +18,8 @@ import (
 const (
 	// holds is the theme of histories in which devices are held for pods that have waited for longer than holdAfter.
 	holds, holdAfter = "holds", 15 * time.Second
+	// delays is the theme of histories in which pods are evicted only for those that have waited for preemptionDelay.
+	delays, preemptionDelay = "preemption delay", 20 * time.Second
 	// conditions is the theme of histories with devices that become ready after their allocation.
 	conditions = "binding conditions"
 	// attached is the binding condition of such devices, attachFailed their binding failure condition.
@@ -41,6 +43,9 @@ func (h *History) setArguments(configured *config.KubeSchedulerConfiguration) {
 	raw := fmt.Appendf(nil, `{"placePodsWithoutDevices": %t`, h.themes[withoutDevices])
 	if h.themes[holds] {
 		raw = fmt.Appendf(raw, `, "holdAfter": %q, "maxHeldPercent": 100`, holdAfter)
+	}
+	if h.themes[delays] {
+		raw = fmt.Appendf(raw, `, "preemptionDelay": %q`, preemptionDelay)
 	}
 	if h.themes[conditions] {
 		raw = fmt.Appendf(raw, `, "bindingTimeout": %q`, bindingTimeout)

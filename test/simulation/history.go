@@ -61,6 +61,7 @@ var laterThemes = []theme{
 	{admin, 0.2, 2, setupAdmin, changeAdmin},
 	{selectors, 0.3, 4, nil, changeSelector},
 	{cpus, 0.2, 3, setupCPUs, changeCPUs},
+	{delays, 0.2, 0, nil, nil},
 	{"slow controllers", 0.3, 3, nil, slowControllers},
 }
 

@@ -52,6 +52,10 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if !pl.mayPreempt(least) { // Nobody is left, perhaps because these have been evicted.
 		return says(true, "no pods are evicted for the group")
 	}
+	if rest := pl.preemptionDelay(need, members.Waiting...); rest > 0 {
+		pl.state.gangs.WakeIn(group.Name, rest)
+		return nil, pl.delayed() // No verdict: it ends with the delay.
+	}
 	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(least))
 	if err != nil {
 		return nil, failed(err)

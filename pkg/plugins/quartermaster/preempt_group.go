@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -27,6 +28,10 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if leaving {
 		return nominations, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
+	if rest := pl.preemptionDelay(minCount(info), info.GetUnscheduledPods()...); rest > 0 {
+		pl.wakeGroupIn(info, rest)
+		return nil, pl.delayed()
+	}
 	run, err := preemption.NewGroupDryRun(pl.handle, pl.holders)
 	if err != nil {
 		return nil, failed(err)
@@ -40,6 +45,24 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 		return result, kube.Recoded(fwk.UnschedulableAndUnresolvable, status)
 	}
 	return result, status
+}
+
+// minCount returns how many pods of a group start together.
+func minCount(info fwk.PodGroupInfo) int {
+	if group := info.GetPodGroup(); group != nil && group.Spec.SchedulingPolicy.Gang != nil {
+		return int(group.Spec.SchedulingPolicy.Gang.MinCount)
+	}
+	return 1
+}
+
+// wakeGroupIn has a group tried again after some time.
+func (pl *Quartermaster) wakeGroupIn(info fwk.PodGroupInfo, d time.Duration) {
+	for _, pod := range info.GetUnscheduledPods() {
+		if entry := pl.waiting.Get(pod.UID); entry != nil {
+			pl.waker.WakeIn(entry, d)
+			return // It brings the others along.
+		}
+	}
 }
 
 // awaitReleaseForGroup calls awaitRelease for the pods of a group. It reports whether there is anything to wait for.

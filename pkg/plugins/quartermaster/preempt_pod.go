@@ -24,6 +24,10 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
+	if rest := pl.preemptionDelay(1, pod); rest > 0 {
+		pl.waker.WakeIn(c.pod, rest)
+		return nil, pl.delayed()
+	}
 	result, victims, status := pl.preemption.Preempt(ctx, cs, pod, statuses)
 	switch {
 	case status.IsSuccess() && len(victims) > 0:

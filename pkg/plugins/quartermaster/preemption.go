@@ -5,12 +5,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
+	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -91,6 +93,32 @@ func (pl *Quartermaster) reclaimable(c *cycle) *preemption.Reclaimable {
 // mayPreempt reports whether other pods may have to be evicted for the pod.
 func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
 	return podutil.Preempts(pod) && pl.state.priorities.AnyBelow(pl.holders.Priority(pod))
+}
+
+// preemptionDelay returns the remaining time for which no pods are evicted for some pods, so many of them starting together; 0 if they may be.
+// It counts from the conditions of the pods, so that it is the same after a restart.
+func (pl *Quartermaster) preemptionDelay(together int, pods ...*v1.Pod) time.Duration {
+	delay := pl.args.PreemptionDelay.Duration
+	if delay == 0 {
+		return 0
+	}
+	now := time.Now()
+	begins := make([]time.Time, 0, len(pods))
+	for _, pod := range pods {
+		since, waits := hold.WaitsSince(pod)
+		if !waits {
+			since = now // This is the first attempt.
+		}
+		begins = append(begins, since)
+	}
+	slices.SortFunc(begins, time.Time.Compare)
+	return max(0, begins[min(max(together, 1), len(begins))-1].Add(delay).Sub(now))
+}
+
+// delayed returns the status of a pod for which no others are evicted yet.
+func (pl *Quartermaster) delayed() *fwk.Status {
+	return kube.Newf(fwk.UnschedulableAndUnresolvable, "no pods are evicted yet: an autoscaler has %s to add a node (preemptionDelay)",
+		pl.args.PreemptionDelay.Duration)
 }
 
 // rejection returns the status of a node that has no devices for the pod.

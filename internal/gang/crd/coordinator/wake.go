@@ -114,6 +114,15 @@ func (c *Coordinator) stirWaiting(gang string) {
 	}
 }
 
+// WakeIn has a gang that waits tried again after some time.
+func (c *Coordinator) WakeIn(gang string, d time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if w := c.gangs[gang]; w != nil {
+		c.wakeAt(gang, w, time.Now().Add(d))
+	}
+}
+
 // StirAll stirs all gangs that wait and have their PodGroup and enough pods.
 func (c *Coordinator) StirAll() {
 	c.mutex.Lock()
