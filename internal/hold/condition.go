@@ -46,10 +46,7 @@ func (r *Registry) WriteConditions(ctx context.Context, client kubernetes.Interf
 		if scheduler.Leads() != nil {
 			continue
 		}
-		for _, due := range r.conditions(usage, noted, time.Now()) {
-			if !scheduler.Schedules(due.pod.Spec.SchedulerName) {
-				continue
-			}
+		for _, due := range r.conditions(usage, scheduler, noted, time.Now()) {
 			if err := due.write(ctx, client); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				delete(noted, due.pod.UID)
 				klog.FromContext(ctx).V(2).Info("Cannot write the condition of a pod for which devices are held; trying again", "pod", klog.KObj(due.pod), "err", err)
@@ -64,8 +61,8 @@ type condition struct {
 	v1.PodCondition
 }
 
-// conditions returns the conditions that differ from the holds, of the oldest pods first, and notes that they are written.
-func (r *Registry) conditions(usage ledger.View, noted map[types.UID]time.Time, now time.Time) (all []condition) {
+// conditions returns the conditions that differ from the holds, of a scheduler's oldest pods first, and notes that they are written.
+func (r *Registry) conditions(usage ledger.View, of Scheduler, noted map[types.UID]time.Time, now time.Time) (all []condition) {
 	texts := make(map[types.UID]string)
 	for _, h := range r.Holds() {
 		if h.Booking == nil {
@@ -84,6 +81,9 @@ func (r *Registry) conditions(usage ledger.View, noted map[types.UID]time.Time, 
 	}
 	for _, pods := range []map[types.UID]*v1.Pod{r.waiting, r.left} {
 		for uid, pod := range pods {
+			if !of.Schedules(pod.Spec.SchedulerName) {
+				continue
+			}
 			text, held := texts[uid]
 			if next, due := conditionOf(pod, text, held, now); due && now.Sub(noted[uid]) >= writePause {
 				noted[uid] = now
@@ -102,19 +102,12 @@ func conditionOf(pod *v1.Pod, text string, held bool, now time.Time) (next v1.Po
 	if held {
 		next.Status, next.Reason, next.Message = v1.ConditionTrue, "Held", text
 	}
-	was := isHeld(pod)
-	if held && was {
-		_, before := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld)
+	before := dra.HeldFor(pod)
+	if held && before != nil {
 		next.LastTransitionTime = before.LastTransitionTime
 		return next, before.Message != text
 	}
-	return next, held || was
-}
-
-// isHeld reports whether the condition of a pod says that devices are held.
-func isHeld(pod *v1.Pod) bool {
-	_, before := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld)
-	return before != nil && before.Status == v1.ConditionTrue
+	return next, held || before != nil
 }
 
 // firstHeld returns the first pod that a hold keeps devices for.

@@ -254,9 +254,7 @@ func (t *trial) room(node *Node, more []*Holding) noderesources.Resources {
 		for _, runner := range holding.Pods {
 			if runner.Node == node.Name && !seen[runner.Pod] {
 				seen[runner.Pod] = true
-				room.MilliCPU += runner.Takes.MilliCPU
-				room.Memory += runner.Takes.Memory
-				room.Pods += runner.Takes.Pods
+				room = room.Plus(runner.Takes)
 			}
 		}
 	}
@@ -268,9 +266,7 @@ func (t *trial) room(node *Node, more []*Holding) noderesources.Resources {
 	}
 	for _, place := range t.taken {
 		if place.node == node.Name {
-			room.MilliCPU -= place.pod.Takes.MilliCPU
-			room.Memory -= place.pod.Takes.Memory
-			room.Pods -= place.pod.Takes.Pods
+			room = room.Minus(place.pod.Takes)
 		}
 	}
 	return room

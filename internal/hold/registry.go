@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -69,7 +70,7 @@ func (r *Registry) PodChanged(before, after *v1.Pod) ledger.Freed {
 	}
 	if after.Spec.NodeName != "" || after.DeletionTimestamp != nil || podutil.IsPodTerminal(after) {
 		freed = freed.And(r.end(after))
-		if isHeld(after) {
+		if dra.HeldFor(after) != nil {
 			r.left[after.UID] = after
 		}
 		return freed
@@ -194,7 +195,7 @@ func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
 		return false
 	}
 	stayed := slices.ContainsFunc(before, func(other *Hold) bool { return other.Name == h.Name && maps.Equal(other.Nodes, h.Nodes) })
-	first := h.Pods[0].UID
+	first := h.firstHeld()
 	if last, told := r.told[first]; stayed || told && now.Sub(last) < tellAfter {
 		return false
 	}
@@ -202,8 +203,9 @@ func (r *Registry) isNews(h *Hold, before []*Hold, now time.Time) bool {
 	return true
 }
 
-// unplannedFor limits the time for which a hold stays although its holder cannot be planned.
-const unplannedFor = 5 * time.Second
+// LongestUnplanned limits the time for which holds stay although their holders cannot be planned, because an informer is late or an expression
+// is still being evaluated.
+const LongestUnplanned = 5 * time.Second
 
 // Unplanned notes that the holder of a present hold waits and cannot be planned. It reports whether the hold stays for now.
 func (r *Registry) Unplanned(h *Hold, now time.Time) bool {
@@ -213,7 +215,7 @@ func (r *Registry) Unplanned(h *Hold, now time.Time) bool {
 	if _, was := r.unplanned[first]; !was {
 		r.unplanned[first] = now
 	}
-	return now.Sub(r.unplanned[first]) < unplannedFor
+	return now.Sub(r.unplanned[first]) < LongestUnplanned
 }
 
 // isOpen reports whether all pods of a hold still wait: a pod may have got its node while the plan was made. The caller must hold
@@ -224,7 +226,7 @@ func (r *Registry) isOpen(h *Hold) bool {
 
 // mayStay keeps track of how long the devices of a hold have been free. The caller must hold the mutex.
 func (r *Registry) mayStay(h *Hold, now time.Time) bool {
-	first := h.Pods[0].UID
+	first := h.firstHeld()
 	since, was := r.ready[first]
 	switch {
 	case !h.Ready:

@@ -23,8 +23,8 @@ type heldOutput struct {
 // heldDevices returns for which pods devices are held. Of a group, one pod says it.
 func heldDevices(s *whatif.Snapshot) (all []heldOutput) {
 	for _, pod := range s.Pods() {
-		if _, held := podutil.GetPodCondition(&pod.Status, dra.DevicesHeld); held != nil && held.Status == v1.ConditionTrue && pod.Spec.NodeName == "" &&
-			pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod) {
+		held := dra.HeldFor(pod)
+		if held != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod) {
 			all = append(all, heldOutput{whatif.Key(pod), held.LastTransitionTime, held.Message, pod})
 		}
 	}

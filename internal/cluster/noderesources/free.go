@@ -38,6 +38,17 @@ func (r Resources) Holds(pod Resources) bool {
 	return (pod.MilliCPU == 0 || pod.MilliCPU <= r.MilliCPU) && (pod.Memory == 0 || pod.Memory <= r.Memory) && pod.Pods <= r.Pods
 }
 
+// Plus returns the sum of both but for Since, which stays.
+func (r Resources) Plus(more Resources) Resources {
+	r.MilliCPU, r.Memory, r.Pods = r.MilliCPU+more.MilliCPU, r.Memory+more.Memory, r.Pods+more.Pods
+	return r
+}
+
+// Minus returns what is left without the other, but for Since, which stays.
+func (r Resources) Minus(less Resources) Resources {
+	return r.Plus(Resources{MilliCPU: -less.MilliCPU, Memory: -less.Memory, Pods: -less.Pods})
+}
+
 // Of returns the room that a pod takes of its node.
 func Of(pod *v1.Pod) Resources {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
@@ -123,8 +134,7 @@ func (r *Free) PodChanged(before, after *v1.Pod) {
 	if now.Sub(k.leftAt) >= leftFor {
 		k.left = Resources{}
 	}
-	k.left.MilliCPU, k.left.Memory, k.left.Pods = k.left.MilliCPU+takes.MilliCPU, k.left.Memory+takes.Memory, k.left.Pods+takes.Pods
-	k.leftAt = now
+	k.left, k.leftAt = k.left.Plus(takes), now
 }
 
 // Follow takes over the changes of the snapshot, which has these nodes. They may be a subset of the
@@ -190,10 +200,9 @@ func (r *Free) At(node string) (Resources, bool) {
 // whether it is known.
 func (r *Free) Settled(node string) (Resources, bool) {
 	k, found := r.find(node)
-	if room := k.settled; time.Since(k.leftAt) < leftFor {
-		room.MilliCPU = min(room.MilliCPU+k.left.MilliCPU, k.most.MilliCPU)
-		room.Memory = min(room.Memory+k.left.Memory, k.most.Memory)
-		room.Pods = min(room.Pods+k.left.Pods, k.most.Pods)
+	if time.Since(k.leftAt) < leftFor {
+		room := k.settled.Plus(k.left)
+		room.MilliCPU, room.Memory, room.Pods = min(room.MilliCPU, k.most.MilliCPU), min(room.Memory, k.most.Memory), min(room.Pods, k.most.Pods)
 		return room, found
 	}
 	return k.settled, found

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/extended"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
@@ -75,13 +76,11 @@ func waiting(s *whatif.Snapshot) []Waiting {
 		if !pod.CreationTimestamp.IsZero() {
 			w.Since = pod.CreationTimestamp.Unix()
 		}
-		for _, condition := range pod.Status.Conditions {
-			switch {
-			case condition.Type == v1.PodScheduled && condition.Status == v1.ConditionFalse:
-				w.Message = shortened(condition.Message, messageAtMost)
-			case condition.Type == dra.DevicesHeld && condition.Status == v1.ConditionTrue:
-				w.Held = shortened(condition.Message, messageAtMost)
-			}
+		if _, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); scheduled != nil && scheduled.Status == v1.ConditionFalse {
+			w.Message = shortened(scheduled.Message, messageAtMost)
+		}
+		if held := dra.HeldFor(pod); held != nil {
+			w.Held = shortened(held.Message, messageAtMost)
 		}
 		all = append(all, w)
 	}

@@ -24,8 +24,6 @@ import (
 const (
 	holdPause    = time.Second
 	partForHolds = 20
-	// longestPending limits the time for which holds stay while an expression is being evaluated.
-	longestPending = 5 * time.Second
 )
 
 // runHolds plans holds again and again until the context ends.
@@ -37,20 +35,17 @@ func (s *shared) runHolds(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		began := time.Now()
+		plans := false
 		switch {
 		case s.Leads() != nil:
 		case s.Free.Len() > 0:
-			if s.planFirst(ctx) {
-				began = time.Now() // Most of that was waiting, which takes no processor.
-			} else {
-				s.planHolds(ctx)
-			}
+			plans = !s.planFirst(ctx)
 		case len(s.bookings.All()) > 0, len(s.holds.Holds()) > 0: // No pod was tried yet.
-			if s.Known(ctx) == nil {
-				began = time.Now()
-				s.planHolds(ctx)
-			}
+			plans = s.Known(ctx) == nil
+		}
+		began := time.Now() // Until then it was waiting, which takes no processor.
+		if plans {
+			s.planHolds(ctx)
 		}
 		s.holds.Measure(s.Ledger, time.Since(measured))
 		measured = time.Now()
@@ -77,7 +72,7 @@ func (s *shared) planFirst(ctx context.Context) bool {
 		if pending == nil {
 			break
 		}
-		await(ctx, pending.Work, time.Until(time.Unix(0, s.planned.Load()).Add(longestPending)))
+		await(ctx, pending.Work, time.Until(time.Unix(0, s.planned.Load()).Add(hold.LongestUnplanned)))
 	}
 	return true
 }
@@ -98,7 +93,7 @@ func await(ctx context.Context, work *selector.Work, limit time.Duration) {
 }
 
 // planHolds replaces the holds by those of a new plan, and wakes the pods that may use what is not held any more. While an expression is
-// still being evaluated, the plan has nothing for whom it selects devices: then the holds stay for up to longestPending, and planHolds
+// still being evaluated, the plan has nothing for whom it selects devices: then the holds stay for up to hold.LongestUnplanned, and planHolds
 // returns what it lacks.
 func (s *shared) planHolds(ctx context.Context) *selector.Pending {
 	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
@@ -109,7 +104,7 @@ func (s *shared) planHolds(ctx context.Context) *selector.Pending {
 	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
 	plan := world.Plan(world.waiting)
-	if world.pending != nil && now.Sub(time.Unix(0, s.planned.Load())) < longestPending {
+	if world.pending != nil && now.Sub(time.Unix(0, s.planned.Load())) < hold.LongestUnplanned {
 		return world.pending
 	}
 	s.planned.Store(now.UnixNano())
