@@ -102,7 +102,10 @@ func (p policy) file(s *space) string {
 	if args == nil {
 		args = map[string]any{}
 	}
-	if p.protection != "" {
+	switch {
+	case p.protection == withClaims && p.nodeFit:
+		evictor = documentedEvictor(s)
+	case p.protection != "":
 		evictor["podProtections"] = map[string]any{"extraEnabled": []string{p.protection}}
 	}
 	content := map[string]any{
@@ -176,4 +179,19 @@ func (s *space) evictionsOf(pod string) int {
 // deschedulerLog is the path of the log of all runs for the space.
 func (s *space) deschedulerLog() string {
 	return filepath.Join(cluster.Logs, "descheduler-"+s.Name+".log")
+}
+
+// documentedEvictor returns the arguments of the plugin DefaultEvictor as docs/neighbours.md has them.
+func documentedEvictor(s *space) map[string]any {
+	s.T.Helper()
+	var documented struct {
+		PluginConfig []struct {
+			Name string         `json:"name"`
+			Args map[string]any `json:"args"`
+		} `json:"pluginConfig"`
+	}
+	harness.Documented(s.T, "With the descheduler", &documented)
+	require.Len(s.T, documented.PluginConfig, 1)
+	require.Equal(s.T, "DefaultEvictor", documented.PluginConfig[0].Name)
+	return documented.PluginConfig[0].Args
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quartermaster-dra/quartermaster/test/controlplane"
 )
@@ -29,6 +30,20 @@ func ModuleFolder(t *testing.T, module, tool string) string {
 	folder := strings.TrimSpace(string(output))
 	require.NotEmpty(t, folder, "%s is not in the module cache; run: go -C tools/%s mod download", module, tool)
 	return folder
+}
+
+// Documented decodes the first YAML of a section of docs/neighbours.md: what users are told to write, tests use.
+func Documented(t *testing.T, section string, into any) {
+	t.Helper()
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "neighbours.md"))
+	require.NoError(t, err)
+	_, text, found := strings.Cut(string(document), "\n## "+section+"\n")
+	require.True(t, found, "there is no section %q", section)
+	text, _, _ = strings.Cut(text, "\n## ")
+	_, text, found = strings.Cut(text, "```yaml\n")
+	require.True(t, found, "section %q has no YAML", section)
+	text, _, _ = strings.Cut(text, "```")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
 // RunBinary runs a component of others, a binary in bin, until the end of the test. It may not end before, and has to end without an

@@ -29,11 +29,14 @@ const (
 // errNoWorkload means that Kueue has not seen a Job yet.
 var errNoWorkload = errors.New("there is no workload for it")
 
-// job creates a Job in the queue, each of whose pods uses a claim template for one device, unless edits say otherwise.
+// job creates a Job in the queue as docs/neighbours.md says, each of whose pods uses a claim template for one device, unless edits say otherwise.
 func (s *space) job(name string, pods int32, edits ...func(*batchv1.Job)) {
 	s.T.Helper()
 	job := builder.Job(name, pods)
-	job.Labels = map[string]string{queueLabel: queue}
+	var documented batchv1.Job
+	harness.Documented(s.T, "With Kueue", &documented)
+	require.Equal(s.T, builder.SchedulerName, documented.Spec.Template.Spec.SchedulerName)
+	job.Labels = documented.Labels
 	job.Spec.Template.Annotations = map[string]string{endsAfter: "24h"}
 	job.Spec.Template.Spec.SchedulerName = s.Profile
 	usingTemplate(template)(job)

@@ -21,7 +21,7 @@ import (
 
 const (
 	// queue is the name of the LocalQueue of each space. Its ClusterQueue and ResourceFlavor have the space's name.
-	queue = "queue"
+	queue = "user-queue"
 	// extended is the extended resource that devices of the class stand for.
 	extended = "example.com/extended-gpu"
 	// template is the name of the claim template for one device.
