@@ -98,10 +98,11 @@ func await(ctx context.Context, work *selector.Work, limit time.Duration) {
 func (s *shared) planHolds(ctx context.Context) *selector.Pending {
 	s.planning.Lock() // The first attempt plans as well. An older plan must not replace a newer one.
 	defer s.planning.Unlock()
+	now := time.Now()
 	if !s.mayHold() {
+		s.holds.Replace(nil, now) // Conditions of pods may say that a former process held devices.
 		return nil
 	}
-	now := time.Now()
 	world := s.holdWorldOf(ctx, now)
 	plan := world.Plan(world.waiting)
 	if world.pending != nil && now.Sub(time.Unix(0, s.planned.Load())) < hold.LongestUnplanned {

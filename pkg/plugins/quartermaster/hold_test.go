@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -171,6 +172,25 @@ func TestHoldNotYet(t *testing.T) {
 			require.Equal(t, test.held, result.phase != "", "%s: %v", name, result.status)
 		})
 	}
+}
+
+// TestHoldTurnedOff: a pod for which a former process held devices no longer says so.
+func TestHoldTurnedOff(t *testing.T) {
+	t.Parallel()
+	objects, large := besideLarge(time.Hour)
+	large.Status.Conditions = append(large.Status.Conditions, v1.PodCondition{Type: dra.DevicesHeld, Status: v1.ConditionTrue, Message: "before"})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, startServer(t, objects...), "default")
+		f.pl.args.HoldAfter.Duration = 0
+		f.pl.state.beginHolds(f.ctx)
+		f.start()
+		require.Equal(t, "n1", f.schedule(newPod("small", uses("s"))).node)
+		time.Sleep(time.Minute)
+		f.settle()
+		stored, err := f.client.CoreV1().Pods(large.Namespace).Get(f.ctx, large.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Nil(t, dra.HeldFor(stored), "%v", stored.Status.Conditions)
+	})
 }
 
 // TestHoldBinds: pods of higher priority are not bound by a hold, nor are those that are gone before it begins, or that the holder
