@@ -11,6 +11,7 @@ import (
 
 	podclaims "github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -38,6 +39,12 @@ type Profiles interface {
 // Snapshot has the state of the cluster as of the current scheduling cycle. fwk.Handle implements it.
 type Snapshot interface {
 	SnapshotSharedLister() fwk.SharedLister
+}
+
+// Waits implements Ranking.
+func (h *Holders) Waits(pod *v1.Pod) bool {
+	_, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled)
+	return scheduled != nil && scheduled.Status == v1.ConditionFalse && h.Profiles.Schedules(pod.Spec.SchedulerName)
 }
 
 // Priority returns the priority that decides whether a pod may be evicted.

@@ -3,6 +3,7 @@ package preemption
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -118,11 +119,12 @@ func (u *Undecided) Error() string {
 
 func (u *Undecided) Unwrap() error { return u.pending }
 
-// PlanNominated makes plans for nominated pods that have none and whose priority is higher than that of the pod to
+// PlanNominated makes plans for nominated pods that have none and that come before the pod to
 // be tried next: pods of other schedulers, and all after a restart. It returns those that it cannot plan for yet.
 func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (undecided []Undecided) {
-	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders.Priority, time.Now()) {
-		if p.IsInFlight(pod.UID) {
+	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders, time.Now()) {
+		if p.IsInFlight(pod.UID) { // If it gives that up, the next attempt makes a plan.
+			p.forgetTry(pod.UID)
 			continue
 		}
 		node, err := p.Nodes.Get(pod.Status.NominatedNodeName)
@@ -143,7 +145,11 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 			continue
 		}
 		site := allocator.NodeView{Node: node, Pools: p.Inventory.OnNode(node)}
-		usage, _ := p.UsageFor(pod)
+		var ofGroup []ledger.Use // Each pod of a group gets devices of its own.
+		for _, nomination := range p.OfGroup(pod) {
+			ofGroup = append(ofGroup, p.Open(nomination.Pod, nomination.Plan)...)
+		}
+		usage, _ := p.UsageFor(pod, ofGroup...)
 		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
 		leaving := Leaving(reclaimable.Elsewhere(site.Pools, ""))
 		site.Usage = reclaimable.Without(ByUID(leaving))
@@ -218,6 +224,24 @@ func (p *NominatedDevices) NominationsOf(members []*v1.Pod) (result *fwk.PodGrou
 		return nil, false
 	}
 	return &fwk.PodGroupPostFilterResult{NominatingInfos: infos}, leaving
+}
+
+// Ended returns those uses that nominated pods await whose pods have all ended by now. What Reclaimable caches may be a moment older: the
+// scheduler may learn of the end of a pod before the plugin does.
+func (p *NominatedDevices) Ended(nominated []*v1.Pod) (ended []ledger.Use) {
+	for _, pod := range nominated {
+		nomination := p.Of(pod.UID)
+		if nomination == nil {
+			continue
+		}
+		for _, claim := range nomination.Awaited {
+			known := slices.ContainsFunc(ended, func(use ledger.Use) bool { return use.Claim.UID == claim.UID })
+			if use := p.Holders.Ledger.UseOf(claim.UID); !known && use.Allocation != nil && p.Holders.stateOf(claim.UID, math.MaxInt32).keeping == ending {
+				ended = append(ended, use)
+			}
+		}
+	}
+	return ended
 }
 
 // ByUID returns the pods as a map by UID.

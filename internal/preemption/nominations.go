@@ -114,16 +114,27 @@ func (n *Nominations) drop(pod types.UID) ledger.Freed {
 	return planned(before)
 }
 
-// Unplanned returns the nominated pods without a plan that have a higher priority than the given one: after a
-// restart, and pods of other schedulers. It leaves out equal priorities, because most pods in most clusters share one
-// priority, and kube-scheduler also nominates pods that it is binding (KEP-5278).
-func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Pod) int32, now time.Time) []*v1.Pod {
+// A Ranking compares pods.
+type Ranking interface {
+	// Priority returns the priority of a pod.
+	Priority(*v1.Pod) int32
+	// Waits reports whether a pod of this scheduler is known not to fit.
+	Waits(*v1.Pod) bool
+}
+
+// Unplanned returns the nominated pods without a plan that have a higher priority than the given one, or the same one if they wait: after a
+// restart, and pods of other schedulers with a higher priority. Most pods in most clusters share one priority, and kube-scheduler also nominates
+// pods that it is binding (KEP-5278): these do not wait.
+func (n *Nominations) Unplanned(except types.UID, priority int32, by Ranking, now time.Time) []*v1.Pod {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	var pods []*v1.Pod
 	for uid, nominee := range n.nominees {
 		expired := !nominee.since.IsZero() && now.Sub(nominee.since) > KeptForOthers
-		if n.byPod[uid] == nil && uid != except && !expired && of(nominee.pod) > priority && now.Sub(nominee.planned) >= planAgainAfter {
+		if n.byPod[uid] != nil || uid == except || expired || now.Sub(nominee.planned) < planAgainAfter {
+			continue
+		}
+		if own := by.Priority(nominee.pod); own > priority || own == priority && by.Waits(nominee.pod) {
 			if nominee.since.IsZero() {
 				nominee.since = now
 			}
@@ -132,7 +143,7 @@ func (n *Nominations) Unplanned(except types.UID, priority int32, of func(*v1.Po
 		}
 	}
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {
-		return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(by.Priority(b), by.Priority(a)), cmp.Compare(a.UID, b.UID))
 	})
 	return pods
 }
@@ -148,6 +159,15 @@ func (n *Nominations) PlanSoon(pod types.UID, now time.Time) bool {
 	}
 	nominee.planned = time.Time{}
 	return true
+}
+
+// forgetTry has the next attempt make a plan for a pod that Unplanned has returned, without a pause.
+func (n *Nominations) forgetTry(pod types.UID) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if nominee := n.nominees[pod]; nominee != nil {
+		nominee.since, nominee.planned = time.Time{}, time.Time{}
+	}
 }
 
 // Of returns the nomination of a pod, nil if it has none.
@@ -187,6 +207,23 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 	// The usage that they make is kept as long as they are the same, in the same order.
 	slices.SortFunc(against, func(a, b *Nomination) int { return cmp.Compare(a.Pod, b.Pod) })
 	return against
+}
+
+// OfGroup returns the nominations of the other pods of a pod's group.
+func (n *Nominations) OfGroup(pod *v1.Pod) (all []*Nomination) {
+	group := GroupOf(pod)
+	if group == "" {
+		return nil
+	}
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	for uid, nomination := range n.byPod {
+		if uid != pod.UID && nomination.Group == group {
+			all = append(all, nomination)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Nomination) int { return cmp.Compare(a.Pod, b.Pod) })
+	return all
 }
 
 // GroupOf returns "namespace/name" of a pod's PodGroup, of the API or of scheduler-plugins, "" if it has none.

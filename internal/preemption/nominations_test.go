@@ -60,7 +60,7 @@ func TestPlanForNominationThatEnds(t *testing.T) {
 	} {
 		n, nominated := NewNominations(), named("p", nominatedFor("n1"))
 		n.Changed(nil, nominated)
-		require.Len(t, n.Unplanned("other", 0, func(*v1.Pod) int32 { return 10 }, time.Unix(1000, 0)), 1, name)
+		require.Len(t, n.Unplanned("other", 0, ranking(func(*v1.Pod) int32 { return 10 }), time.Unix(1000, 0)), 1, name)
 		ends(n, nominated)
 		_, ok := n.SetNominated(nomination("p"))
 		require.False(t, ok, name)
@@ -112,12 +112,24 @@ func TestPlanSoon(t *testing.T) {
 	n, now, byPod := NewNominations(), time.Unix(1000, 0), corev1helpers.PodPriority
 	require.False(t, n.PlanSoon("p", now), "not nominated")
 	n.Changed(nil, named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.Priority = new(int32) }))
-	require.Len(t, n.Unplanned("x", -1, byPod, now), 1)
+	require.Len(t, n.Unplanned("x", -1, ranking(byPod), now), 1)
 	require.True(t, n.PlanSoon("p", now))
-	require.Len(t, n.Unplanned("x", -1, byPod, now), 1, "at once")
+	require.Len(t, n.Unplanned("x", -1, ranking(byPod), now), 1, "at once")
 	require.False(t, n.PlanSoon("p", now.Add(2*UndecidedFor)), "others waited long enough")
-	require.Empty(t, n.Unplanned("x", -1, byPod, now))
+	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now))
 }
+
+// ranking is a Ranking in which no pod waits.
+type ranking func(*v1.Pod) int32
+
+func (r ranking) Priority(pod *v1.Pod) int32 { return r(pod) }
+
+func (ranking) Waits(*v1.Pod) bool { return false }
+
+// waitingRanking is a Ranking in which all pods wait.
+type waitingRanking struct{ ranking }
+
+func (waitingRanking) Waits(*v1.Pod) bool { return true }
 
 func TestUnplanned(t *testing.T) {
 	t.Parallel()
@@ -125,16 +137,17 @@ func TestUnplanned(t *testing.T) {
 	byPod := corev1helpers.PodPriority
 	n := NewNominations()
 	n.Changed(nil, named("p", nominatedFor("n1"), func(pod *v1.Pod) { pod.Spec.Priority = new(int32) }))
-	require.Empty(t, n.Unplanned("x", 0, byPod, now), "of the same priority")
-	require.Empty(t, n.Unplanned("p", -1, byPod, now), "its own")
-	require.Len(t, n.Unplanned("x", -1, byPod, now), 1)
-	require.Empty(t, n.Unplanned("x", -1, byPod, now), "not again at once")
-	require.Len(t, n.Unplanned("x", -1, byPod, now.Add(planAgainAfter)), 1)
-	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(2*KeptForOthers)))
+	require.Empty(t, n.Unplanned("x", 0, ranking(byPod), now), "of the same priority")
+	require.Len(t, n.Unplanned("x", 0, waitingRanking{ranking(byPod)}, now.Add(-planAgainAfter)), 1, "of the same priority, and it waits")
+	require.Empty(t, n.Unplanned("p", -1, ranking(byPod), now), "its own")
+	require.Len(t, n.Unplanned("x", -1, ranking(byPod), now), 1)
+	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now), "not again at once")
+	require.Len(t, n.Unplanned("x", -1, ranking(byPod), now.Add(planAgainAfter)), 1)
+	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now.Add(2*KeptForOthers)))
 	n.Set(nomination("p"))
-	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(3*planAgainAfter)))
+	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now.Add(3*planAgainAfter)))
 	n.Changed(named("p", nominatedFor("n1")), named("p"))
-	require.Empty(t, n.Unplanned("x", -1, byPod, now.Add(5*planAgainAfter)))
+	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now.Add(5*planAgainAfter)))
 }
 
 // TestPlannedAgain: a plan that was impossible at first, because not all victims were leaving yet, is made before any
@@ -162,9 +175,9 @@ func TestPlannedAgain(t *testing.T) {
 			t.Parallel()
 			n := NewNominations()
 			n.Changed(nil, named("p", nominatedFor("n1")))
-			require.Len(t, n.Unplanned("x", -1, corev1helpers.PodPriority, now), 1)
+			require.Len(t, n.Unplanned("x", -1, ranking(corev1helpers.PodPriority), now), 1)
 			n.Changed(test.before, test.after)
-			require.Equal(t, test.again, len(n.Unplanned("x", -1, corev1helpers.PodPriority, now)) == 1)
+			require.Equal(t, test.again, len(n.Unplanned("x", -1, ranking(corev1helpers.PodPriority), now)) == 1)
 		})
 	}
 }

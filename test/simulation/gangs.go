@@ -32,7 +32,7 @@ func (h *History) configure(w *World) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return err
 	}
-	w.clocks = h.themes[clocks]
+	w.clocks, w.slowEnds = h.themes[clocks], h.themes[slowEnds]
 	var err error
 	if w.configured, err = configuration(); err == nil {
 		h.setArguments(&w.configured)

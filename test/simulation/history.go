@@ -63,6 +63,7 @@ var laterThemes = []theme{
 	{cpus, 0.2, 3, setupCPUs, changeCPUs},
 	{delays, 0.2, 0, nil, nil},
 	{"slow controllers", 0.3, 3, nil, slowControllers},
+	{slowEnds, 0.3, 0, nil, nil},
 }
 
 // NewHistory makes a history with that many steps. It also has the given themes, separated by commas.

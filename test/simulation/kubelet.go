@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -10,7 +12,22 @@ const (
 	// podStart is the time until a kubelet notices a change, podTerm the time until a deleted pod ends.
 	podStart = 250 * time.Millisecond
 	podTerm  = 2 * time.Second
+	// slowEnds is the theme of histories in which a third of the pods end slowEnd after they are deleted. endsAnnotation says it of a pod.
+	slowEnds, slowEnd, endsAnnotation = "slow ends", 45 * time.Second, "example.com/ends-after"
 )
+
+// endsSlowly has a pod end so long after it is deleted.
+func endsSlowly(d time.Duration) func(*v1.Pod) {
+	return func(pod *v1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, endsAnnotation, d.String()) }
+}
+
+// termOf returns how long after its deletion a pod ends.
+func termOf(pod *object) time.Duration {
+	if d, err := time.ParseDuration(lookup(pod.metadata(), []string{"annotations", endsAnnotation})); err == nil {
+		return d
+	}
+	return podTerm
+}
 
 // kubelet runs and ends the pods of all nodes. Like the pod garbage collector, it also removes pods whose node is gone.
 func (w *World) kubelet() {
@@ -58,10 +75,10 @@ func (w *World) runPods() (due time.Duration) {
 		case node == "":
 		case nodes.objects[types.NamespacedName{Name: node}] == nil:
 			s.remove(pods, key, pod)
-		case !deleted.IsZero() && time.Since(deleted) >= podTerm:
+		case !deleted.IsZero() && time.Since(deleted) >= termOf(pod):
 			s.remove(pods, key, pod)
 		case !deleted.IsZero():
-			if left := podTerm - time.Since(deleted); due == 0 || left < due {
+			if left := termOf(pod) - time.Since(deleted); due == 0 || left < due {
 				due = left
 			}
 		case phase == "" || phase == "Pending":

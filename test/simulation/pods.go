@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +43,12 @@ func (p *podPlan) create(w *World) {
 	})
 	for _, edit := range p.edits {
 		edit(pod)
+	}
+	if name := fnv.New32(); w.slowEnds {
+		_, _ = name.Write([]byte(p.name))
+		if name.Sum32()%3 == 0 {
+			endsSlowly(slowEnd)(pod)
+		}
 	}
 	ignore(w.client.CoreV1().Pods(pod.Namespace).Create(w.ctx, pod, metav1.CreateOptions{}))
 }

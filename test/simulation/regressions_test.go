@@ -121,22 +121,6 @@ func TestRegressions(t *testing.T) {
 		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
-		// Nobody was left whom the gang could have evicted, so that it gave up what its victims left before their claims were deallocated.
-		"the last pods of lower priority are evicted for a gang": new(script).node(2).pod(70*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			gang(10*time.Second, "gang", 2, 100).pod(500*time.Millisecond, "other", 1, "1", 100).
-			runs(20*time.Second, "gang-0").runs(0, "gang-1"),
-		"the last pods of lower priority are evicted for a PodGroup of Kubernetes": new(script).node(2).pod(70*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			podGroup(10*time.Second, "gang", 2, 100).pod(500*time.Millisecond, "other", 1, "1", 100).
-			runs(20*time.Second, "gang-0").runs(0, "gang-1"),
-		"the last pods of lower priority are evicted for a gang, and their claims keep their devices": new(script).node(2).pod(70*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			gang(10*time.Second, "gang", 2, 100).slow(time.Second, 15*time.Second).pod(500*time.Millisecond, "other", 1, "1", 100).
-			tried(5*time.Second).runs(30*time.Second, "gang-0").runs(0, "gang-1"),
-		"the last pods of lower priority are evicted for a PodGroup of Kubernetes, and their claims keep their devices": new(script).node(2).pod(70*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			podGroup(10*time.Second, "gang", 2, 100).slow(time.Second, 15*time.Second).pod(500*time.Millisecond, "other", 1, "1", 100).
-			tried(5*time.Second).runs(30*time.Second, "gang-0").runs(0, "gang-1"),
-		"the last pods of lower priority are evicted for a pod, and their claims keep their devices": new(script).node(2).pod(70*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			pod(10*time.Second, "large", 2, "1", 100).slow(time.Second, 15*time.Second).pod(500*time.Millisecond, "other", 1, "1", 100).
-			tried(5*time.Second).runs(30*time.Second, "large"),
 		// Seed 162706109378538: the preemptor waited five minutes, since it was kept out of the queue while the victim was forgotten.
 		"a pod without devices preempts one that waits for its volume": new(script).node(1).add(time.Second, "pod victim with 12 CPU and a volume that takes a while", func(w *World) {
 			w.createStorageClass()

@@ -227,17 +227,6 @@ func (s *script) weather(after time.Duration, weather Weather) *script {
 	})
 }
 
-// slow has kube-controller-manager see no changes of pods for a while.
-func (s *script) slow(after, d time.Duration) *script {
-	return s.add(after, fmt.Sprintf("for %s, kube-controller-manager sees no changes of pods", d), func(w *World) { w.controllers.stall("pods", d) })
-}
-
-// tried has a node come and go, so that waiting pods are tried.
-func (s *script) tried(after time.Duration) *script {
-	return s.add(after, "a node without devices comes", func(w *World) { w.createNode("node-9") }).
-		add(time.Second, "it goes", func(w *World) { w.deleteNode("node-9") })
-}
-
 // runs has the history fail if a pod is not on a node by then.
 func (s *script) runs(after time.Duration, name string) *script {
 	return s.add(after, "pod "+name+" is to run by now", func(w *World) {

@@ -51,6 +51,8 @@ type World struct {
 	// guard is nil if there is none.
 	guard *guardProcess
 
+	// slowEnds is set if some pods take long to end.
+	slowEnds bool
 	// clocks is set if the clocks of the schedulers' machines may be wrong.
 	clocks bool
 	// attaching is the driver's behaviour towards devices that have binding conditions; nil if there are none.

@@ -42,7 +42,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	if left := pl.state.gangs.Awaited(group.Name); left > 0 {
 		return says(false, "waiting for %d evicted pods to end; the group gets their place", left)
 	}
-	d := &gangDryRun{pl: pl, ctx: ctx, group: group, gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
+	d := &gangDryRun{pl: pl, ctx: ctx, group: group, ended: pl.nominated.Ended(members.Waiting), gang: planning.Gang{Name: group.Name, Pods: members.Waiting, Need: need, Wish: group.Wish}}
 	for _, member := range members.Assigned {
 		d.gang.On = append(d.gang.On, member.Spec.NodeName)
 	}
@@ -138,6 +138,8 @@ type gangDryRun struct {
 	// lacks is set if the cluster has less than the group's minResources free without evictions.
 	lacks bool
 	costs choose.Costs
+	// ended are the uses of victims that have ended.
+	ended []ledger.Use
 	// err is the first error, nil if there was none.
 	err error
 }
@@ -164,7 +166,8 @@ func (d *gangDryRun) Within(plan *gangPlan, gone []*choose.Unit) (*gangPlan, boo
 }
 
 func (d *gangDryRun) plan(gone []*choose.Unit, only sets.Set[string]) (*gangPlan, bool) {
-	released := append([]ledger.Use{}, d.pl.holders.Released(preemption.ByUID(choose.PodsOf(gone)))...)
+	released := append([]ledger.Use{}, d.ended...)
+	released = append(released, d.pl.holders.Released(preemption.ByUID(choose.PodsOf(gone)))...)
 	var out *planning.Outcome
 	var err error
 	failed := d.pl.preemption.Without(d.ctx, gone, func(nodes []fwk.NodeInfo) {

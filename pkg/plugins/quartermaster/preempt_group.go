@@ -18,7 +18,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	nominations, leaving := pl.nominated.NominationsOf(info.GetUnscheduledPods())
-	if pl.awaitReleaseForGroup(state, info) {
+	if pl.awaitReleaseForGroup(state, info) || len(pl.nominated.Ended(info.GetUnscheduledPods())) > 0 {
 		code := fwk.UnschedulableAndUnresolvable
 		if nominations != nil {
 			code = fwk.Success // Otherwise those pods lose their nominations that would fit already.

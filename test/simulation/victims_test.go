@@ -1,0 +1,57 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quartermaster-dra/quartermaster/test/builder"
+)
+
+// TestVictimsLeaveRoom: a pod, a gang and a PodGroup of Kubernetes have the last pods of lower priority evicted, and get what these leave,
+// although a pod of the same priority comes meanwhile. Their victims would have been evicted for nothing otherwise.
+func TestVictimsLeaveRoom(t *testing.T) {
+	for name, come := range map[string]struct {
+		pods func(*script) *script
+		runs []string
+	}{
+		"pod":                    {func(s *script) *script { return s.pod(10*time.Second, "large", 2, "1", 100) }, []string{"large"}},
+		"gang":                   {func(s *script) *script { return s.gang(10*time.Second, "large", 2, 100) }, []string{"large-0", "large-1"}},
+		"PodGroup of Kubernetes": {func(s *script) *script { return s.podGroup(10*time.Second, "large", 2, 100) }, []string{"large-0", "large-1"}},
+	} {
+		for world, story := range map[string]*script{
+			"": come.pods(new(script).victims(podTerm)).other(500 * time.Millisecond),
+			// The claims of the victims keep their devices.
+			"slow controllers": come.pods(new(script).victims(podTerm)).slow(time.Second, 15*time.Second).other(500 * time.Millisecond).tried(5 * time.Second),
+			// Nothing in memory says what is kept.
+			"the process ends": come.pods(new(script).victims(40 * time.Second)).crash(time.Second).other(5 * time.Second),
+		} {
+			story.add(time.Minute, "nothing", func(*World) {})
+			for _, pod := range come.runs {
+				story.runs(0, pod)
+			}
+			t.Run(name+"/"+world, story.passes)
+		}
+	}
+}
+
+// victims has two pods of low priority run with the devices of a node, one of which takes some time to end. It waits for the end of the pause
+// that follows the process's start.
+func (s *script) victims(term time.Duration) *script {
+	return s.node(2).pod(70*time.Second, "low-0", 1, "1", 0).add(0, "pod low-1 with 1 device which ends after "+term.String(), func(w *World) {
+		w.createPodWithClaim("low-1", builder.Request("r", "gpu"), "1", 0, endsSlowly(term))
+	})
+}
+
+// other has a pod come that wants a device, of the priority of those that have pods evicted.
+func (s *script) other(after time.Duration) *script { return s.pod(after, "other", 1, "1", 100) }
+
+// slow has kube-controller-manager see no changes of pods for a while.
+func (s *script) slow(after, d time.Duration) *script {
+	return s.add(after, "for "+d.String()+", kube-controller-manager sees no changes of pods", func(w *World) { w.controllers.stall("pods", d) })
+}
+
+// tried has a node come and go, so that waiting pods are tried.
+func (s *script) tried(after time.Duration) *script {
+	return s.add(after, "a node without devices comes", func(w *World) { w.createNode("node-9") }).
+		add(time.Second, "it goes", func(w *World) { w.deleteNode("node-9") })
+}
