@@ -17,8 +17,13 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if !pl.preemption.Enabled() {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	nominations, leaving := pl.nominated.NominationsOf(info.GetUnscheduledPods())
-	if pl.awaitReleaseForGroup(state, info) || len(pl.nominated.Ended(info.GetUnscheduledPods())) > 0 {
+	pods := info.GetUnscheduledPods()
+	nominations, leaving := pl.nominated.NominationsOf(pods)
+	awaits := pl.awaitReleaseForGroup(state, info) || len(pl.nominated.Ended(pods)) > 0
+	if entry := pl.waiting.Get(pods[0].UID); entry != nil && entry.AwaitsRelease(awaits, time.Now()) >= mostForRelease {
+		awaits = false
+	}
+	if awaits {
 		code := fwk.UnschedulableAndUnresolvable
 		if nominations != nil {
 			code = fwk.Success // Otherwise those pods lose their nominations that would fit already.
@@ -28,7 +33,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if leaving {
 		return nominations, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
-	if rest := pl.preemptionDelay(minCount(info), info.GetUnscheduledPods()...); rest > 0 {
+	if rest := pl.preemptionDelay(minCount(info), pods...); rest > 0 {
 		pl.wakeGroupIn(info, rest)
 		return nil, pl.delayed()
 	}
