@@ -51,6 +51,8 @@ type GroupNominees struct {
 type nominated struct {
 	node string
 	at   time.Time
+	// waits is set until a look has found that the pod waits for nothing more: only then does its patience begin.
+	waits bool
 }
 
 // Attempts are attempts to schedule pods.
@@ -84,7 +86,7 @@ func (g *GroupNominees) PodChanged(e informer.Event[v1.Pod]) {
 	case !isNominee(after) || after.Spec.SchedulerName != g.profile:
 		delete(g.since, after.UID)
 	case g.since[after.UID].node != after.Status.NominatedNodeName:
-		g.since[after.UID] = nominated{node: after.Status.NominatedNodeName, at: time.Now()}
+		g.since[after.UID] = nominated{node: after.Status.NominatedNodeName, at: time.Now(), waits: true}
 		g.queue.AddAfter(types.NamespacedName{Namespace: after.Namespace, Name: after.Name}, nomineePatience)
 	}
 }
@@ -139,8 +141,8 @@ func (g *GroupNominees) seen(pod *v1.Pod, waits bool) nominated {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	known, found := g.since[pod.UID]
-	if found && waits {
-		known.at = time.Now()
+	if found && (waits || known.waits) { // The last victim may have gone a moment ago.
+		known.at, known.waits = time.Now(), waits
 		g.since[pod.UID] = known
 	}
 	return known

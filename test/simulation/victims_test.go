@@ -22,6 +22,9 @@ func TestVictimsLeaveRoom(t *testing.T) {
 			"": come.pods(new(script).victims(podTerm)).other(500 * time.Millisecond),
 			// The claims of the victims keep their devices.
 			"slow controllers": come.pods(new(script).victims(podTerm)).slow(time.Second, 15*time.Second).other(500 * time.Millisecond).tried(5 * time.Second),
+			// They have been nominated for half a minute when the last victim ends, and learn late that its claim is deallocated.
+			"slow end": come.pods(new(script).victims(28*time.Second)).other(500*time.Millisecond).
+				add(27*time.Second, "for 6s, the scheduler sees no changes of claims", func(w *World) { w.replicas[0].connection.stall("resourceclaims", 6*time.Second) }),
 			// Nothing in memory says what is kept.
 			"the process ends": come.pods(new(script).victims(40 * time.Second)).crash(time.Second).other(5 * time.Second),
 		} {
