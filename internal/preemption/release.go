@@ -71,6 +71,8 @@ type Preemptors interface {
 	// PlanAgain is called for a preemptor that waits for a claim which others use on, although a pod that used it is
 	// gone.
 	PlanAgain(preemptor types.UID)
+	// ClaimFreed is called for a preemptor when a claim that it waits for has no devices any more.
+	ClaimFreed(preemptor types.UID)
 }
 
 // NewRelease returns a Release. observer is told of claims as the server has them after they were released, and ofGroup
@@ -234,6 +236,19 @@ func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	r.mutex.Unlock()
 	for _, preemptor := range preemptors {
 		r.waiting.PlanAgain(preemptor)
+	}
+}
+
+// tellFreed tells preemptors that a claim has no devices any more.
+func (r *Release) tellFreed(claim types.UID) {
+	r.mutex.Lock()
+	var preemptors []types.UID
+	if found := r.claims[claim]; found != nil {
+		preemptors = sets.List(found.preemptors)
+	}
+	r.mutex.Unlock()
+	for _, preemptor := range preemptors {
+		r.waiting.ClaimFreed(preemptor)
 	}
 }
 

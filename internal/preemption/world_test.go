@@ -65,6 +65,8 @@ func (w *world) Observe(_ context.Context, claim *resourceapi.ResourceClaim) {
 	w.observed = append(w.observed, claim)
 }
 
+func (w *world) ClaimFreed(types.UID) {}
+
 func (w *world) PlanAgain(preemptor types.UID) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

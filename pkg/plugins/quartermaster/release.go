@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // PlanAgain implements preemption.Preemptors. It has a pod tried again that waits for a claim which others use on: it
@@ -19,6 +20,23 @@ func (pl ownProfile) PlanAgain(preemptor types.UID) {
 		return
 	}
 	pl.waker.WakeAfterPause(entry)
+}
+
+// ClaimFreed implements preemption.Preemptors. It has a pod tried again if devices that it is to get do not exist any more: no event of a device
+// wakes it then.
+func (pl ownProfile) ClaimFreed(preemptor types.UID) {
+	entry, nomination := pl.waiting.Get(preemptor), pl.state.nominations.Of(preemptor)
+	if entry == nil || nomination == nil {
+		return
+	}
+	for _, use := range nomination.Plan {
+		for result := range ledger.Used(use.Allocation) {
+			if pl.state.Pool(ledger.PoolOf(result)) == nil {
+				pl.waker.WakeAfterPause(entry)
+				return
+			}
+		}
+	}
 }
 
 // awaitRelease requests the deallocation of claims for a pod, as soon as they have no users: those about to be
