@@ -37,6 +37,25 @@ func TestVictimsLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestVictimsLeaveRoomForOthers: a gang and a PodGroup of Kubernetes that have pods evicted and lack a pod then keep nothing from others.
+func TestVictimsLeaveRoomForOthers(t *testing.T) {
+	for name, come := range map[string]func(*script) *script{
+		"gang":                   func(s *script) *script { return s.gang(10*time.Second, "large", 2, 100) },
+		"PodGroup of Kubernetes": func(s *script) *script { return s.podGroup(10*time.Second, "large", 2, 100) },
+	} {
+		for deleted, happens := range map[string]func(*World){
+			"pod": func(w *World) { w.deletePod("large-1") },
+			"pod and the group": func(w *World) {
+				w.deletePod("large-1")
+				w.deleteGroup("large")
+			},
+		} {
+			story := come(new(script).victims(podTerm)).add(time.Second, "delete a "+deleted, happens).other(time.Second).runs(2*time.Minute, "other")
+			t.Run(name+"/"+deleted, story.passes)
+		}
+	}
+}
+
 // victims has two pods of low priority run with the devices of a node, one of which takes some time to end. It waits for the end of the pause
 // that follows the process's start.
 func (s *script) victims(term time.Duration) *script {

@@ -28,6 +28,11 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
 		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.
+		for _, nomination := range pl.state.nominations.OfGroup(pod) {
+			if hopeless { // The API server may never have got it, so that nothing else ends it.
+				pl.state.Freed(pl.state.nominations.Drop(nomination.Pod))
+			}
+		}
 		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
 	}
 	group, members, need, err := pl.state.gangs.Pending(pod)
