@@ -83,9 +83,10 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 			nomination.Awaited = append(nomination.Awaited, use.Claim)
 		}
 	}
-	if p.Holders.Profiles.Schedules(pod.Spec.SchedulerName) { // Other schedulers await claims for their own pods.
+	if nomination.Theirs = !p.Holders.Profiles.Schedules(pod.Spec.SchedulerName); !nomination.Theirs { // Other schedulers await claims for their own pods.
 		p.Release.Await(pod.UID, nomination.Awaited...)
-	} else {
+	}
+	if isTried := p.Holders.Profiles.Trying(pod.UID) != nil || nomination.Group != ""; nomination.Theirs || !isTried {
 		nomination.Until = time.Now().Add(KeptForOthers)
 		time.AfterFunc(KeptForOthers, func() { p.Waker.Freed(p.Expire(nomination)) })
 	}
@@ -103,8 +104,8 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	return true
 }
 
-// An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods of lower
-// priority must leave the pools of its node alone until then: for these, it is the error.
+// An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods that come after
+// it must leave the pools of its node alone until then: for these, it is the error.
 type Undecided struct {
 	Pools []*inventory.NodePool
 	// pending is a selector.ErrPending.
@@ -113,14 +114,14 @@ type Undecided struct {
 
 // Error does not name the expression, which is another tenant's.
 func (u *Undecided) Error() string {
-	return "devices of the node are for a nominated pod of higher priority and it is not known yet which because an expression takes long " +
+	return "devices of the node are for a nominated pod that comes first and it is not known yet which because an expression takes long " +
 		"to evaluate; trying again when it is done"
 }
 
 func (u *Undecided) Unwrap() error { return u.pending }
 
 // PlanNominated makes plans for nominated pods that have none and that come before the pod to
-// be tried next: pods of other schedulers, and all after a restart. It returns those that it cannot plan for yet.
+// be tried next: pods of other schedulers, and those that wait after a restart. It returns those that it cannot plan for yet.
 func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (undecided []Undecided) {
 	for _, pod := range p.Unplanned(before.UID, p.Holders.Priority(before), p.Holders, time.Now()) {
 		if p.IsInFlight(pod.UID) { // If it gives that up, the next attempt makes a plan.
@@ -169,7 +170,7 @@ func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.N
 }
 
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
-// pods of lower priority, and those held for pods that wait. kept reports whether devices of a pool are kept; it is nil if
+// pods of lower priority, and those held for others, such as pods that wait. kept reports whether devices of a pool are kept; it is nil if
 // none are.
 func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
 	against := append(p.PlannedAgainst(pod, p.Holders.Priority(pod)), held...)
@@ -229,14 +230,18 @@ func (p *NominatedDevices) NominationsOf(members []*v1.Pod) (result *fwk.PodGrou
 // Ended returns those uses that nominated pods await whose pods have all ended by now. What Reclaimable caches may be a moment older: the
 // scheduler may learn of the end of a pod before the plugin does.
 func (p *NominatedDevices) Ended(nominated []*v1.Pod) (ended []ledger.Use) {
+	known := make(map[types.UID]bool)
 	for _, pod := range nominated {
 		nomination := p.Of(pod.UID)
 		if nomination == nil {
 			continue
 		}
 		for _, claim := range nomination.Awaited {
-			known := slices.ContainsFunc(ended, func(use ledger.Use) bool { return use.Claim.UID == claim.UID })
-			if use := p.Holders.Ledger.UseOf(claim.UID); !known && use.Allocation != nil && p.Holders.stateOf(claim.UID, math.MaxInt32).keeping == ending {
+			if known[claim.UID] {
+				continue
+			}
+			known[claim.UID] = true
+			if use := p.Holders.Ledger.UseOf(claim.UID); use.Allocation != nil && p.Holders.stateOf(claim.UID, math.MaxInt32).keeping == ending {
 				ended = append(ended, use)
 			}
 		}

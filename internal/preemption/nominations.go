@@ -29,7 +29,9 @@ type Nomination struct {
 	// Victims are the pods that have to go for it, and Awaited the claims that become free then.
 	Victims []*v1.Pod
 	Awaited []ledger.ClaimRef
-	// Until ends the nomination of another scheduler's pod, in case that scheduler does not run; zero for pods of
+	// Theirs is set for a pod of another scheduler.
+	Theirs bool
+	// Until ends the nomination of a pod that may not be tried any more: of another scheduler, which may not run, or after a restart; zero for other pods of
 	// this scheduler.
 	Until time.Time
 }
@@ -56,6 +58,9 @@ const KeptForOthers = 5 * time.Minute
 // planAgainAfter is the pause between two tries to make a plan for a nominated pod. If a pod with claims leaves or is
 // gone, there is no pause.
 const planAgainAfter = time.Second
+
+// plansAtOnce limits the plans in one attempt. The next attempt makes others.
+const plansAtOnce = 128
 
 // UndecidedFor limits how long others wait for the plan of a nominated pod: its author chose the expressions.
 const UndecidedFor = 5 * time.Second
@@ -128,23 +133,27 @@ type Ranking interface {
 func (n *Nominations) Unplanned(except types.UID, priority int32, by Ranking, now time.Time) []*v1.Pod {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	var pods []*v1.Pod
+	var found []*nominee
 	for uid, nominee := range n.nominees {
 		expired := !nominee.since.IsZero() && now.Sub(nominee.since) > KeptForOthers
 		if n.byPod[uid] != nil || uid == except || expired || now.Sub(nominee.planned) < planAgainAfter {
 			continue
 		}
 		if own := by.Priority(nominee.pod); own > priority || own == priority && by.Waits(nominee.pod) {
-			if nominee.since.IsZero() {
-				nominee.since = now
-			}
-			nominee.planned = now
-			pods = append(pods, nominee.pod)
+			found = append(found, nominee)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *v1.Pod) int {
-		return cmp.Or(cmp.Compare(by.Priority(b), by.Priority(a)), cmp.Compare(a.UID, b.UID))
+	slices.SortFunc(found, func(a, b *nominee) int {
+		return cmp.Or(cmp.Compare(by.Priority(b.pod), by.Priority(a.pod)), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
+	var pods []*v1.Pod
+	for _, nominee := range found[:min(len(found), plansAtOnce)] {
+		if nominee.since.IsZero() {
+			nominee.since = now
+		}
+		nominee.planned = now
+		pods = append(pods, nominee.pod)
+	}
 	return pods
 }
 
@@ -194,10 +203,10 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 	group := GroupOf(pod)
 	for uid, nomination := range n.byPod {
 		enough := priority
-		if !nomination.Until.IsZero() {
-			if now.After(nomination.Until) {
-				continue
-			}
+		if !nomination.Until.IsZero() && now.After(nomination.Until) {
+			continue
+		}
+		if nomination.Theirs {
 			enough = priority + 1
 		}
 		if uid != pod.UID && nomination.Priority >= enough && (group == "" || nomination.Group != group) {
@@ -207,6 +216,14 @@ func (n *Nominations) Against(pod *v1.Pod, priority int32, now time.Time) []*Nom
 	// The usage that they make is kept as long as they are the same, in the same order.
 	slices.SortFunc(against, func(a, b *Nomination) int { return cmp.Compare(a.Pod, b.Pod) })
 	return against
+}
+
+// DropGroup does the same as Drop for the other pods of a pod's group.
+func (n *Nominations) DropGroup(pod *v1.Pod) (freed ledger.Freed) {
+	for _, nomination := range n.OfGroup(pod) {
+		freed = freed.And(n.Drop(nomination.Pod))
+	}
+	return freed
 }
 
 // OfGroup returns the nominations of the other pods of a pod's group.
@@ -257,6 +274,8 @@ func (n *Nominations) Changed(before, after *v1.Pod) ledger.Freed {
 		delete(n.nominees, after.UID)
 	} else if known := n.nominees[after.UID]; known == nil || known.pod.Status.NominatedNodeName != after.Status.NominatedNodeName {
 		n.nominees[after.UID] = &nominee{pod: after}
+	} else {
+		known.pod = after // It may be known by now not to fit.
 	}
 	// The event may be late, and concern an earlier nomination.
 	if nomination := n.byPod[after.UID]; nomination != nil && before != nil && after.Status.NominatedNodeName != nomination.Node &&

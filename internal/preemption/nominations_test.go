@@ -40,7 +40,7 @@ func TestWhoLeavesKeptDevicesAlone(t *testing.T) {
 	ofGroup.Group = builder.Namespace + "/g"
 	n.Set(ofGroup)
 	ofOthers := nomination("theirs")
-	ofOthers.Until = now.Add(time.Minute)
+	ofOthers.Theirs, ofOthers.Until = true, now.Add(time.Minute)
 	n.Set(ofOthers)
 	require.Len(t, n.Against(named("low"), 0, now), 3)
 	require.Len(t, n.Against(named("same"), 10, now), 2, "nor another scheduler's pod of the same priority")
@@ -118,6 +118,23 @@ func TestPlanSoon(t *testing.T) {
 	require.False(t, n.PlanSoon("p", now.Add(2*UndecidedFor)), "others waited long enough")
 	require.Empty(t, n.Unplanned("x", -1, ranking(byPod), now))
 }
+
+// TestNomineeWaits: a pod is nominated before it is known not to fit.
+func TestNomineeWaits(t *testing.T) {
+	t.Parallel()
+	n, nominee := NewNominations(), named("p", nominatedFor("n1"))
+	n.Changed(nil, nominee)
+	now, told := time.Unix(1000, 0), nominee.DeepCopy()
+	told.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse}}
+	require.Empty(t, n.Unplanned("x", 0, toldRanking{ranking(corev1helpers.PodPriority)}, now))
+	n.Changed(nominee, told)
+	require.Len(t, n.Unplanned("x", 0, toldRanking{ranking(corev1helpers.PodPriority)}, now), 1)
+}
+
+// toldRanking is a Ranking in which the pods with a condition wait.
+type toldRanking struct{ ranking }
+
+func (toldRanking) Waits(pod *v1.Pod) bool { return len(pod.Status.Conditions) > 0 }
 
 // ranking is a Ranking in which no pod waits.
 type ranking func(*v1.Pod) int32

@@ -127,8 +127,9 @@ func (r *Release) leave(preemptor, uid types.UID) {
 	}
 }
 
-// drop forgets a claim that is gone.
+// drop forgets a claim that is gone, and tells the preemptors that waited for it.
 func (r *Release) drop(uid types.UID) {
+	defer r.tellFreed(uid)()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	claim := r.claims[uid]
@@ -239,16 +240,18 @@ func (r *Release) tellUsed(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// tellFreed tells preemptors that a claim has no devices any more.
-func (r *Release) tellFreed(claim types.UID) {
+// tellFreed returns a function that tells the present preemptors that a claim has no devices any more.
+func (r *Release) tellFreed(claim types.UID) func() {
 	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	var preemptors []types.UID
 	if found := r.claims[claim]; found != nil {
 		preemptors = sets.List(found.preemptors)
 	}
-	r.mutex.Unlock()
-	for _, preemptor := range preemptors {
-		r.waiting.ClaimFreed(preemptor)
+	return func() {
+		for _, preemptor := range preemptors {
+			r.waiting.ClaimFreed(preemptor)
+		}
 	}
 }
 

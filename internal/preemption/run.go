@@ -60,7 +60,7 @@ func (r *Release) again(ctx context.Context, uid types.UID) bool {
 		return false
 	}
 	if claim.Status.Allocation == nil {
-		r.tellFreed(uid)
+		r.tellFreed(uid)()
 		// What the informer does not have may be gone: the scheduler's manager of claims, which has
 		// it still, may be told of that later than this package.
 		return !r.known.Listed(ref.Namespace, ref.Name)

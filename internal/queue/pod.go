@@ -34,6 +34,7 @@ type Pod struct {
 	learnt   bool      // what it asks for was taken into account
 	begun    int       // attempts, this one included
 	tries    int       // attempts, and activations of its group whose attempt ended before it came to this pod
+	first    time.Time // when the first attempt of this process began
 	started  time.Time // when the latest of these began
 	attempts int       // how often this plugin has rejected the pod
 	errors   int       // attempts that failed for another reason since
@@ -67,9 +68,19 @@ type Pod struct {
 	verdicts map[*selector.Work]func()
 }
 
+// FirstTried returns when the first attempt of this process for the pod began.
+func (p *Pod) FirstTried() time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.first
+}
+
 func (p *Pod) begin(pod *v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.first.IsZero() {
+		p.first = time.Now()
+	}
 	p.stopTimer()
 	p.leaveVerdicts()
 	p.pod, p.rejected, p.counted, p.missed, p.active = pod, false, false, false, false

@@ -29,6 +29,8 @@ const (
 	longestShut = time.Second
 	// longestInside limits the wait for pods that were let in, whatever is known of the queue. An attempt may take long.
 	longestInside = 10 * longestShut
+	// mostAhead limits the attempts after which a pod that was let in counts as lost.
+	mostAhead = 32
 	// look is the interval between two looks at the queue while pods are held.
 	look = 20 * time.Millisecond
 	// A pod that was tried in the last backoff waits in the back-off of the scheduling queue, which an activation would end. So
@@ -355,7 +357,7 @@ func (t *Turns) mayLetIn(own *heldPod, now time.Time, active int) bool {
 // letIn notes that a pod is queued, in a queue with some active pods.
 func (t *Turns) letIn(own *heldPod, now time.Time, active int) {
 	n := own.of
-	t.inside[own.pod.UID] = expected{n, priority(own), n.cost, now, t.begun + uint64(active) + 1}
+	t.inside[own.pod.UID] = expected{n, priority(own), n.cost, now, t.begun + uint64(min(active, mostAhead)) + 1}
 	t.used, n.used = n.used, n.used+n.cost
 	t.noteTries(own.pod.UID, 0, now)
 	// Others that wait by then have their turn first, even if this one is lost.

@@ -121,10 +121,6 @@ func TestRegressions(t *testing.T) {
 		"a pod joins the claim of a victim of a gang": new(script).node(2).pod(10*time.Second, "victim", 1, "1", 0).
 			gang(10*time.Second, "gang", 2, 100).joins(500*time.Millisecond, "joins", "victim", 10).
 			runs(time.Minute, "gang-0").runs(0, "gang-1"),
-		// Nothing woke the pod until the flush of the queue.
-		"the devices of a preemptor's node are withdrawn while its victims end": new(script).node(2).pod(20*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0).
-			more(5*time.Second).pod(45*time.Second, "mid-0", 1, "1", 50).pod(0, "mid-1", 1, "1", 50).pod(10*time.Second, "high", 2, "1", 100).
-			add(time.Second, "withdraw the devices of node-0", func(w *World) { w.withdraw("node-0", 5*time.Minute) }).runs(time.Minute, "high"),
 		// Seed 162706109378538: the preemptor waited five minutes, since it was kept out of the queue while the victim was forgotten.
 		"a pod without devices preempts one that waits for its volume": new(script).node(1).add(time.Second, "pod victim with 12 CPU and a volume that takes a while", func(w *World) {
 			w.createStorageClass()

@@ -56,6 +56,46 @@ func TestVictimsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
+// TestVictimsLeaveNoRoom: the devices of the node are withdrawn while the victims end, all or one. Nothing woke a pod until the flush of the queue.
+// Others are evicted elsewhere.
+func TestVictimsLeaveNoRoom(t *testing.T) {
+	for name, come := range map[string]struct {
+		pods func(*script) *script
+		runs []string
+	}{
+		"pod":                    {func(s *script) *script { return s.pod(time.Minute, "large", 2, "1", 100) }, []string{"large"}},
+		"gang":                   {func(s *script) *script { return s.gang(time.Minute, "large", 2, 100) }, []string{"large-0", "large-1"}},
+		"PodGroup of Kubernetes": {func(s *script) *script { return s.podGroup(time.Minute, "large", 2, 100) }, []string{"large-0", "large-1"}},
+	} {
+		for victims, low := range map[string]func(*script) *script{
+			"with claims":    func(s *script) *script { return s.pod(20*time.Second, "low-0", 1, "1", 0).pod(0, "low-1", 1, "1", 0) },
+			"with templates": func(s *script) *script { return s.templated(20*time.Second, "low-0").templated(0, "low-1") },
+		} {
+			for devices, withdraw := range map[string]func(*World){
+				"all": func(w *World) { w.withdraw("node-0", 5*time.Minute) },
+				"one": func(w *World) {
+					w.putSlice(builder.Slice("node-0").OfDriver(driver).InPool("node-0", 2, 1).OnNode("node-0").Devices(builder.Device("dev-1").Attr("size", "big")).Obj())
+				},
+			} {
+				story := low(new(script).node(2)).more(5*time.Second).pod(5*time.Second, "mid-0", 1, "1", 50).pod(0, "mid-1", 1, "1", 50)
+				come.pods(story).add(time.Second, "withdraw devices of node-0: "+devices, withdraw).add(time.Minute, "nothing", func(*World) {})
+				for _, pod := range come.runs {
+					story.runs(0, pod)
+				}
+				t.Run(name+"/"+victims+"/"+devices, story.passes)
+			}
+		}
+	}
+}
+
+// templated has a pod of low priority run with a claim for one device that is made for it.
+func (s *script) templated(after time.Duration, name string) *script {
+	return s.add(after, "pod "+name+" with 1 device by a template", func(w *World) {
+		w.createTemplate("one")
+		w.createPod(name, 0, builder.Container("c", "cpu", "1"), builder.Using(builder.FromTemplate("one")...))
+	})
+}
+
 // victims has two pods of low priority run with the devices of a node, one of which takes some time to end. It waits for the end of the pause
 // that follows the process's start.
 func (s *script) victims(term time.Duration) *script {

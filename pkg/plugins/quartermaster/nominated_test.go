@@ -135,7 +135,7 @@ func TestTriedAfterNomineesVerdict(t *testing.T) {
 		f.pl.attemptBudget = 0
 		result := f.schedule(low)
 		require.Equal(t, "Filter", result.phase)
-		require.Contains(t, result.reasons["n0"], "for a nominated pod of higher priority")
+		require.Contains(t, result.reasons["n0"], "for a nominated pod that comes first")
 		f.settle()
 		require.Contains(t, f.names(), "default/low")
 		require.Empty(t, f.schedule(low).phase, "the nominated pod cannot use the node's device")

@@ -28,10 +28,8 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
 		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.
-		for _, nomination := range pl.state.nominations.OfGroup(pod) {
-			if hopeless { // The API server may never have got it, so that nothing else ends it.
-				pl.state.Freed(pl.state.nominations.Drop(nomination.Pod))
-			}
+		if hopeless {
+			pl.state.Freed(pl.state.nominations.DropGroup(pod)) // The API server may never have got them, so that nothing else ends them.
 		}
 		return pl.unlessKept(pod, verdict), unschedulable("%s", verdict.Said)
 	}
@@ -59,7 +57,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	}
 	if rest := pl.preemptionDelay(need, members.Waiting...); rest > 0 {
 		pl.state.gangs.WakeIn(group.Name, rest)
-		return nil, pl.delayed() // No verdict: it ends with the delay.
+		return says(false, "%s", pl.delayed())
 	}
 	units, err := pl.preemption.Units(ctx, group.Name, pl.holders.Priority(least))
 	if err != nil {

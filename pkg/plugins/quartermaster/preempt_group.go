@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 // preemptForGroup lets kube-scheduler choose pods of lower priority to evict for a group, and evict them. The planner
@@ -19,11 +21,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	}
 	pods := info.GetUnscheduledPods()
 	nominations, leaving := pl.nominated.NominationsOf(pods)
-	awaits := pl.awaitReleaseForGroup(state, info) || len(pl.nominated.Ended(pods)) > 0
-	if entry := pl.waiting.Get(pods[0].UID); entry != nil && entry.AwaitsRelease(awaits, time.Now()) >= mostForRelease {
-		awaits = false
-	}
-	if awaits {
+	if pl.awaitReleaseForGroup(state, info) {
 		code := fwk.UnschedulableAndUnresolvable
 		if nominations != nil {
 			code = fwk.Success // Otherwise those pods lose their nominations that would fit already.
@@ -33,9 +31,9 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if leaving {
 		return nominations, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
-	if rest := pl.preemptionDelay(minCount(info), pods...); rest > 0 {
+	if rest := pl.preemptionDelay(minCount(info), pods...); rest > 0 && slices.ContainsFunc(pods, pl.mayPreempt) {
 		pl.wakeGroupIn(info, rest)
-		return nil, pl.delayed()
+		return nil, kube.New(fwk.UnschedulableAndUnresolvable, pl.delayed())
 	}
 	run, err := preemption.NewGroupDryRun(pl.handle, pl.holders)
 	if err != nil {
@@ -70,20 +68,30 @@ func (pl *Quartermaster) wakeGroupIn(info fwk.PodGroupInfo, d time.Duration) {
 	}
 }
 
-// awaitReleaseForGroup calls awaitRelease for the pods of a group. It reports whether there is anything to wait for.
+// awaitReleaseForGroup calls awaitRelease for the pods of a group. It reports whether to wait for that, which is limited to mostForRelease. The
+// group is tried again meanwhile: one of the pods may have been unknown until now.
 func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info fwk.PodGroupInfo) (waits bool) {
-	group, err := groupCycleIn(state)
-	if err != nil || group == nil {
-		return false
-	}
-	for _, pod := range info.GetUnscheduledPods() {
-		if c := group.Member(pod.UID); c != nil && c.awaitsRelease.Load() {
-			pl.awaitRelease(c, pod)
-			pl.waker.WakeAfterPause(c.pod)
-			waits = true
+	pods := info.GetUnscheduledPods()
+	if group, err := groupCycleIn(state); err == nil && group != nil {
+		for _, pod := range pods {
+			if c := group.Member(pod.UID); c != nil && c.awaitsRelease.Load() {
+				pl.awaitRelease(c, pod)
+				pl.waker.WakeAfterPause(c.pod)
+				waits = true
+			}
 		}
 	}
-	return waits
+	if !waits && len(pl.nominated.Ended(pods)) > 0 {
+		pl.wakeGroupIn(info, queue.FirstPause)
+		waits = true
+	}
+	longest := time.Duration(0)
+	for _, pod := range pods {
+		if entry := pl.waiting.Get(pod.UID); entry != nil {
+			longest = max(longest, entry.AwaitsRelease(waits, time.Now()))
+		}
+	}
+	return waits && longest < mostForRelease
 }
 
 // nominateGroup keeps the devices for each pod of a group on its nominated node.

@@ -24,9 +24,9 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
-	if rest := pl.preemptionDelay(1, pod); rest > 0 {
+	if rest := pl.preemptionDelay(1, pod); rest > 0 && pl.mayPreempt(pod) {
 		pl.waker.WakeIn(c.pod, rest)
-		return nil, pl.delayed()
+		return nil, kube.New(fwk.UnschedulableAndUnresolvable, pl.delayed())
 	}
 	result, victims, status := pl.preemption.Preempt(ctx, cs, pod, statuses)
 	switch {

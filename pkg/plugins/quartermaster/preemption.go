@@ -2,6 +2,7 @@ package quartermaster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
-	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
@@ -96,7 +96,6 @@ func (pl *Quartermaster) mayPreempt(pod *v1.Pod) bool {
 }
 
 // preemptionDelay returns the remaining time for which no pods are evicted for some pods, so many of them starting together; 0 if they may be.
-// It counts from the conditions of the pods, so that it is the same after a restart.
 func (pl *Quartermaster) preemptionDelay(together int, pods ...*v1.Pod) time.Duration {
 	delay := pl.args.PreemptionDelay.Duration
 	if delay == 0 {
@@ -105,20 +104,28 @@ func (pl *Quartermaster) preemptionDelay(together int, pods ...*v1.Pod) time.Dur
 	now := time.Now()
 	begins := make([]time.Time, 0, len(pods))
 	for _, pod := range pods {
-		since, waits := hold.WaitsSince(pod)
-		if !waits {
-			since = now // This is the first attempt.
-		}
-		begins = append(begins, since)
+		begins = append(begins, pl.unfitSince(pod, now))
 	}
 	slices.SortFunc(begins, time.Time.Compare)
 	return max(0, begins[min(max(together, 1), len(begins))-1].Add(delay).Sub(now))
 }
 
-// delayed returns the status of a pod for which no others are evicted yet.
-func (pl *Quartermaster) delayed() *fwk.Status {
-	return kube.Newf(fwk.UnschedulableAndUnresolvable, "no pods are evicted yet: an autoscaler has %s to add a node (preemptionDelay)",
-		pl.args.PreemptionDelay.Duration)
+// unfitSince returns since when a pod is known not to fit. After a restart only its condition says that. Otherwise that may be older: the pod
+// had scheduling gates, or lacked a claim.
+func (pl *Quartermaster) unfitSince(pod *v1.Pod, now time.Time) time.Time {
+	since, waits := hold.WaitsSince(pod)
+	if !waits {
+		return now // This is the first attempt.
+	}
+	if entry := pl.waiting.Get(pod.UID); entry != nil && since.After(pl.state.LeadsSince()) && entry.FirstTried().After(since) {
+		return entry.FirstTried()
+	}
+	return since
+}
+
+// delayed returns the reason why no others are evicted for a pod yet.
+func (pl *Quartermaster) delayed() string {
+	return fmt.Sprintf("no pods are evicted yet: an autoscaler has %s to add a node (preemptionDelay)", pl.args.PreemptionDelay.Duration)
 }
 
 // rejection returns the status of a node that has no devices for the pod.

@@ -34,3 +34,29 @@ func TestPreemptionDelay(t *testing.T) {
 		require.Equal(t, []string{"a"}, preemptIn(t, f, profile, told).victims)
 	})
 }
+
+// TestPreemptionDelayAfterGates: the time in which a pod had scheduling gates, or lacked a claim, does not count, unless a former process has
+// tried it.
+func TestPreemptionDelayAfterGates(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]time.Duration{"gated": time.Minute, "tried by a former process": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := high("p", uses("c"), func(pod *v1.Pod) {
+				pod.Status.Conditions = []v1.PodCondition{{
+					Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(bubbleBegins.Add(before)),
+				}}
+			})
+			objects := plus(gpuNodes(1, "n1"), held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), low("a", "n1", uses("a")), gpus("c", 1).Obj(), gpus("d", 9).Obj(), pod)
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				require.NotEmpty(t, f.schedule(newPod("earlier", uses("d"))).phase) // From then on, the process leads.
+				time.Sleep(11 * time.Minute)
+				profile := withDefaultPreemption(f)
+				for _, pl := range f.pl.state.served() {
+					pl.args.PreemptionDelay = &metav1.Duration{Duration: 2 * time.Minute}
+				}
+				require.Equal(t, before > 0, len(preemptIn(t, f, profile, pod).victims) == 0)
+			})
+		})
+	}
+}

@@ -8,31 +8,38 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// PlanAgain implements preemption.Preemptors. It has a pod tried again that waits for a claim which others use on: it
+// PlanAgain implements preemption.Preemptors. It has a pod of any profile tried again that waits for a claim which others use on: it
 // evicts these as well, or gives up what is kept for it.
 func (pl ownProfile) PlanAgain(preemptor types.UID) {
-	entry := pl.waiting.Get(preemptor)
-	if entry == nil {
+	for _, own := range pl.state.served() {
+		entry := own.waiting.Get(preemptor)
+		if entry == nil {
+			continue
+		}
+		if gang := crd.KeyOf(entry.Latest()); gang != "" {
+			pl.state.gangs.Stir(gang)
+			return
+		}
+		own.waker.WakeAfterPause(entry)
 		return
 	}
-	if gang := crd.KeyOf(entry.Latest()); gang != "" {
-		pl.state.gangs.Stir(gang)
-		return
+	// The pods of a gang that does not fit are not tried one by one.
+	if nomination := pl.state.nominations.Of(preemptor); nomination != nil && nomination.Group != "" {
+		pl.state.gangs.Stir(nomination.Group)
 	}
-	pl.waker.WakeAfterPause(entry)
 }
 
 // ClaimFreed implements preemption.Preemptors. It has a pod tried again if devices that it is to get do not exist any more: no event of a device
 // wakes it then.
 func (pl ownProfile) ClaimFreed(preemptor types.UID) {
-	entry, nomination := pl.waiting.Get(preemptor), pl.state.nominations.Of(preemptor)
-	if entry == nil || nomination == nil {
+	nomination := pl.state.nominations.Of(preemptor)
+	if nomination == nil {
 		return
 	}
 	for _, use := range nomination.Plan {
 		for result := range ledger.Used(use.Allocation) {
-			if pl.state.Pool(ledger.PoolOf(result)) == nil {
-				pl.waker.WakeAfterPause(entry)
+			if pool := pl.state.Pool(ledger.PoolOf(result)); pool == nil || pool.Device(result.Device) == nil {
+				pl.PlanAgain(preemptor)
 				return
 			}
 		}

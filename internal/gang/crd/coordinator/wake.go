@@ -119,7 +119,11 @@ func (c *Coordinator) WakeIn(gang string, d time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if w := c.gangs[gang]; w != nil {
-		c.wakeAt(gang, w, time.Now().Add(d))
+		due := time.Now().Add(d)
+		if paused := w.at.Add(w.pause); paused.After(due) {
+			due = paused
+		}
+		c.wakeAt(gang, w, due)
 	}
 }
 
