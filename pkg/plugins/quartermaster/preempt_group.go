@@ -31,7 +31,7 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	if leaving {
 		return nominations, kube.New(fwk.Success, "waiting for evicted pods to end; the group gets their devices")
 	}
-	if rest := pl.preemptionDelay(minCount(info), pods...); rest > 0 && slices.ContainsFunc(pods, pl.mayPreempt) {
+	if rest := pl.preemptionDelay(pl.lackingOf(info), pods...); rest > 0 && slices.ContainsFunc(pods, pl.mayPreempt) {
 		pl.wakeGroupIn(info, rest)
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, pl.delayed())
 	}
@@ -50,12 +50,17 @@ func (pl *Quartermaster) preemptForGroup(ctx context.Context, state fwk.PodGroup
 	return result, status
 }
 
-// minCount returns how many pods of a group start together.
-func minCount(info fwk.PodGroupInfo) int {
-	if group := info.GetPodGroup(); group != nil && group.Spec.SchedulingPolicy.Gang != nil {
-		return int(group.Spec.SchedulingPolicy.Gang.MinCount)
+// lackingOf returns how many more pods of a group have to start together.
+func (pl *Quartermaster) lackingOf(info fwk.PodGroupInfo) int {
+	group, manager := info.GetPodGroup(), pl.handle.PodGroupManager()
+	if group == nil || manager == nil || group.Spec.SchedulingPolicy.Gang == nil {
+		return 1
 	}
-	return 1
+	lacks := int(group.Spec.SchedulingPolicy.Gang.MinCount)
+	if state, err := manager.PodGroupStates().Get(group.Namespace, group.Name); err == nil {
+		lacks -= state.ScheduledPodsCount()
+	}
+	return lacks
 }
 
 // wakeGroupIn has a group tried again after some time.
