@@ -156,7 +156,9 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		site.Usage = reclaimable.Without(ByUID(leaving))
 		plan, err := PlanOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
-			undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})
+			if group := GroupOf(pod); group == "" || group != GroupOf(before) { // Pods of a group keep nothing from each other.
+				undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})
+			}
 			continue
 		}
 		p.keep(ctx, pod, node.Name, plan, leaving, p.SetNominated)
