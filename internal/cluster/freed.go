@@ -85,6 +85,14 @@ func (s *State) GivenUp(pod *v1.Pod, since time.Time, claim *resourceapi.Resourc
 	s.givenUp(pod, since, ledger.RefTo(claim), devices)
 }
 
+// Stored wakes the pods that wait for a claim whose in-flight allocation was stored, if the claim is known to have been deallocated
+// since: they may have been tried before the plan's end and after that event.
+func (s *State) Stored(pod *v1.Pod, since time.Time, claim *resourceapi.ResourceClaim) {
+	if s.Ledger.State(claim.UID).Committed == nil {
+		s.wakeOthersOf(pod, since, ledger.RefTo(claim))
+	}
+}
+
 // InFlightSince returns since when an allocation is in flight for a claim, the zero time if none is.
 func (s *State) InFlightSince(claim types.UID) time.Time {
 	since := s.Ledger.InFlightSince(claim)
@@ -119,6 +127,10 @@ func (s *State) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.Allocati
 
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
 	s.Landed(by, since, devices)
+	s.wakeOthersOf(by, since, claim)
+}
+
+func (s *State) wakeOthersOf(by *v1.Pod, since time.Time, claim ledger.ClaimRef) {
 	if s.Ledger.InFlight(claim.UID) != nil {
 		return // Other pods of the group use it, or it may still be stored.
 	}

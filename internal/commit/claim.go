@@ -74,7 +74,9 @@ func (r *Runner) signalInFlight(c *Claim) {
 
 // landed ends the in-flight plan of a claim, because the server has stored it.
 func (r *Runner) landed(pod *v1.Pod, c *Claim) {
+	since := r.State.InFlightSince(c.Object.UID)
 	r.State.Freed(r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID))
+	r.State.Stored(pod, since, c.Object)
 	r.Signals.Written(c.flight.told, c.Object)
 	c.flight = flight{}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
+	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // ClaimChanged wakes the pods that the change of a claim that they use may help. It wakes them directly
@@ -22,7 +24,10 @@ import (
 //
 // A pod that is woken finds the event in the state, which has to be refreshed before. Two events complete a
 // new claim: its creation, and its name in the status of the pod. The later one finds both.
-func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim]) {
+//
+// An interrupted watch may show neither an allocation nor its end. Pods that wait for that are woken when a claim stays unallocated, unless
+// an allocation is in flight: its end wakes them.
+func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim], inFlight bool) {
 	if event.Before == nil && !event.Initial {
 		e.Made.note(event.After)
 	}
@@ -31,8 +36,11 @@ func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resource
 			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(event.After))
 		}
 	}
-	if event.After == nil {
+	switch {
+	case event.After == nil:
 		e.wakeOwner(event.Before)
+	case event.Before != nil && event.Before.Status.Allocation == nil && event.After.Status.Allocation == nil && !inFlight:
+		e.wakeUsersExcept(ledger.RefTo(event.After), func(entry *Pod) bool { return !entry.Causes.Has(reasons.ClaimInUse) })
 	}
 }
 

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -164,6 +165,18 @@ func (c *Connection) stall(resource string, d time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.stalled[resource] = time.Now().Add(d)
+}
+
+// cut ends the watches of a resource. What they would have delivered is lost.
+func (c *Connection) cut(resource string) {
+	c.mutex.Lock()
+	open := slices.Collect(maps.Keys(c.watches))
+	c.mutex.Unlock()
+	for _, w := range open {
+		if w.c.resource.Name == resource {
+			w.Close()
+		}
+	}
 }
 
 // stalls returns the remaining time in which the watches of a resource deliver nothing.

@@ -150,6 +150,22 @@ func TestRegressions(t *testing.T) {
 			w.cordon("node-1", true)
 			w.cordon("node-0", false)
 		}).runs(time.Minute, "asks"),
+		// Seed 9153949989711: the scheduler's cache lost the pod, but nobody was tried again.
+		"the nomination and the end of a bound pod are not seen": new(script).node(2).
+			add(10*time.Second, "no changes of pods are seen from the next nomination on, for 10s", func(w *World) {
+				c := w.replicas[0].connection
+				c.Await(&moment{nominating, 1, func(_ subject, send func()) bool {
+					c.stall("pods", 10*time.Second)
+					send()
+					return true
+				}})
+			}).
+			pod(0, "ends", 1, "12", 10).pod(0, "waits", 1, "12", 0).
+			add(5*time.Second, "pod ends ends, and the watches of pods are cut", func(w *World) {
+				w.finishPod("ends")
+				w.replicas[0].connection.cut("pods")
+			}).
+			runs(30*time.Second, "waits"),
 		// Seed 691905711: pods were tried, and others evicted for them, although nothing could be written.
 		"pods come while the process is stopped that schedules": new(script).node(4).pod(5*time.Second, "low", 1, "1", 0).
 			outlives(10*time.Second, 22*time.Second).

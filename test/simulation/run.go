@@ -89,13 +89,13 @@ func (w *World) endure() {
 	if n, kinds := w.server.since(before); n > spin {
 		w.fail("%d requests in a minute in which nothing happens: %s", n, strings.Join(kinds, "; "))
 	}
-	for _, v := range w.violations() {
-		w.fail("%s", v)
-	}
+	w.settleWithin(time.Minute) // A group may have given up its devices a moment ago, after five minutes.
 }
 
 // settle waits until no check finds a violation and nothing is pending, or until patience ends.
-func (w *World) settle() {
+func (w *World) settle() { w.settleWithin(patience) }
+
+func (w *World) settleWithin(patience time.Duration) {
 	var last []string
 	for range patience / look {
 		if pause(w.ctx, look) != nil {

@@ -115,9 +115,10 @@ func (s *shared) claimChanged(e informer.Event[resourceapi.ResourceClaim]) {
 	claim := e.Latest()
 	s.competitors.ClaimChanged(e, s.claims.Users)
 	s.RefreshClaim(claim.Namespace + "/" + claim.Name) // It wakes pods for devices that are free now.
+	inFlight := s.Ledger.InFlight(claim.UID) != nil
 	for _, pl := range s.served() {
 		pl.devices.Changed.Tell(claim.UID)
-		pl.events.ClaimChanged(pl.stopping, e)
+		pl.events.ClaimChanged(pl.stopping, e, inFlight)
 		pl.release.ClaimHappened(e)
 	}
 }

@@ -39,9 +39,9 @@ func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 		},
 	}
 	if features.EnableDRANodeAllocatableResources {
-		// A pod leaves its node, or shrinks there.
+		// A pod leaves its node, or shrinks there. Or it comes and takes devices: the node may have room for the next ones.
 		events = append(events, fwk.ClusterEventWithHint{
-			Event:          event(fwk.AssignedPod, fwk.Delete|fwk.UpdatePodScaleDown),
+			Event:          event(fwk.AssignedPod, fwk.Add|fwk.Delete|fwk.UpdatePodScaleDown),
 			QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) { return hint(h.lacksRoom(pod)) },
 		})
 	}

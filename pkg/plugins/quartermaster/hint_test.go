@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, want, actions(feature.Features{}))
 	want[fwk.Node], want[fwk.AssignedPod] = node|fwk.UpdateNodeDeclaredFeature, fwk.Delete
 	require.Equal(t, want, actions(feature.Features{EnableDRAOptionalNodeOperations: true, EnableAsyncPreemption: true}))
-	want[fwk.Node], want[fwk.AssignedPod] = node, fwk.Delete|fwk.UpdatePodScaleDown
+	want[fwk.Node], want[fwk.AssignedPod] = node, fwk.Add|fwk.Delete|fwk.UpdatePodScaleDown
 	require.Equal(t, want, actions(feature.Features{EnableDRANodeAllocatableResources: true}))
 }
 
