@@ -116,6 +116,9 @@ func TestGangsWait(t *testing.T) {
 		}},
 		"its PodGroup does not exist":     {devices: []int64{1}, least: 1, group: func(o metav1.Object) { o.SetName("other") }},
 		"somebody is nominated for a pod": {devices: []int64{1}, least: 1, change: keptForNominated},
+		"devices are held on its nodes":   {devices: []int64{1}, least: 1, change: held("2 devices on node-a and node-b are", 0)},
+		"devices are held elsewhere":      {devices: []int64{1}, least: 1, change: held("1 device on node-x is", 0), fits: true},
+		"devices are held for less":       {devices: []int64{1}, least: 1, change: held("2 devices on node-a and node-b are", -1), fits: true},
 	} {
 		for kind, native := range map[string]bool{"of scheduler-plugins": false, "of Kubernetes": true} {
 			c := gangWorld(native, test.devices...)
@@ -141,6 +144,16 @@ func keptForNominated(c *cluster) {
 	ending.DeletionTimestamp, ending.Finalizers = ptr.To(metav1.Now()), []string{"example.com/slow"}
 	nominee := newPod("nominee", func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "node-a"; pod.Spec.SchedulerName = "other" })
 	c.pods = append(c.pods, ending, nominee)
+}
+
+// held has devices be held for another pod.
+func held(which string, priority int32) func(*cluster) {
+	return func(c *cluster) {
+		c.pods = append(c.pods, newPod("holder", func(pod *corev1.Pod) {
+			pod.Spec.SchedulerName, pod.Spec.Priority = "other", &priority
+			pod.Status.Conditions = []corev1.PodCondition{{Type: "x/DevicesHeld", Status: corev1.ConditionTrue, Message: which + " held for pod train/holder which waits"}}
+		}))
+	}
 }
 
 // TestPodGroupsOfKubernetes: kube-scheduler tries a PodGroup as a whole, and only one whose pods are alike.

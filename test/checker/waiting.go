@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -88,6 +89,7 @@ func checkUnit(ctx context.Context, r *report, o *oracle, u unit) error {
 	case err != nil:
 		return err
 	case found == nil:
+	case u.isGang && o.isHeldFromGang(u, found): // The reasons of its pods tell of a hold only if it kept the last node from them.
 	case u.isGang:
 		r.violation(GroupCouldRun, u.object, "it lacks %d pods, and they wait although they fit together: %s; pod %s says: %s",
 			u.lacks, placements(found), found[0].pod.Name, reasonOf(found[0].pod))
@@ -191,6 +193,25 @@ func (s *snapshot) isHeldFrom(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// heldOn finds the nodes in the message of the condition DevicesHeld: some names, and how many more there are.
+var heldOn = regexp.MustCompile(`^[0-9]+ devices? on (.+) (?:is|are) held for`)
+
+// isHeldFromGang reports whether devices are held on one of the nodes for a waiting pod that has no lower priority.
+func (s *snapshot) isHeldFromGang(u unit, places []placement) bool {
+	return slices.ContainsFunc(s.pods, func(other *corev1.Pod) bool {
+		if other.Spec.NodeName != "" || slices.Contains(u.pods, other) || corev1helpers.PodPriority(other) < corev1helpers.PodPriority(u.pods[0]) {
+			return false
+		}
+		for _, condition := range other.Status.Conditions {
+			if on := heldOn.FindStringSubmatch(condition.Message); on != nil && condition.Status == corev1.ConditionTrue {
+				nodes := strings.Split(on[1], " and ")
+				return slices.ContainsFunc(places, func(p placement) bool { return len(nodes) > 2 || slices.Contains(nodes, p.node.Name) })
+			}
+		}
+		return false
+	})
 }
 
 // heldForNobody returns a pod or group for which devices are held according to the pod's message, although it has no pod with at
