@@ -161,8 +161,9 @@ func TestRegressions(t *testing.T) {
 				}})
 			}).
 			pod(0, "ends", 1, "12", 10).pod(0, "waits", 1, "12", 0).
-			add(5*time.Second, "pod ends ends, and the watches of pods are cut", func(w *World) {
+			add(5*time.Second, "pod ends ends, the watches of pods are cut, and the server forgets what changed", func(w *World) {
 				w.finishPod("ends")
+				w.server.compact()
 				w.replicas[0].connection.cut("pods")
 			}).
 			runs(30*time.Second, "waits"),
