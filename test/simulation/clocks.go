@@ -34,9 +34,10 @@ func (c *clock) now() (ahead time.Duration, offsets []time.Duration) {
 	return c.ahead, append([]time.Duration{0}, c.offsets...)
 }
 
-// read returns an object as a process reads it: as if the server's clock were behind by the lead of the machine's clock.
+// read returns an object as a process reads it: as if the server's clock were behind by the lead of the machine's clock. Times of classes
+// stay as they are: schedulers compare these with each other only, and may have read an older class before the clock was set.
 func (c *clock) read(o *object) *object {
-	if c == nil {
+	if c == nil || o.fields["kind"] == "DeviceClass" {
 		return o
 	}
 	ahead, _ := c.now()

@@ -45,8 +45,8 @@ func TestGuardedClocks(t *testing.T) {
 func TestClock(t *testing.T) {
 	c := &clock{}
 	c.set(time.Minute)
-	stored := &object{fields: map[string]any{"metadata": map[string]any{"creationTimestamp": "2000-01-01T00:05:00Z"}, "spec": map[string]any{"renewTime": "2000-01-01T00:05:00.250000Z"}}}
-	require.JSONEq(t, `{"metadata":{"creationTimestamp":"2000-01-01T00:04:00Z"},"spec":{"renewTime":"2000-01-01T00:04:00.250000Z"}}`, string(c.read(stored).json()))
+	stored := &object{fields: map[string]any{"kind": "Lease", "metadata": map[string]any{"creationTimestamp": "2000-01-01T00:05:00Z"}, "spec": map[string]any{"renewTime": "2000-01-01T00:05:00.250000Z"}}}
+	require.JSONEq(t, `{"kind":"Lease","metadata":{"creationTimestamp":"2000-01-01T00:04:00Z"},"spec":{"renewTime":"2000-01-01T00:04:00.250000Z"}}`, string(c.read(stored).json()))
 	read, err := decode(c.read(stored).json())
 	require.NoError(t, err)
 	c.set(-time.Hour)
@@ -54,4 +54,6 @@ func TestClock(t *testing.T) {
 	read["spec"] = map[string]any{"renewTime": "2000-01-01T02:00:00.000000Z", "acquireTime": nil, "holders": []any{"2000", int64(1)}}
 	require.Equal(t, map[string]any{"renewTime": "2000-01-01T01:00:00.000000Z", "acquireTime": nil, "holders": []any{"2000", int64(1)}}, c.written(read, stored)["spec"])
 	require.Equal(t, read, (*clock)(nil).written(read, stored))
+	stored.fields["kind"] = "DeviceClass"
+	require.Same(t, stored, c.read(stored), "which of two classes is the newer one")
 }
