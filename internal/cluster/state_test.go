@@ -161,6 +161,13 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		s.RefreshClaim("default/c")
 		require.Len(t, other.devices, 2)
 		require.Len(t, other.by, 1, "an event says that devices are free, not that somebody failed")
+
+		s.Stored(pod, time.Time{}, claim)
+		require.Len(t, other.claims, 2, "the claim has been deallocated since")
+		require.NoError(t, s.Claims.Add(claim))
+		s.RefreshClaim("default/c")
+		s.Stored(pod, time.Time{}, claim)
+		require.Len(t, other.claims, 2, "events of the claim wake those that share it")
 	})
 }
 

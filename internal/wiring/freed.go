@@ -17,7 +17,7 @@ import (
 const (
 	// missedNode stands for the node of a pod whose binding the watch missed. Queueing hints ask only whether there is one.
 	missedNode = "unknown"
-	// forgetWithin is how long kube-scheduler's own handler of the same event may take to remove a pod from the cache.
+	// forgetWithin limits the wait for kube-scheduler's own handler of the same event, which removes the pod from the cache.
 	forgetWithin = time.Second
 )
 

@@ -30,6 +30,7 @@ var importers = map[string]string{
 	"internal/kube/preemption/preemption.go":      "preemption",
 	"internal/kube/util.go":                       "helpers of kube-scheduler",
 	"internal/kubectl/files/validate.go":          "validation of objects as the API server does it",
+	"internal/wiring/freed.go":                    "its queue and its cache",
 	"internal/wiring/wiring.go":                   "how a scheduler is made",
 	"pkg/plugins/gangplacement/plugin.go":         "the plugin TopologyPlacementGenerator",
 }

@@ -42,6 +42,7 @@ func TestPluginIsWiredInOnePlace(t *testing.T) {
 // following lists the files with event handlers of informers, and why there are others than the plugin's events.go.
 var following = map[string]string{
 	"pkg/plugins/quartermaster/events.go":         "all handlers of the scheduler's informers",
+	"internal/wiring/freed.go":                    "the scheduler around the plugin, whose queue it needs",
 	"pkg/plugins/gangplacement/gangs.go":          "the other plugin, which also runs without the first",
 	"internal/informer/event.go":                  "the function that the others call",
 	"internal/informer/informer.go":               "the function that the others call",
