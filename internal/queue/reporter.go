@@ -47,10 +47,17 @@ type UnqueuedReporter struct {
 	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	// pending holds the pods to look at. The scheduling queue may ask about a pod a thousand times
-	// before that, and the workqueue is expensive to ask. The value is the number of attempts that
-	// had begun when the pod was kept out the last time, or inTurn.
+	// before that, and the workqueue is expensive to ask.
 	mutex   sync.Mutex
-	pending map[types.NamespacedName]int
+	pending map[types.NamespacedName]plannedLook
+}
+
+// plannedLook is a look that will be taken at a pod.
+type plannedLook struct {
+	// begun is the number of attempts that had begun when the pod was kept out the last time, or inTurn.
+	begun int
+	// told is the message that the last look has written, "" if none: an attempt may have written its reason just before.
+	told string
 }
 
 // KeptOut knows why pods are kept out of the queue.
@@ -68,7 +75,7 @@ func New(handle fwk.Handle, kept KeptOut, made *ClaimsMade, tried *Pods) *Unqueu
 		made:    made,
 		tried:   tried,
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
-		pending: make(map[types.NamespacedName]int),
+		pending: make(map[types.NamespacedName]plannedLook),
 	}
 }
 
@@ -85,45 +92,48 @@ func (g *UnqueuedReporter) AddHeld(pod *v1.Pod) { g.add(pod, inTurn) }
 func (g *UnqueuedReporter) add(pod *v1.Pod, begun int) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	g.mutex.Lock()
-	_, already := g.pending[key]
-	g.pending[key] = begun
+	next, already := g.pending[key]
+	g.pending[key] = plannedLook{begun: begun, told: next.told}
 	g.mutex.Unlock()
 	if !already {
 		g.queue.AddAfter(key, Delay)
 	}
 }
 
-// expect records that the UnqueuedReporter will look at a pod once more, unless a newer record exists. It reports whether one does.
-func (g *UnqueuedReporter) expect(key types.NamespacedName, begun int) (already bool) {
+// expect records that the UnqueuedReporter will look at a pod once more; a newer record keeps its number of attempts. It reports whether
+// there is one.
+func (g *UnqueuedReporter) expect(key types.NamespacedName, again plannedLook) (already bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if _, already = g.pending[key]; !already {
-		g.pending[key] = begun
+	next, already := g.pending[key]
+	if already {
+		again.begun = next.begun
 	}
+	g.pending[key] = again
 	return already
 }
 
 // next waits for a pod to look at. A pod that is added from now on is looked at once more.
-func (g *UnqueuedReporter) next() (key types.NamespacedName, begun int, shutdown bool) {
+func (g *UnqueuedReporter) next() (key types.NamespacedName, now plannedLook, shutdown bool) {
 	key, shutdown = g.queue.Get()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	begun = g.pending[key]
+	now = g.pending[key]
 	delete(g.pending, key)
-	return key, begun, shutdown
+	return key, now, shutdown
 }
 
 // Run reports until the context ends.
 func (g *UnqueuedReporter) Run(ctx context.Context) {
 	context.AfterFunc(ctx, g.queue.ShutDown)
 	for {
-		key, begun, shutdown := g.next()
+		key, now, shutdown := g.next()
 		if shutdown {
 			return
 		}
-		if err := g.report(ctx, key, begun); err != nil {
+		if err := g.report(ctx, key, now); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot report why a pod is not queued; trying again", "pod", key)
-			g.expect(key, begun)
+			g.expect(key, now)
 			g.queue.AddRateLimited(key)
 		} else {
 			g.queue.Forget(key)
@@ -134,23 +144,24 @@ func (g *UnqueuedReporter) Run(ctx context.Context) {
 
 // report sets the pod's PodScheduled condition if a claim is still missing, and ends the pod's nomination: nobody knows when
 // it will use what is kept for it, and the scheduler does not try it before. If none is missing, the
-// pod is tried, unless that was done since it was kept out, or Turns does it.
-func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName, begun int) error {
+// pod is tried, unless that was done since it was kept out, or Turns does it. If that was done while the look before wrote what the pod
+// lacked, the reason of the attempt may be lost; the pod is tried for another one.
+func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName, now plannedLook) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
 	}
 	missing := g.kept.Lacks(pod)
 	if missing == nil {
-		if begun != inTurn && g.tried.Begun(pod.UID) == begun {
+		_, condition := podutil.GetPodCondition(&pod.Status, v1.PodScheduled)
+		outdated := now.told != "" && condition != nil && condition.Message == now.told
+		if outdated || now.begun != inTurn && g.tried.Begun(pod.UID) == now.begun {
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
 		}
 		return nil
 	}
 	if g.isEarly(missing, pod.CreationTimestamp.Time) {
-		if !g.expect(key, begun) {
-			g.queue.AddAfter(key, Delay)
-		}
+		g.lookAgain(key, now)
 		return nil
 	}
 	status := pod.Status.DeepCopy()
@@ -174,8 +185,16 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 	if !changed {
 		return nil
 	}
+	g.lookAgain(key, plannedLook{begun: now.begun, told: missing.Error()})
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
+}
+
+// lookAgain schedules another look at a pod, unless there will be one anyway.
+func (g *UnqueuedReporter) lookAgain(key types.NamespacedName, again plannedLook) {
+	if !g.expect(key, again) {
+		g.queue.AddAfter(key, Delay)
+	}
 }
 
 // isEarly reports whether what a pod lacks is likely to be there soon.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -29,6 +30,13 @@ type scheduler struct {
 	client   *fake.Clientset
 	factory  informers.SharedInformerFactory
 	recorder *events.FakeRecorder
+	// activated counts pods.
+	activated atomic.Int64
+}
+
+// Activate implements fwk.Handle.
+func (s *scheduler) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
+	s.activated.Add(int64(len(pods)))
 }
 
 func (s *scheduler) ClientSet() kubernetes.Interface                        { return s.client }
@@ -128,6 +136,32 @@ func TestKeepsQuiet(t *testing.T) {
 				require.Zero(t, g.size(), "nobody looks at it again by itself")
 				require.Empty(t, s.recorder.Events)
 				require.Empty(t, s.client.Actions(), "the status of the pod was changed")
+			})
+		})
+	}
+}
+
+// TestOutdatedReason: the pod is let in and tried while the reporter writes that it lacks something. What the attempt wrote is lost, so
+// there is another attempt, unless the message has changed since.
+func TestOutdatedReason(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]int64{errMissing.Error(): 1, "no devices": 0} {
+		t.Run(message, func(t *testing.T) {
+			t.Parallel()
+			kept(t, 0, func(t *testing.T, s *scheduler, g *UnqueuedReporter, now func(*v1.Pod)) {
+				time.Sleep(Delay)
+				synctest.Wait()
+				require.Len(t, s.recorder.Events, 1)
+				require.Equal(t, 1, g.size(), "it looks once more")
+				g.tried.Begin(builder.Pod("p"))
+				g.kept = lacking{nil}
+				pod := builder.Pod("p")
+				pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Message: message}}
+				now(pod)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Zero(t, g.size())
+				require.Equal(t, want, s.activated.Load())
 			})
 		})
 	}
