@@ -55,7 +55,7 @@ func leavesNomination(before, after *v1.Pod) bool {
 	if after.Spec.NodeName != "" {
 		is = after.Spec.NodeName
 	}
-	return was != "" && was != is
+	return was != "" && is != "" && was != is
 }
 
 func tell(ctx context.Context, sched *scheduler.Scheduler, freed *v1.Pod) {

@@ -54,14 +54,7 @@ func TestRegressions(t *testing.T) {
 			}),
 		// Seed 309803625: kube-scheduler ended a nomination that its informer of pods did not have yet, and wrote nothing.
 		"the class of a preemptor is deleted before its nomination is seen": new(script).node(2).pod(10*time.Second, "victim", 1, "12", 0).
-			add(9*time.Second, "no changes of pods are seen from the next nomination on", func(w *World) {
-				c := w.replicas[0].connection
-				c.Await(&moment{nominating, 1, func(_ subject, send func()) bool {
-					c.stall("pods", 10*time.Second)
-					send()
-					return true
-				}})
-			}).
+			nominatesUnseen(9*time.Second).
 			pod(time.Second, "preemptor", 2, "12", 100).
 			add(time.Second, "delete the class, and make another one and a node without devices", func(w *World) {
 				w.deleteClass("gpu")
@@ -152,14 +145,7 @@ func TestRegressions(t *testing.T) {
 		}).runs(time.Minute, "asks"),
 		// Seed 9153949989711: the scheduler's cache lost the pod, but nobody was tried again.
 		"the nomination and the end of a bound pod are not seen": new(script).node(2).
-			add(10*time.Second, "no changes of pods are seen from the next nomination on, for 10s", func(w *World) {
-				c := w.replicas[0].connection
-				c.Await(&moment{nominating, 1, func(_ subject, send func()) bool {
-					c.stall("pods", 10*time.Second)
-					send()
-					return true
-				}})
-			}).
+			nominatesUnseen(10*time.Second).
 			pod(0, "ends", 1, "12", 10).pod(0, "waits", 1, "12", 0).
 			add(5*time.Second, "pod ends ends, the watches of pods are cut, and the server forgets what changed", func(w *World) {
 				w.finishPod("ends")

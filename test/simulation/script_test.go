@@ -250,6 +250,18 @@ func (s *script) ends(after time.Duration, at writeKind, way string, happens fun
 	})
 }
 
+// nominatesUnseen has the scheduler see no changes of pods for ten seconds from its next nomination on.
+func (s *script) nominatesUnseen(after time.Duration) *script {
+	return s.add(after, "no changes of pods are seen for 10s from the next nomination on", func(w *World) {
+		c := w.replicas[0].connection
+		c.Await(&moment{nominating, 1, func(_ subject, send func()) bool {
+			c.stall("pods", 10*time.Second)
+			send()
+			return true
+		}})
+	})
+}
+
 // asks creates a pod that asks for so many devices by an extended resource.
 func (s *script) asks(after time.Duration, name string, devices int) *script {
 	return s.add(after, fmt.Sprintf("pod %s with %d of %s", name, devices, resourceNames[2]), func(w *World) {
