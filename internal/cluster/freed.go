@@ -79,22 +79,24 @@ func (s *State) Landed(by *v1.Pod, since time.Time, devices ledger.Freed) {
 	}
 }
 
-// GivenUp wakes the pods that may wait for an in-flight allocation that will not be written: for
-// its devices, or for the claim. since is when it was put in flight.
-func (s *State) GivenUp(pod *v1.Pod, since time.Time, claim *resourceapi.ResourceClaim, devices ledger.Freed) {
-	s.givenUp(pod, since, ledger.RefTo(claim), devices)
-}
-
-// Stored wakes the pods that wait for a claim whose in-flight allocation was stored, if the claim is known to have been deallocated
-// since: they may have been tried before the plan's end and after that event.
-func (s *State) Stored(pod *v1.Pod, since time.Time, claim *resourceapi.ResourceClaim) {
+// EndInFlight ends the plan of a pod for a claim, and wakes the pods that waited for its devices or for the claim: no event of the API
+// does. An event of the claim wakes those that share it if its allocation was stored, unless it is known to have been deallocated since:
+// they may have been tried after that event and before the plan's end.
+func (s *State) EndInFlight(pod *v1.Pod, claim *resourceapi.ResourceClaim, stored bool) {
+	since, ref := s.inFlightSince(claim.UID), ledger.RefTo(claim)
+	devices := s.Ledger.RemoveInFlight(claim.UID, pod.UID)
+	if !stored {
+		s.givenUp(pod, since, ref, devices)
+		return
+	}
+	s.Freed(devices)
 	if s.Ledger.State(claim.UID).Committed == nil {
-		s.wakeOthersOf(pod, since, ledger.RefTo(claim))
+		s.wakeOthersOf(pod, since, ref)
 	}
 }
 
-// InFlightSince returns since when an allocation is in flight for a claim, the zero time if none is.
-func (s *State) InFlightSince(claim types.UID) time.Time {
+// inFlightSince returns since when an allocation is in flight for a claim, the zero time if none is.
+func (s *State) inFlightSince(claim types.UID) time.Time {
 	since := s.Ledger.InFlightSince(claim)
 	if since == 0 {
 		return time.Time{}

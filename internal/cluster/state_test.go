@@ -127,8 +127,8 @@ func TestSyncWaitsForAllThatExists(t *testing.T) {
 func TestAllProfilesHearOfDevices(t *testing.T) {
 	t.Parallel()
 	claim := builder.Claim("c", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
-	pod := &v1.Pod{}
-	pod.UID = "pod"
+	pod, member := &v1.Pod{}, &v1.Pod{}
+	pod.UID, member.UID = "pod", "member"
 	inCluster(t, nil, func(t *testing.T, s *State, _ func()) {
 		one, other := &woken{}, &woken{}
 		s.Wakes(one)
@@ -140,18 +140,18 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		s.Landed(nil, time.Time{}, nil)
 		require.Empty(t, one.devices, "nothing became free")
 
-		require.Zero(t, s.InFlightSince(claim.UID))
+		require.Zero(t, s.inFlightSince(claim.UID))
 		add("pod")
 		since := time.Now()
 		time.Sleep(time.Second)
 		add("member")
-		require.True(t, s.InFlightSince(claim.UID).Equal(since), "the first of them counts")
-		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
+		require.True(t, s.inFlightSince(claim.UID).Equal(since), "the first of them counts")
+		s.EndInFlight(pod, claim, false)
 		require.Empty(t, one.claims, "another one of the group is to use it")
-		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "member"))
+		s.EndInFlight(member, claim, false)
 		for _, w := range []*woken{one, other} {
 			require.Equal(t, []string{"c"}, w.claims)
-			require.Equal(t, []types.UID{"pod"}, w.by)
+			require.Equal(t, []types.UID{"member"}, w.by)
 			require.Len(t, w.devices, 1)
 		}
 
@@ -162,11 +162,11 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		require.Len(t, other.devices, 2)
 		require.Len(t, other.by, 1, "an event says that devices are free, not that somebody failed")
 
-		s.Stored(pod, time.Time{}, claim)
+		s.EndInFlight(pod, claim, true)
 		require.Len(t, other.claims, 2, "the claim has been deallocated since")
 		require.NoError(t, s.Claims.Add(claim))
 		s.RefreshClaim("default/c")
-		s.Stored(pod, time.Time{}, claim)
+		s.EndInFlight(pod, claim, true)
 		require.Len(t, other.claims, 2, "events of the claim wake those that share it")
 	})
 }
@@ -186,7 +186,7 @@ func TestEndOfAnApproval(t *testing.T) {
 
 		require.NoError(t, s.Ledger.AddInFlight(ref, "pod", claim.Status.Allocation))
 		approve()
-		s.GivenUp(pod, time.Time{}, claim, s.Ledger.RemoveInFlight(claim.UID, "pod"))
+		s.EndInFlight(pod, claim, false)
 		require.Empty(t, w.claims, "it may be stored yet")
 		end()
 		require.Equal(t, []string{"c"}, w.claims)

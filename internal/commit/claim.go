@@ -74,19 +74,14 @@ func (r *Runner) signalInFlight(c *Claim) {
 
 // landed ends the in-flight plan of a claim, because the server has stored it.
 func (r *Runner) landed(pod *v1.Pod, c *Claim) {
-	since := r.State.InFlightSince(c.Object.UID)
-	r.State.Freed(r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID))
-	r.State.Stored(pod, since, c.Object)
+	r.State.EndInFlight(pod, c.Object, true)
 	r.Signals.Written(c.flight.told, c.Object)
 	c.flight = flight{}
 }
 
-// endInFlight removes the plan from the ledger, and wakes the pods that waited for its devices: no API
-// event wakes them.
+// endInFlight ends the in-flight plan of a claim that is not written.
 func (r *Runner) endInFlight(pod *v1.Pod, c *Claim) {
-	since := r.State.InFlightSince(c.Object.UID)
-	freed := r.State.Ledger.RemoveInFlight(c.Object.UID, pod.UID)
 	r.Signals.GivenUp(c.flight.told)
 	c.flight = flight{}
-	r.State.GivenUp(pod, since, c.Object, freed)
+	r.State.EndInFlight(pod, c.Object, false)
 }
