@@ -146,9 +146,9 @@ test: build bin/kube-scheduler bin/kubectl ## run the most important tests of ea
 # builds (1.31 and 1.33 a little more, 1.30 and 1.29 one and a half times as much). The others are
 # left to `make test-compat`.
 .PHONY: test-all
-# The last ones wait for servers and programs of others, which are built meanwhile: two at a time.
+# The last ones wait for servers and programs of others, which are built meanwhile: three at a time.
 test-all: test-race test-rest ## run all tests that "make test" leaves out, among them those of compatibility with one older release
-	@$(MAKE) --no-print-directory -j2 --output-sync=target COMPAT_RELEASES=1.32.2 \
+	@$(MAKE) --no-print-directory -j3 --output-sync=target COMPAT_RELEASES=1.32.2 \
 		test-chart test-compat test-modules test-karpenter test-kueue test-driver test-descheduler test-schedulerlibrary test-browser
 
 # In a clone without the previous release, the tests of upgrades are skipped, and say so.
