@@ -13,9 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/claims"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/quantity"
-	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // ClaimChanged wakes the pods that the change of a claim that they use may help. It wakes them directly
@@ -25,22 +23,19 @@ import (
 // A pod that is woken finds the event in the state, which has to be refreshed before. Two events complete a
 // new claim: its creation, and its name in the status of the pod. The later one finds both.
 //
-// An interrupted watch may show neither an allocation nor its end. Pods that wait for that are woken when a claim stays unallocated, unless
-// an allocation is in flight: its end wakes them.
-func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim], inFlight bool) {
+// An interrupted watch may show neither an allocation nor its end. deallocated says that the state had the allocation, from our own write,
+// and has it no more.
+func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim], deallocated bool) {
 	if event.Before == nil && !event.Initial {
 		e.Made.note(event.After)
 	}
-	if e.ClaimMatters(event) {
-		if err := e.wakeUsers(ctx, event.After, changesAllocation(event)); err != nil {
+	if event.After != nil && deallocated || e.ClaimMatters(event) {
+		if err := e.wakeUsers(ctx, event.After, deallocated || changesAllocation(event)); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(event.After))
 		}
 	}
-	switch {
-	case event.After == nil:
+	if event.After == nil {
 		e.wakeOwner(event.Before)
-	case event.Before != nil && event.Before.Status.Allocation == nil && event.After.Status.Allocation == nil && !inFlight:
-		e.wakeUsersExcept(ledger.RefTo(event.After), func(entry *Pod) bool { return !entry.Causes.Has(reasons.ClaimInUse) })
 	}
 }
 

@@ -56,8 +56,11 @@ type UnqueuedReporter struct {
 type plannedLook struct {
 	// begun is the number of attempts that had begun when the pod was kept out the last time, or inTurn.
 	begun int
-	// told is the message that the last look has written, "" if none: an attempt may have written its reason just before.
-	told string
+	// asked is set if the pod was kept out since the last look.
+	asked bool
+	// told is the message that the last look has written, "" if none: an attempt may have written its reason just before. over is the
+	// resourceVersion of the pod before.
+	told, over string
 }
 
 // KeptOut knows why pods are kept out of the queue.
@@ -93,7 +96,8 @@ func (g *UnqueuedReporter) add(pod *v1.Pod, begun int) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	g.mutex.Lock()
 	next, already := g.pending[key]
-	g.pending[key] = plannedLook{begun: begun, told: next.told}
+	next.begun, next.asked = begun, true
+	g.pending[key] = next
 	g.mutex.Unlock()
 	if !already {
 		g.queue.AddAfter(key, Delay)
@@ -107,7 +111,7 @@ func (g *UnqueuedReporter) expect(key types.NamespacedName, again plannedLook) (
 	defer g.mutex.Unlock()
 	next, already := g.pending[key]
 	if already {
-		again.begun = next.begun
+		again.begun, again.asked = next.begun, again.asked || next.asked
 	}
 	g.pending[key] = again
 	return already
@@ -155,10 +159,16 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 	if missing == nil {
 		_, condition := podutil.GetPodCondition(&pod.Status, v1.PodScheduled)
 		outdated := now.told != "" && condition != nil && condition.Message == now.told
-		if outdated || now.begun != inTurn && g.tried.Begun(pod.UID) == now.begun {
+		switch {
+		case outdated || now.begun != inTurn && g.tried.Begun(pod.UID) == now.begun:
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
+		case now.told != "" && now.over == pod.ResourceVersion:
+			g.lookAgain(key, now) // The informer does not have what was written.
 		}
 		return nil
+	}
+	if !now.asked && now.told == missing.Error() {
+		return nil // It was said, and who replaced it may answer without end: a replica of another release.
 	}
 	if g.isEarly(missing, pod.CreationTimestamp.Time) {
 		g.lookAgain(key, now)
@@ -185,7 +195,7 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 	if !changed {
 		return nil
 	}
-	g.lookAgain(key, plannedLook{begun: now.begun, told: missing.Error()})
+	g.lookAgain(key, plannedLook{begun: now.begun, told: missing.Error(), over: pod.ResourceVersion})
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
 }

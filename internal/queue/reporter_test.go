@@ -142,7 +142,7 @@ func TestKeepsQuiet(t *testing.T) {
 }
 
 // TestOutdatedReason: the pod is let in and tried while the reporter writes that it lacks something. What the attempt wrote is lost, so
-// there is another attempt, unless the message has changed since.
+// there is another attempt, unless the message has changed since. The informer may show that late.
 func TestOutdatedReason(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]int64{errMissing.Error(): 1, "no devices": 0} {
@@ -155,9 +155,11 @@ func TestOutdatedReason(t *testing.T) {
 				require.Equal(t, 1, g.size(), "it looks once more")
 				g.tried.Begin(builder.Pod("p"))
 				g.kept = lacking{nil}
-				pod := builder.Pod("p")
-				pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Message: message}}
-				now(pod)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, 1, g.size(), "the informer does not have what was written")
+				require.Zero(t, s.activated.Load())
+				now(saying(message))
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				require.Zero(t, g.size())
@@ -165,6 +167,32 @@ func TestOutdatedReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// saying returns a later version of the pod, with a message.
+func saying(message string) *v1.Pod {
+	pod := builder.Pod("p")
+	pod.ResourceVersion = "2"
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, Message: message}}
+	return pod
+}
+
+// TestSaidOnce: a message is not written again because the informer shows it late, or because a replica of another release says it
+// otherwise, but because the pod was kept out again.
+func TestSaidOnce(t *testing.T) {
+	t.Parallel()
+	kept(t, 0, func(t *testing.T, s *scheduler, g *UnqueuedReporter, now func(*v1.Pod)) {
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Len(t, s.client.Actions(), 1)
+		require.Zero(t, g.size())
+		g.Add(builder.Pod("p"))
+		time.Sleep(Delay)
+		now(saying("claim is missing"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Len(t, s.client.Actions(), 2)
+	})
 }
 
 func TestTriesAgain(t *testing.T) {

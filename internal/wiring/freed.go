@@ -2,10 +2,8 @@ package wiring
 
 import (
 	"context"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -14,38 +12,41 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
-const (
-	// missedNode stands for the node of a pod whose binding the watch missed. Queueing hints ask only whether there is one.
-	missedNode = "unknown"
-	// forgetWithin limits the wait for kube-scheduler's own handler of the same event, which removes the pod from the cache.
-	forgetWithin = time.Second
-)
+// missedNode stands for the node of a pod whose binding the watch missed. Queueing hints ask only whether there is one.
+const missedNode = "unknown"
 
-// tellFreedRoom has pods tried again after a pod gave up its room on a node, where kube-scheduler itself frees the room and tells
-// nobody; the others would wait for the flush of the queue, after five minutes.
+// tellFreedRoom has pods tried again after a pod gave up its room on a node, where kube-scheduler itself tells nobody; the others would
+// wait for the flush of the queue, after five minutes. The room is freed before: kube-scheduler's own handler of the event may come later.
 func tellFreedRoom(ctx context.Context, sched *scheduler.Scheduler, pods cache.SharedInformer) error {
 	_, err := informer.Follow(pods, func(e informer.Event[v1.Pod]) {
 		switch {
 		case e.Before == nil || e.Before.Spec.NodeName != "":
 		case e.Missed:
-			forgotten(ctx, sched, e.Before)
+			forget(ctx, sched, e.Before)
 			ended := e.Before.DeepCopy()
 			ended.Spec.NodeName = missedNode
 			tell(ctx, sched, ended)
 		case e.After != nil && leavesNomination(e.Before, e.After):
+			if e.After.Spec.NodeName != "" {
+				sched.SchedulingQueue.DeleteNominatedPodIfExists(e.Before)
+			}
 			tell(ctx, sched, e.Before)
 		}
 	})
 	return err
 }
 
-// forgotten waits until kube-scheduler's cache has no pod any more that has ended. The watch was interrupted from before its binding
-// until after its end: the cache has the pod on its node, but kube-scheduler tells the plugins of the end of a pod without a node.
-func forgotten(ctx context.Context, sched *scheduler.Scheduler, pod *v1.Pod) {
-	_ = wait.PollUntilContextTimeout(ctx, time.Millisecond, forgetWithin, true, func(context.Context) (bool, error) {
-		_, err := sched.Cache.GetPod(pod)
-		return err != nil, nil // The cache's only error is that it does not have the pod.
-	})
+// forget removes a pod from kube-scheduler's cache that has ended. If the watch was interrupted from before its binding until after its end,
+// the cache has the pod on its node, and kube-scheduler tells the plugins of the end of a pod without a node. It keeps the pod for ever if
+// another one of its name was created meanwhile.
+func forget(ctx context.Context, sched *scheduler.Scheduler, pod *v1.Pod) {
+	if _, err := sched.Cache.GetPod(pod); err != nil {
+		return // It was never assumed, or kube-scheduler has removed it.
+	}
+	logger := klog.FromContext(ctx)
+	if err := sched.Cache.RemovePod(logger, pod); err != nil {
+		logger.V(4).Info("Kube-scheduler removed the ended pod from its cache at the same time", "pod", klog.KObj(pod), "err", err)
+	}
 }
 
 // leavesNomination reports whether a pod was nominated for one node and is bound to another one, or about to be. Kube-scheduler looks

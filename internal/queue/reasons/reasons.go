@@ -78,9 +78,6 @@ type Causes struct{ set atomic.Uint32 }
 // Note adds a cause.
 func (c *Causes) Note(cause Cause) { c.set.Or(1 << cause) }
 
-// Has reports whether a cause was noted.
-func (c *Causes) Has(cause Cause) bool { return c.set.Load()&(1<<cause) != 0 }
-
 // Only replaces all causes by one.
 func (c *Causes) Only(cause Cause) { c.set.Store(1 << cause) }
 

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
-	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -27,9 +25,7 @@ type claimCase struct {
 	// missed: it had a GPU since, which no event shows. Our own write or an event in between
 	// told the ledger.
 	missed bool
-	// inUse: the pod was rejected because an allocation was in flight for another pod. inFlight: that one still is.
-	inUse, inFlight bool
-	want            bool
+	want   bool
 	// fits: with the event the pod fits on the node.
 	fits bool
 }
@@ -57,8 +53,7 @@ func claimCases() map[string]claimCase {
 		"own deallocated":           {pod: waiting, before: gpus("c", 1).Allocated("gone", "x"), after: c, want: true, fits: true},
 		"own has a consumer less":   {pod: waiting, before: with(gpus("c", 1).Allocated("n1", "gpu-0"), reservedFor("x")), after: gpus("c", 1).Allocated("n1", "gpu-0"), want: true, fits: true},
 		"own has new labels":        {pod: waiting, before: c, after: with(c, labelled)},
-		"own had devices a moment":  {pod: waiting, before: c, after: c, missed: true, inUse: true, want: true, fits: true},
-		"own may still get devices": {pod: waiting, before: c, after: c, inUse: true, inFlight: true},
+		"own had devices a moment":  {pod: waiting, before: c, after: c, missed: true, want: true, fits: true},
 		"own deleted":               {pod: waiting, before: c},
 		"own deleted, made again":   {pod: waiting, before: with(c, beingDeleted), after: with(c, anotherOfThatName), want: true, fits: true},
 		"own given to the pod":      {pod: newPod("p", template("gpu"), made("gpu", "p-gpu")), before: gpus("p-gpu", 1).Obj(), after: with(gpus("p-gpu", 1).Obj(), ownedBy("p")), want: true, fits: true},
@@ -169,13 +164,6 @@ func TestClaimEvents(t *testing.T) {
 func (f *fixture) wakesRejected(test claimCase, before bool) bool {
 	_, _ = f.begin(test.pod)
 	entry := f.pl.waiting.Get(test.pod.UID)
-	if test.inUse {
-		entry.Causes.Note(reasons.ClaimInUse)
-	}
-	if test.inFlight {
-		require.NoError(f.t, f.pl.state.Ledger.AddInFlight(ledger.RefTo(test.before), "other", gpus("c", 1).Allocated("n1", "gpu-0").Status.Allocation))
-		defer f.pl.state.Ledger.RemoveInFlight(test.before.UID, "other")
-	}
 	if entry != nil && before {
 		f.pl.waker.Reject(entry)
 	}

@@ -41,8 +41,10 @@ func (h *Hints) Events(features kube.Features) []fwk.ClusterEventWithHint {
 	if features.EnableDRANodeAllocatableResources {
 		// A pod leaves its node, or shrinks there. Or it comes and takes devices: the node may have room for the next ones.
 		events = append(events, fwk.ClusterEventWithHint{
-			Event:          event(fwk.AssignedPod, fwk.Add|fwk.Delete|fwk.UpdatePodScaleDown),
-			QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) { return hint(h.lacksRoom(pod)) },
+			Event: event(fwk.AssignedPod, fwk.Add|fwk.Delete|fwk.UpdatePodScaleDown),
+			QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, before, after any) (fwk.QueueingHint, error) {
+				return hint(!comesWithoutDevices(before, after) && h.lacksRoom(pod))
+			},
 		})
 	}
 	if features.EnableAsyncPreemption {
@@ -66,4 +68,10 @@ func (pl *Quartermaster) EventsToRegister(ctx context.Context) ([]fwk.ClusterEve
 	}
 	others, err := pl.otherHints(ctx)
 	return append(hints.Events(pl.features), others...), err
+}
+
+// comesWithoutDevices reports whether the event says that a pod was bound that has no devices.
+func comesWithoutDevices(before, after any) bool {
+	pod, is := after.(*v1.Pod)
+	return before == nil && is && len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil
 }
