@@ -195,6 +195,28 @@ func (g *generator) loseBinding(scheduler string) {
 	}, "the answer is lost, and no changes of pods are seen for %s; the node is cordoned: %t", d, cordoned)
 }
 
+// missEnd has the process that schedules see no changes of a resource from a write for a pod on, and list all of it later. The pod ends in
+// between.
+func (g *generator) missEnd() {
+	kind, resource, deleted := pick(g, nominating, binding), pick(g, "pods", "resourceclaims"), g.one(2)
+	d := time.Duration(2+g.random.IntN(20)) * time.Second
+	g.at(builder.SchedulerName, kind, 1+g.random.IntN(4), func(w *World, r *replica) func(subject, func()) bool {
+		c := r.connection
+		return func(s subject, send func()) bool {
+			w.missChanges(c, resource, d)
+			send()
+			w.afterwards(d/2, func() {
+				if deleted {
+					w.deletePod(s.pod)
+				} else {
+					w.finishPod(s.pod)
+				}
+			})
+			return true
+		}
+	}, "no changes of %s are seen for %s, and all are listed then; the pod ends in between: deleted %t", resource, d, deleted)
+}
+
 // crash plans the end of a replica at a write.
 func (g *generator) crash() {
 	replica, writes := g.random.IntN(g.history.replicas), 1+g.random.IntN(12)

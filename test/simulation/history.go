@@ -64,6 +64,7 @@ var laterThemes = []theme{
 	{delays, 0.2, 0, nil, nil},
 	{"slow controllers", 0.3, 3, nil, slowControllers},
 	{slowEnds, 0.3, 0, nil, nil},
+	{"missed changes", 0.3, 4, nil, missChanges},
 }
 
 // NewHistory makes a history with that many steps. It also has the given themes, separated by commas.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -60,7 +61,7 @@ func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 			if w = running.Load(); w == nil {
 				panic(left)
 			}
-			w.fail("goroutine left: %v", left)
+			w.fail("goroutine left: %v\n%s", left, inBubble())
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
@@ -72,6 +73,19 @@ func Live(t *testing.T, h *History, prepare func(*World)) (w *World) {
 		})
 	})
 	return w
+}
+
+// inBubble returns the stacks of the goroutines that are in a bubble.
+func inBubble() string {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var left []string
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if head, _, _ := strings.Cut(stack, "\n"); strings.Contains(head, "synctest bubble") {
+			left = append(left, stack)
+		}
+	}
+	return strings.Join(left, "\n\n")
 }
 
 // command returns the command that runs the history again.

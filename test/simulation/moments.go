@@ -179,6 +179,16 @@ func (c *Connection) cut(resource string) {
 	}
 }
 
+// missChanges implements the step of that name.
+func (w *World) missChanges(c *Connection, resource string, d time.Duration) {
+	c.stall(resource, d)
+	w.group.Go(func() {
+		_ = pause(w.ctx, d-time.Millisecond)
+		w.server.compact()
+		c.cut(resource)
+	})
+}
+
 // stalls returns the remaining time in which the watches of a resource deliver nothing.
 func (c *Connection) stalls(resource string) time.Duration {
 	c.mutex.Lock()

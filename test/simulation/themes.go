@@ -152,6 +152,22 @@ func slowControllers(g *generator) {
 	g.add(g.soon(), func(w *World) { w.controllers.stall(resource, d) }, "for %s, kube-controller-manager sees no changes of %s", d, resource)
 }
 
+// missChanges makes a replica see no changes of a resource for a while, and list everything again then: it sees at most the first and the
+// last state of what changed more than once, and nothing of what came and went.
+func missChanges(g *generator) {
+	if g.one(2) {
+		g.missEnd()
+		return
+	}
+	replica, resource := g.random.IntN(g.history.replicas), pick(g, "pods", "pods", "resourceclaims", "resourceclaims", "resourceslices", "nodes", "deviceclasses", "podgroups")
+	d := time.Duration(1+g.random.IntN(20)) * time.Second
+	g.add(g.soon(), func(w *World) {
+		if replica < len(w.replicas) {
+			w.missChanges(w.replicas[replica].connection, resource, d)
+		}
+	}, "for %s, replica %d sees no changes of %s, and lists all of them then", d, replica, resource)
+}
+
 func (g *generator) storm() {
 	w := Weather{Latency: time.Duration(g.random.IntN(3000)) * time.Millisecond, Lag: time.Duration(g.random.IntN(8000)) * time.Millisecond}
 	if g.one(2) {
