@@ -153,6 +153,17 @@ func TestRegressions(t *testing.T) {
 				w.replicas[0].connection.cut("pods")
 			}).
 			runs(30*time.Second, "waits"),
+		// Kube-scheduler does not remove a pod from its cache whose place another one of its name takes unseen.
+		"the end of a bound pod is not seen, and another one has its name": new(script).node(2).
+			nominatesUnseen(10*time.Second).
+			pod(0, "ends", 1, "12", 10).pod(0, "waits", 1, "12", 0).
+			add(5*time.Second, "pod ends is deleted, one of its name asks for more than there is, and the watches of pods are cut", func(w *World) {
+				w.finishPod("ends")
+				w.createPod("ends", 0, builder.Container("c", "cpu", "99"))
+				w.server.compact()
+				w.replicas[0].connection.cut("pods")
+			}).
+			runs(30*time.Second, "waits"),
 		// Seed 691905711: pods were tried, and others evicted for them, although nothing could be written.
 		"pods come while the process is stopped that schedules": new(script).node(4).pod(5*time.Second, "low", 1, "1", 0).
 			outlives(10*time.Second, 22*time.Second).
