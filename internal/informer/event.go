@@ -38,7 +38,7 @@ func Follow[T any](informer cache.SharedInformer, changed func(Event[T])) (cache
 			before, was := oldObj.(*T)
 			after, is := newObj.(*T)
 			switch {
-			case was && is && replaced(oldObj, newObj):
+			case was && is && Replaced(oldObj, newObj):
 				changed(Event[T]{Before: before, Missed: true})
 				changed(Event[T]{After: after})
 			case was && is:
@@ -61,8 +61,14 @@ func Follow[T any](informer cache.SharedInformer, changed func(Event[T])) (cache
 	return registration, nil
 }
 
-// replaced reports whether two states under one name are of different objects.
-func replaced(before, after any) bool {
+// Missed returns what a handler gets for an object whose deletion the watch missed.
+func Missed(last any) cache.DeletedFinalStateUnknown {
+	key, _ := cache.MetaNamespaceKeyFunc(last) // The store has the object by this key.
+	return cache.DeletedFinalStateUnknown{Key: key, Obj: last}
+}
+
+// Replaced reports whether two states under one name are of different objects.
+func Replaced(before, after any) bool {
 	b, isObject := before.(metav1.Object)
 	a, ok := after.(metav1.Object)
 	return isObject && ok && b.GetUID() != a.GetUID()

@@ -37,8 +37,7 @@ func tellFreedRoom(ctx context.Context, sched *scheduler.Scheduler, pods cache.S
 }
 
 // forget removes a pod from kube-scheduler's cache that has ended. If the watch was interrupted from before its binding until after its end,
-// the cache has the pod on its node, and kube-scheduler tells the plugins of the end of a pod without a node. It keeps the pod for ever if
-// another one of its name was created meanwhile.
+// the cache has the pod on its node, and kube-scheduler tells the plugins of the end of a pod without a node.
 func forget(ctx context.Context, sched *scheduler.Scheduler, pod *v1.Pod) {
 	if _, err := sched.Cache.GetPod(pod); err != nil {
 		return // It was never assumed, or kube-scheduler has removed it.

@@ -40,7 +40,7 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 	if err := factory.Informers(c.InformerFactory); err != nil {
 		return nil, nil, err
 	}
-	c.InformerFactory = factory.SurvivingRules(c.InformerFactory)
+	c.InformerFactory = factory.WithSafeHandlers(c.InformerFactory)
 	completed := c.Complete()
 	registry := make(runtime.Registry)
 	for _, register := range plugins {

@@ -11,6 +11,14 @@ import (
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
+// replaceUnseen replaces pod ends by one of its name that fits nowhere. The watches of the scheduler show that in one update.
+func replaceUnseen(w *World) {
+	w.finishPod("ends")
+	w.createPod("ends", 0, builder.Container("c", "cpu", "99"))
+	w.server.compact()
+	w.replicas[0].connection.cut("pods")
+}
+
 // TestRegressions lives through histories in which something was wrong once.
 func TestRegressions(t *testing.T) {
 	for name, history := range map[string]*script{
@@ -157,12 +165,13 @@ func TestRegressions(t *testing.T) {
 		"the end of a bound pod is not seen, and another one has its name": new(script).node(2).
 			nominatesUnseen(10*time.Second).
 			pod(0, "ends", 1, "12", 10).pod(0, "waits", 1, "12", 0).
-			add(5*time.Second, "pod ends is deleted, one of its name asks for more than there is, and the watches of pods are cut", func(w *World) {
-				w.finishPod("ends")
-				w.createPod("ends", 0, builder.Container("c", "cpu", "99"))
-				w.server.compact()
-				w.replicas[0].connection.cut("pods")
-			}).
+			add(5*time.Second, "pod ends is deleted, one of its name asks for more than there is, and the watches of pods are cut", replaceUnseen).
+			runs(30*time.Second, "waits"),
+		// Kube-scheduler's process ended: it took the two pods for one that left its node.
+		"a pod on a node ends, and another one has its name, unseen": new(script).node(1).pod(0, "ends", 1, "12", 0).runs(10*time.Second, "ends").
+			pod(0, "waits", 1, "12", 0).
+			add(time.Second, "no changes of pods are seen for 10s", func(w *World) { w.replicas[0].connection.stall("pods", 10*time.Second) }).
+			add(time.Second, "pod ends is deleted, one of its name asks for more than there is, and the watches of pods are cut", replaceUnseen).
 			runs(30*time.Second, "waits"),
 		// Seed 691905711: pods were tried, and others evicted for them, although nothing could be written.
 		"pods come while the process is stopped that schedules": new(script).node(4).pod(5*time.Second, "low", 1, "1", 0).

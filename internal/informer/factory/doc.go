@@ -3,5 +3,5 @@
 // equal parts of several objects once: names, values of attributes, capacities of devices, specs of claims from one
 // template, node selectors of allocations. It builds the index of slices only when it is first used.
 //
-// So objects share parts. Like all objects of informers, they are read-only. SurvivingRules works around a fault of upstream's.
+// So objects share parts. Like all objects of informers, they are read-only. WithSafeHandlers works around faults of upstream's.
 package factory

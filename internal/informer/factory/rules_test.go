@@ -32,7 +32,7 @@ func testRuleMeetsGrowingSlice(t *testing.T, busy time.Duration) {
 			Devices: []resourceapi.Device{{Name: "gpu-0"}},
 		}}
 		client := fake.NewClientset(slice)
-		factory := SurvivingRules(informers.NewSharedInformerFactory(client, 0))
+		factory := WithSafeHandlers(informers.NewSharedInformerFactory(client, 0))
 		api := factory.Resource().V1()
 		tracked, err := tracker.StartTracker(ctx, tracker.Options{
 			EnableDeviceTaintRules: true, SliceInformer: api.ResourceSlices(), TaintInformer: api.DeviceTaintRules(), KubeClient: client,
