@@ -196,9 +196,9 @@ func (g *generator) loseBinding(scheduler string) {
 }
 
 // missEnd has the process that schedules see no changes of a resource from a write for a pod on, and list all of it later. The pod ends in
-// between.
+// between, and another one may get its name.
 func (g *generator) missEnd() {
-	kind, resource, deleted := pick(g, nominating, binding), pick(g, "pods", "resourceclaims"), g.one(2)
+	kind, resource, end := pick(g, nominating, binding), pick(g, "pods", "resourceclaims"), pick(g, "finished", "deleted", "replaced")
 	d := time.Duration(2+g.random.IntN(20)) * time.Second
 	g.at(builder.SchedulerName, kind, 1+g.random.IntN(4), func(w *World, r *replica) func(subject, func()) bool {
 		c := r.connection
@@ -206,15 +206,18 @@ func (g *generator) missEnd() {
 			w.missChanges(c, resource, d)
 			send()
 			w.afterwards(d/2, func() {
-				if deleted {
-					w.deletePod(s.pod)
-				} else {
+				switch end {
+				case "finished":
 					w.finishPod(s.pod)
+				case "deleted":
+					w.deletePod(s.pod)
+				case "replaced":
+					w.replacePod(s.pod)
 				}
 			})
 			return true
 		}
-	}, "no changes of %s are seen for %s, and all are listed then; the pod ends in between: deleted %t", resource, d, deleted)
+	}, "no changes of %s are seen for %s, and all are listed then; the pod is %s in between", resource, d, end)
 }
 
 // crash plans the end of a replica at a write.

@@ -116,6 +116,12 @@ func (w *World) deletePod(name string) {
 	_ = w.client.CoreV1().Pods(namespace).Delete(w.ctx, name, metav1.DeleteOptions{})
 }
 
+// replacePod deletes a pod at once, and creates another one without claims that has its name.
+func (w *World) replacePod(name string) {
+	_ = w.client.CoreV1().Pods(namespace).Delete(w.ctx, name, *metav1.NewDeleteOptions(0))
+	(&podPlan{name: name}).create(w)
+}
+
 // finishPod makes a pod succeed, if it runs. A pod with a claim that others may use is deleted instead: while such a pod
 // has succeeded and still exists, the claim controller of Kubernetes 1.37 reserves the claim for it and releases it in
 // turn without a pause.
