@@ -163,7 +163,7 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 		case outdated || now.begun != inTurn && g.tried.Begun(pod.UID) == now.begun:
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
 		case now.told != "" && now.over == pod.ResourceVersion:
-			g.lookAgain(key, now) // The informer does not have what was written.
+			g.lookAgain(key, now) // The informer is behind the write.
 		}
 		return nil
 	}
