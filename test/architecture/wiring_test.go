@@ -46,7 +46,7 @@ var following = map[string]string{
 	"pkg/plugins/gangplacement/gangs.go":          "the other plugin, which also runs without the first",
 	"internal/informer/event.go":                  "the function that the others call",
 	"internal/informer/informer.go":               "the function that the others call",
-	"internal/informer/factory/handlers.go":          "an informer around another",
+	"internal/informer/factory/handlers.go":       "an informer around another",
 	"internal/claims/extended/names.go":           "kube-scheduler's cache of class names, no informer",
 	"internal/classicdra/negotiation/contexts.go": "PodSchedulingContexts, of old servers alone",
 	"internal/gang/crd/follow.go":                 "PodGroups of a CustomResourceDefinition, which comes and goes",
