@@ -155,6 +155,7 @@ func TestOutdatedReason(t *testing.T) {
 				require.Equal(t, 1, g.size(), "it looks once more")
 				g.tried.Begin(builder.Pod("p"))
 				g.kept = lacking{nil}
+				now(builder.Pod("p")) // The reporter sees the fields that were written before.
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				require.Equal(t, 1, g.size(), "the informer does not have what was written")
