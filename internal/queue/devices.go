@@ -73,20 +73,15 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver 
 }
 
 // WakeOthersOf wakes the other pods that wait for a claim that was in flight for the failed pod, and
-// was not allocated.
+// was not allocated, after their pause.
 func (e *Events) WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef) {
-	e.wakeUsersExcept(claim, func(entry *Pod) bool { return notHelped(entry, failed, since) })
-}
-
-// wakeUsersExcept wakes the pods that use a claim after their pause, except for some.
-func (e *Events) wakeUsersExcept(claim ledger.ClaimRef, except func(*Pod) bool) {
 	pods, err := e.Claims.Users(claim.Namespace, claim.Name)
 	if err != nil {
 		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
 		return
 	}
 	for _, pod := range pods {
-		if entry := e.Pods.Get(pod.UID); entry != nil && !except(entry) {
+		if entry := e.Pods.Get(pod.UID); entry != nil && !notHelped(entry, failed, since) {
 			e.Waker.WakeAfterPause(entry)
 		}
 	}

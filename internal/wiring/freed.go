@@ -39,12 +39,9 @@ func tellFreedRoom(ctx context.Context, sched *scheduler.Scheduler, pods cache.S
 // forget removes a pod from kube-scheduler's cache that has ended. If the watch was interrupted from before its binding until after its end,
 // the cache has the pod on its node, and kube-scheduler tells the plugins of the end of a pod without a node.
 func forget(ctx context.Context, sched *scheduler.Scheduler, pod *v1.Pod) {
-	if _, err := sched.Cache.GetPod(pod); err != nil {
-		return // It was never assumed, or kube-scheduler has removed it.
-	}
 	logger := klog.FromContext(ctx)
 	if err := sched.Cache.RemovePod(logger, pod); err != nil {
-		logger.V(4).Info("Kube-scheduler removed the ended pod from its cache at the same time", "pod", klog.KObj(pod), "err", err)
+		logger.V(5).Info("The ended pod is not in kube-scheduler's cache", "pod", klog.KObj(pod), "err", err)
 	}
 }
 
