@@ -3,6 +3,8 @@ package architecture
 import (
 	"go/parser"
 	"go/token"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -111,4 +113,27 @@ func TestStateOfPodGroups(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, found, "two states of groups, one of placements, one question, one version")
+}
+
+// TestShippedIsOptimized: what the Makefile compiles without optimization (CONTROL_PLANE) is in no program that is shipped or
+// compared with ours.
+func TestShippedIsOptimized(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	line := regexp.MustCompile(`(?m)^CONTROL_PLANE := (.+)$`).FindSubmatch(makefile)
+	require.NotNil(t, line, "the Makefile has no CONTROL_PLANE")
+	programs := []string{"./cmd/scheduler", "./cmd/guard", "./cmd/kubectl-devices", "k8s.io/kubernetes/cmd/kube-scheduler"}
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, programs...)...)
+	list.Dir = root
+	output, err := list.Output()
+	require.NoError(t, err)
+	packages := strings.Fields(string(output))
+	require.Contains(t, packages, "k8s.io/kubernetes/pkg/scheduler")
+	for _, folder := range strings.Fields(string(line[1])) {
+		for _, name := range packages {
+			isCompiled := strings.HasPrefix(name+"/", "k8s.io/kubernetes/"+folder+"/")
+			require.False(t, isCompiled, "%s is part of %v; CONTROL_PLANE in the Makefile has %s, which is compiled without optimization", name, programs, folder)
+		}
+	}
 }
