@@ -37,6 +37,38 @@ func TestDependencies(t *testing.T) {
 	require.Equal(t, slices.Compact(required), listed)
 }
 
+// sharing lists the modules whose packages are compiled once, with the main module's: a library in another version is compiled again, and so
+// is everything that imports it.
+var sharing = []string{"test/chart", "test/monitoring", "test/perf", "tools/descheduler", "tools/dist", "tools/image", "tools/kwok"}
+
+// TestOneVersion: modules that share compiled packages with the main module have its versions of what both require.
+func TestOneVersion(t *testing.T) {
+	t.Parallel()
+	ours := versionsIn(t, ".")
+	for _, module := range sharing {
+		for name, version := range versionsIn(t, module) {
+			if ours[name] != "" {
+				require.Equal(t, ours[name], version, "%s/go.mod requires %s in another version than go.mod", module, name)
+			}
+		}
+	}
+}
+
+// versionsIn returns the versions of all modules that a go.mod requires, after its replacements.
+func versionsIn(t *testing.T, module string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", module, "go.mod"))
+	require.NoError(t, err)
+	versions := make(map[string]string)
+	for _, required := range regexp.MustCompile(`(?m)^\t?(?:require )?([a-z][^\s]*\.[^\s]+) (v[^\s]+)(?: // indirect)?$`).FindAllStringSubmatch(string(text), -1) {
+		versions[required[1]] = required[2]
+	}
+	for _, replaced := range regexp.MustCompile(`(?m)^\t?(?:replace )?([a-z][^\s]+)[^\n]* => [^\s]+ (v[^\s]+)$`).FindAllStringSubmatch(string(text), -1) {
+		versions[replaced[1]] = replaced[2]
+	}
+	return versions
+}
+
 // requiredBy returns the direct dependencies and the modules of tools, except our own.
 func requiredBy(goMod string) (list []string) {
 	var tools, all []string
