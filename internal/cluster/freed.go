@@ -23,6 +23,8 @@ type Waker interface {
 	// WakeOthersOf wakes the pods that wait for a claim that was in flight for one of them since then and was
 	// not allocated.
 	WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef)
+	// WakeUsersOf wakes the pods that wait for a claim which has lost its allocation. WakeForDevices is told of its devices.
+	WakeUsersOf(claim ledger.ClaimRef)
 }
 
 // OnPublished adds a function that is called after a pool has changed.
@@ -130,6 +132,16 @@ func (s *State) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.Allocati
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
 	s.Landed(by, since, devices)
 	s.wakeOthersOf(by, since, claim)
+}
+
+// deallocated wakes the pods that wait for a claim which has lost its allocation, unless it may get another one: EndInFlight does it then.
+func (s *State) deallocated(claim ledger.ClaimRef) {
+	if s.Ledger.InFlight(claim.UID) != nil {
+		return
+	}
+	for _, waker := range s.allWakers() {
+		waker.WakeUsersOf(claim)
+	}
 }
 
 func (s *State) wakeOthersOf(by *v1.Pod, since time.Time, claim ledger.ClaimRef) {

@@ -86,6 +86,7 @@ func New(factory informers.SharedInformerFactory, client kubernetes.Interface, s
 		epoch:     time.Now().Add(-time.Nanosecond), // Its clock is never at 0.
 	}
 	s.Ledger.Clock = func() int64 { return int64(time.Since(s.epoch)) }
+	s.Ledger.Deallocated = s.deallocated
 	s.Ledger.Follow(s.Inventory)
 	s.Order = allocationlog.New(client, s.Pool, clock.RealClock{})
 	s.Inventory.Published = s.poolPublished

@@ -85,6 +85,10 @@ func (w *woken) WakeOthersOf(_ *v1.Pod, _ time.Time, claim ledger.ClaimRef) {
 	w.claims = append(w.claims, claim.Name)
 }
 
+func (w *woken) WakeUsersOf(claim ledger.ClaimRef) {
+	w.claims = append(w.claims, "users of "+claim.Name)
+}
+
 // TestStateWithoutTaintRules: with the feature off there is no informer for the
 // rules, which an API server without that API could not serve.
 func TestStateWithoutTaintRules(t *testing.T) {
@@ -168,6 +172,18 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		s.RefreshClaim("default/c")
 		s.EndInFlight(pod, claim, true)
 		require.Len(t, other.claims, 2, "events of the claim wake those that share it")
+
+		free := claim.DeepCopy()
+		free.Status.Allocation = nil
+		s.Ledger.Observe(free)
+		require.Equal(t, []string{"c", "c", "users of c"}, other.claims, "whoever notices it first")
+		require.NoError(t, s.Claims.Update(free))
+		s.RefreshClaim("default/c")
+		require.Len(t, other.claims, 3)
+		s.Ledger.Observe(claim)
+		add("pod")
+		s.RefreshClaim("default/c")
+		require.Len(t, other.claims, 3, "it may get another allocation")
 	})
 }
 

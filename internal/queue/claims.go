@@ -23,14 +23,13 @@ import (
 // A pod that is woken finds the event in the state, which has to be refreshed before. Two events complete a
 // new claim: its creation, and its name in the status of the pod. The later one finds both.
 //
-// An interrupted watch may show neither an allocation nor its end. deallocated says that the state had the allocation, from our own write,
-// and has it no more.
-func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim], deallocated bool) {
+// An interrupted watch may show neither an allocation nor its end: see WakeUsersOf.
+func (e *Events) ClaimChanged(ctx context.Context, event informer.Event[resourceapi.ResourceClaim]) {
 	if event.Before == nil && !event.Initial {
 		e.Made.note(event.After)
 	}
-	if event.After != nil && deallocated || e.ClaimMatters(event) {
-		if err := e.wakeUsers(ctx, event.After, deallocated || changesAllocation(event)); err != nil {
+	if e.ClaimMatters(event) {
+		if err := e.wakeUsers(ctx, event.After, changesAllocation(event)); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot requeue the pods that wait for a claim", "claim", klog.KObj(event.After))
 		}
 	}

@@ -87,6 +87,9 @@ func (e *Events) WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.Clai
 	}
 }
 
+// WakeUsersOf wakes the pods that wait for a claim which has lost its allocation, after their pause. An event that shows this wakes them at once.
+func (e *Events) WakeUsersOf(claim ledger.ClaimRef) { e.WakeOthersOf(nil, time.Time{}, claim) }
+
 // wakeForSlices does the same as WakeForDevices for devices that were published, changed or withdrawn.
 // It also wakes pods that may be kept from a node by devices that they could not use. These wait for
 // their pause, because many such events may not help.

@@ -40,6 +40,9 @@ type Ledger struct {
 	// Running finds the pods that run with a deleted claim; nil if they are unknown. It must be set
 	// before use.
 	Running Running
+	// Deallocated is told of claims that exist and have lost their allocation, whoever noticed that first: an event tells only if the watch had
+	// shown the allocation. Nil if nobody asks. It must be set before use.
+	Deallocated func(ClaimRef)
 	// keeping counts the claims kept for running pods, and keptFor lists them by pod.
 	keeping atomic.Int64
 	keptFor map[types.UID][]types.UID
@@ -160,15 +163,14 @@ func (l *Ledger) OfKey(key inventory.PoolKey) *PoolUsage {
 // namespace/name, or nil. It is called under the lock, so that calls may come late, repeatedly and
 // from several goroutines.
 func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) Freed {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	claim := read()
-	if claim == nil {
+	return l.tell(func() (Freed, *ClaimRef) {
+		if claim := read(); claim != nil {
+			return l.apply(key, claim)
+		}
 		freed := l.forget(l.byName[key])
 		delete(l.byName, key)
-		return freed
-	}
-	return l.apply(key, claim)
+		return freed, nil
+	})
 }
 
 // Observe records a claim as the server returned it from a write of this scheduler, which can be
@@ -177,12 +179,23 @@ func (l *Ledger) Refresh(key string, read func() *resourceapi.ResourceClaim) Fre
 // It does nothing for a claim that the ledger does not know: that claim was deleted since. No event
 // would report its end again, so its devices would stay in use for ever.
 func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) Freed {
+	return l.tell(func() (Freed, *ClaimRef) {
+		if r := l.claims[claim.UID]; r != nil && !r.gone {
+			return l.apply(claim.Namespace+"/"+claim.Name, claim)
+		}
+		return nil, nil
+	})
+}
+
+// tell makes a change under the mutex, and then tells of a claim that has lost its allocation.
+func (l *Ledger) tell(change func() (Freed, *ClaimRef)) Freed {
 	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if r := l.claims[claim.UID]; r != nil && !r.gone {
-		return l.apply(claim.Namespace+"/"+claim.Name, claim)
+	freed, deallocated := change()
+	l.mutex.Unlock()
+	if deallocated != nil && l.Deallocated != nil {
+		l.Deallocated(*deallocated)
 	}
-	return nil
+	return freed
 }
 
 // Gone records that the server no longer has a claim with that UID. Its in-flight allocation stays.
@@ -192,10 +205,10 @@ func (l *Ledger) Gone(uid types.UID) Freed {
 	return l.forget(uid)
 }
 
-// apply takes over the state of a claim, unless a newer state is known.
-func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Freed) {
+// apply takes over the state of a claim, unless a newer state is known. It returns the claim as deallocated if it has lost its allocation.
+func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Freed, deallocated *ClaimRef) {
 	if uid, found := l.byName[key]; found && !newer(claim, l.claims[uid]) {
-		return nil
+		return nil, nil
 	} else if found && uid != claim.UID {
 		freed = l.forget(uid)
 	}
@@ -204,11 +217,14 @@ func (l *Ledger) apply(key string, claim *resourceapi.ResourceClaim) (freed Free
 	before := r.effective()
 	l.letGo(r)
 	r.version, r.gone = claim.ResourceVersion, false
+	if r.committed != nil && claim.Status.Allocation == nil {
+		deallocated = new(r.ref)
+	}
 	if !sameUse(r.committed, claim.Status.Allocation) {
 		r.committed = claim.Status.Allocation
 	}
 	l.reserve(r, claim.Status.ReservedFor, before)
-	return freed.And(l.publish(r.ref, before, r.effective()))
+	return freed.And(l.publish(r.ref, before, r.effective())), deallocated
 }
 
 // newer reports whether the claim's state is newer than the recorded one. Versions

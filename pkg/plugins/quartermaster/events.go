@@ -114,12 +114,10 @@ func isNominated(e informer.Event[v1.Pod]) bool {
 func (s *shared) claimChanged(e informer.Event[resourceapi.ResourceClaim]) {
 	claim := e.Latest()
 	s.competitors.ClaimChanged(e, s.claims.Users)
-	was := s.Ledger.State(claim.UID).Committed
-	s.RefreshClaim(claim.Namespace + "/" + claim.Name) // It wakes pods for devices that are free now.
-	deallocated := was != nil && s.Ledger.State(claim.UID).Committed == nil
+	s.RefreshClaim(claim.Namespace + "/" + claim.Name) // It wakes pods for devices that are free now, and for a claim that has none any more.
 	for _, pl := range s.served() {
 		pl.devices.Changed.Tell(claim.UID)
-		pl.events.ClaimChanged(pl.stopping, e, deallocated)
+		pl.events.ClaimChanged(pl.stopping, e)
 		pl.release.ClaimHappened(e)
 	}
 }

@@ -118,3 +118,6 @@ func (c *Coordinator) WakeForLanded(*v1.Pod, time.Time, map[inventory.PoolID][]s
 
 // WakeOthersOf implements cluster.Waker.
 func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ledger.ClaimRef) { c.StirAll() }
+
+// WakeUsersOf implements cluster.Waker: WakeForDevices stirs for the claim's devices.
+func (c *Coordinator) WakeUsersOf(ledger.ClaimRef) {}
