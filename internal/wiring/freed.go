@@ -18,15 +18,26 @@ const missedNode = "unknown"
 // tellFreedRoom has pods tried again after a pod gave up its room on a node, where kube-scheduler itself tells nobody; the others would
 // wait for the flush of the queue, after five minutes. The room is freed before: kube-scheduler's own handler of the event may come later.
 func tellFreedRoom(ctx context.Context, sched *scheduler.Scheduler, pods cache.SharedInformer) error {
+	logger := klog.FromContext(ctx)
 	_, err := informer.Follow(pods, func(e informer.Event[v1.Pod]) {
+		if e.Before == nil || e.Before.Spec.NodeName != "" {
+			return
+		}
+		assumed, err := sched.Cache.GetPod(e.Before)
+		if err != nil {
+			assumed = nil // It was never assumed, or kube-scheduler has heard of its end.
+		}
 		switch {
-		case e.Before == nil || e.Before.Spec.NodeName != "":
 		case e.Missed:
-			forget(ctx, sched, e.Before)
-			ended := e.Before.DeepCopy()
-			ended.Spec.NodeName = missedNode
-			tell(ctx, sched, ended)
-		case e.After != nil && leavesNomination(e.Before, e.After):
+			sched.SchedulingQueue.DeleteNominatedPodIfExists(e.Before)
+			tell(ctx, sched, ended(logger, sched, e.Before, assumed))
+		case e.After == nil:
+		case assumed != nil && e.After.Spec.NodeName != "" && e.After.Spec.NodeName != assumed.Spec.NodeName:
+			if err := sched.Cache.ForgetPod(logger, assumed); err != nil {
+				logger.V(4).Info("Kube-scheduler moved the pod that another scheduler bound at the same time", "pod", klog.KObj(assumed), "err", err)
+			}
+			tell(ctx, sched, assumed)
+		case leavesNomination(e.Before, e.After):
 			if e.After.Spec.NodeName != "" {
 				sched.SchedulingQueue.DeleteNominatedPodIfExists(e.Before)
 			}
@@ -36,13 +47,18 @@ func tellFreedRoom(ctx context.Context, sched *scheduler.Scheduler, pods cache.S
 	return err
 }
 
-// forget removes a pod from kube-scheduler's cache that has ended. If the watch was interrupted from before its binding until after its end,
-// the cache has the pod on its node, and kube-scheduler tells the plugins of the end of a pod without a node.
-func forget(ctx context.Context, sched *scheduler.Scheduler, pod *v1.Pod) {
-	logger := klog.FromContext(ctx)
-	if err := sched.Cache.RemovePod(logger, pod); err != nil {
-		logger.V(5).Info("The ended pod is not in kube-scheduler's cache", "pod", klog.KObj(pod), "err", err)
+// ended removes a pod from kube-scheduler's cache that has ended, and returns it on its node. If the watch was interrupted from before its
+// binding until after its end, the cache has the pod as assumed, and kube-scheduler tells the plugins of the end of a pod without a node.
+func ended(logger klog.Logger, sched *scheduler.Scheduler, pod, assumed *v1.Pod) *v1.Pod {
+	if assumed == nil {
+		pod = pod.DeepCopy()
+		pod.Spec.NodeName = missedNode
+		return pod
 	}
+	if err := sched.Cache.RemoveAssumedPod(logger, assumed); err != nil {
+		logger.V(4).Info("Kube-scheduler heard of the pod's binding at the same time", "pod", klog.KObj(assumed), "err", err)
+	}
+	return assumed
 }
 
 // leavesNomination reports whether a pod was nominated for one node and is bound to another one, or about to be. Kube-scheduler looks

@@ -173,6 +173,23 @@ func TestRegressions(t *testing.T) {
 			add(time.Second, "no changes of pods are seen for 10s", func(w *World) { w.replicas[0].connection.stall("pods", 10*time.Second) }).
 			add(time.Second, "pod ends is deleted, one of its name asks for more than there is, and the watches of pods are cut", replaceUnseen).
 			runs(30*time.Second, "waits"),
+		// Kube-scheduler moves the pod in its cache, and tells nobody of the room that it leaves.
+		"a pod is bound elsewhere while it is being bound": new(script).node(1).
+			add(time.Second, "node-1 without room, where another scheduler binds the next pod that is being bound", func(w *World) {
+				w.createNode("node-1")
+				w.fill("node-1", "hog", "12")
+				w.replicas[0].connection.Await(&moment{binding, 1, func(about subject, send func()) bool {
+					pod, err := w.client.CoreV1().Pods(namespace).Get(w.ctx, "moves", metav1.GetOptions{})
+					w.must(err)
+					elsewhere := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-1"}}
+					w.must(w.client.CoreV1().Pods(namespace).Bind(w.ctx, elsewhere, metav1.CreateOptions{}))
+					w.must(pause(w.ctx, 5*time.Second))
+					send()
+					return true
+				}})
+			}).
+			add(time.Second, "pod moves with 12 CPU", func(w *World) { w.createPod("moves", 10, builder.Container("c", "cpu", "12")) }).
+			pod(time.Second, "waits", 1, "12", 0).runs(30*time.Second, "waits"),
 		// Seed 691905711: pods were tried, and others evicted for them, although nothing could be written.
 		"pods come while the process is stopped that schedules": new(script).node(4).pod(5*time.Second, "low", 1, "1", 0).
 			outlives(10*time.Second, 22*time.Second).
