@@ -19,6 +19,8 @@ import (
 )
 
 const (
+	// mostUnseen is how often it is looked again for a message that was written: the informer may be behind by half a minute.
+	mostUnseen = 10
 	// Delay is the time for which a pod must lack a claim before users are told. Claims from
 	// templates usually exist after some milliseconds.
 	Delay = 3 * time.Second
@@ -58,9 +60,10 @@ type plannedLook struct {
 	begun int
 	// asked is set if the pod was kept out since the last look.
 	asked bool
-	// told is the message that the last look has written, "" if none: an attempt may have written its reason just before. over is the
-	// resourceVersion of the pod before.
-	told, over string
+	// told is the message that an earlier look has written, "" if none: an attempt may have written its reason just before. unseen is the number
+	// of looks since that have not seen it.
+	told   string
+	unseen int
 }
 
 // KeptOut knows why pods are kept out of the queue.
@@ -135,7 +138,7 @@ func (g *UnqueuedReporter) Run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		if err := g.report(ctx, key, now); err != nil {
+		if err := g.report(ctx, key, &now); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot report why a pod is not queued; trying again", "pod", key)
 			g.expect(key, now)
 			g.queue.AddRateLimited(key)
@@ -150,7 +153,7 @@ func (g *UnqueuedReporter) Run(ctx context.Context) {
 // it will use what is kept for it, and the scheduler does not try it before. If none is missing, the
 // pod is tried, unless that was done since it was kept out, or Turns does it. If that was done while the look before wrote what the pod
 // lacked, the reason of the attempt may be lost; the pod is tried for another one.
-func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName, now plannedLook) error {
+func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName, now *plannedLook) error {
 	pod, err := g.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil // Gone or not waiting any more.
@@ -162,8 +165,9 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 		switch {
 		case outdated || now.begun != inTurn && g.tried.Begun(pod.UID) == now.begun:
 			g.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{key.String(): pod})
-		case now.told != "" && now.over == pod.ResourceVersion:
-			g.lookAgain(key, now) // The informer is behind the write.
+		case now.told != "" && now.unseen < mostUnseen:
+			now.unseen++ // The informer may be behind the write.
+			g.lookAgain(key, *now)
 		}
 		return nil
 	}
@@ -171,7 +175,7 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 		return nil // It was said, and who replaced it may answer without end: a replica of another release.
 	}
 	if g.isEarly(missing, pod.CreationTimestamp.Time) {
-		g.lookAgain(key, now)
+		g.lookAgain(key, *now)
 		return nil
 	}
 	status := pod.Status.DeepCopy()
@@ -189,13 +193,16 @@ func (g *UnqueuedReporter) report(ctx context.Context, key types.NamespacedName,
 	if !changed && !nominated {
 		return nil
 	}
+	if changed {
+		now.told, now.unseen = missing.Error(), 0 // It may be stored although the answer is an error.
+	}
 	if err := kube.PatchPodStatus(ctx, g.handle.ClientSet(), pod, status); err != nil {
 		return err
 	}
 	if !changed {
 		return nil
 	}
-	g.lookAgain(key, plannedLook{begun: now.begun, told: missing.Error(), over: pod.ResourceVersion})
+	g.lookAgain(key, plannedLook{begun: now.begun, told: now.told})
 	g.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", missing.Error())
 	return nil
 }
