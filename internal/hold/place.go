@@ -94,10 +94,29 @@ func (s *solution) hold(one *Waiting, now time.Time) *Hold {
 	return h
 }
 
-// best returns the best places for the pods of a holder, nil if there are none in any domain. taken is held for others.
-func (w *World) best(one *Waiting, taken []placed) (best *solution) {
+// A holder may have looksOfHolder looks at a pod on a node for each node of the cluster, and all of a plan together looksOfPlan: a group can
+// have as many kinds of pods as pods, and no pod is scheduled before the first plan.
+const looksOfHolder, looksOfPlan, leastLooks = 8, 32, 1000
+
+// looksFor returns the looks that a holder may have after a number of looks for others.
+func (w *World) looksFor(taken int) int {
+	return min(looksOfHolder*len(w.Nodes)+leastLooks, looksOfPlan*len(w.Nodes)+leastLooks-taken)
+}
+
+// best returns the best places for the pods of a holder, nil if there are none in any domain. taken is held for others. cut reports that
+// none was found in the looks that the holder may have.
+func (w *World) best(one *Waiting, taken []placed) (best *solution, cut bool) {
+	left := w.looksFor(w.looks)
+	before := left
+	best = w.inDomains(one, taken, &left)
+	w.looks += before - left
+	return best, best == nil && left <= 0
+}
+
+// inDomains returns the places in the best domain.
+func (w *World) inDomains(one *Waiting, taken []placed, looks *int) (best *solution) {
 	if one.Domain == nil {
-		return w.within(one, w.Nodes, taken)
+		return w.within(one, w.Nodes, taken, looks)
 	}
 	domains := make(map[string][]Node)
 	for _, node := range w.Nodes {
@@ -111,7 +130,7 @@ func (w *World) best(one *Waiting, taken []placed) (best *solution) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if found := w.within(one, domains[name], taken); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
+		if found := w.within(one, domains[name], taken, looks); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
 			best = found
 		}
 	}
@@ -119,10 +138,10 @@ func (w *World) best(one *Waiting, taken []placed) (best *solution) {
 }
 
 // within places the pods of a holder on some nodes, one after the other, each where it costs the least.
-func (w *World) within(one *Waiting, nodes []Node, taken []placed) *solution {
+func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *solution {
 	t := &trial{
 		world: w, waiting: one, base: w.Usage(one), taken: slices.Clone(taken), gone: make(map[types.UID]*Holding),
-		known: make(map[offerKey]*offer),
+		known: make(map[offerKey]*offer), looks: looks,
 	}
 	for _, pod := range one.Pods {
 		var best *offer
@@ -154,6 +173,8 @@ type trial struct {
 	taken []placed
 	gone  map[types.UID]*Holding
 	known map[offerKey]*offer
+	// looks is how many more looks at a pod on a node the holder may have.
+	looks *int
 }
 
 type offerKey struct{ kind, node string }
@@ -170,6 +191,9 @@ func (t *trial) offer(pod *Pod, node *Node) *offer {
 	key := offerKey{pod.Kind, node.Name}
 	if known, found := t.known[key]; found {
 		return known
+	}
+	if *t.looks--; *t.looks < 0 {
+		return nil
 	}
 	var found *offer
 	if pod.Admits(node.Node) {

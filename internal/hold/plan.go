@@ -120,6 +120,8 @@ type World struct {
 
 	// stays are the claims with devices that a plan keeps for a booking as soon as its pods have ended.
 	stays map[types.UID]*Waiting
+	// looks is the number of looks that a plan has had at a pod on a node.
+	looks int
 }
 
 // Tried is a present hold of somebody who is just being tried.
@@ -210,7 +212,7 @@ const mostImpossible = 16
 // everything that ever ends has ended, and what would exceed a limit, holds nothing; the next ones may.
 func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 	slices.SortFunc(waiting, (*Waiting).compare)
-	w.stays = make(map[types.UID]*Waiting)
+	w.stays, w.looks = make(map[types.UID]*Waiting), 0
 	p := &planner{World: w, quota: newQuota(w), failed: make(map[share]int), planned: make(map[bool]int), impossible: make(map[string]bool)}
 	for _, tried := range w.Tried {
 		holds = append(holds, tried.Hold)
@@ -284,7 +286,11 @@ func (p *planner) place(one *Waiting) *Hold {
 	if p.impossible[kind] {
 		return one.refuse(CannotFit, fitsNowhere)
 	}
-	found := p.best(one, p.taken)
+	found, cut := p.best(one, p.taken)
+	if cut {
+		p.failed[share]++
+		return one.refuse(TooMany, tooManyKinds)
+	}
 	if found == nil {
 		p.impossible[kind] = true
 		p.failed[share]++

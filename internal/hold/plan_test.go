@@ -176,6 +176,23 @@ func TestImpossible(t *testing.T) {
 	require.Equal(t, "ns/fits", holds[0].Name)
 }
 
+// TestManyKinds: a group whose pods are all of different kinds does not take the time of others.
+func TestManyKinds(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(60, 60, 60, 60, 60, 60, 60, 60)
+	group := c.waiting("group", 5, epoch, 400, 1)
+	for i, pod := range group.Pods {
+		pod.Kind = fmt.Sprint(i)
+	}
+	alike := c.waiting("alike", 4, epoch, 400, 1)
+	w := c.world(noLimits, rand.New(rand.NewPCG(2, 2)))
+	holds := w.Plan([]*Waiting{alike, group})
+	require.Equal(t, Refusal{TooMany, tooManyKinds}, group.Refusal)
+	require.Len(t, holds, 1)
+	require.Equal(t, "ns/alike", holds[0].Name)
+	require.LessOrEqual(t, w.looks, 8*looksOfPlan+leastLooks)
+}
+
 // TestStaysWhereDevicesGetFree: a hold for pods of unknown ends stays on the node where most devices are free already, and
 // prefers pods that end by themselves.
 func TestStaysWhereDevicesGetFree(t *testing.T) {

@@ -54,6 +54,10 @@ func (d *Requests) add(pod *v1.Pod, resource Resource) {
 			d.uses(container, resource, lasting[len(lasting)-1].Name)
 		}
 	}
+	if len(d.Devices)+len(lasting) > resourceapi.DeviceRequestsMaxSize { // No claim holds them: see Err.
+		d.Devices = append(d.Devices, lasting...)
+		return
+	}
 	var largest resourceapi.DeviceRequest
 	var most int64
 	var lacking []int // positions in Mappings

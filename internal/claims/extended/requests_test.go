@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
@@ -139,4 +140,30 @@ func TestTooManyRequests(t *testing.T) {
 	require.NoError(t, most.Err())
 	tooMany := RequestsFor(builder.Pod("p", many(33, gpuResource)...), resources)
 	require.ErrorContains(t, tooMany.Err(), "would take 33 requests for devices; a claim can have 32")
+
+	pod := builder.Pod("p", many(1000, gpuResource)...)
+	for i := range 1000 { // Each could use devices of all containers.
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, *pod.Spec.Containers[i].DeepCopy())
+		pod.Spec.InitContainers[i].Resources.Requests[gpuResource] = resource.MustParse("1M")
+	}
+	tooMany = RequestsFor(pod, resources)
+	require.Error(t, tooMany.Err())
+	require.LessOrEqual(t, len(tooMany.Mappings), 2000)
 }
+
+// TestOf: each resource is listed once, however many containers ask for it.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	pod := builder.Pod("p", append(many(3, "b.example.com/gpu"), many(2, "a.example.com/gpu")...)...)
+	for i := range 20_000 { // The API server allows that.
+		pod.Spec.Containers[0].Resources.Requests[v1.ResourceName(fmt.Sprintf("c.example.com/%05d", i))] = resource.MustParse("1")
+	}
+	resources := Of(pod, noClasses{})
+	require.Len(t, resources, 20_002)
+	require.EqualValues(t, "a.example.com/gpu", resources[0].Name)
+	require.EqualValues(t, "b.example.com/gpu", resources[1].Name)
+}
+
+type noClasses struct{}
+
+func (noClasses) GetDeviceClass(v1.ResourceName) *resourceapi.DeviceClass { return nil }

@@ -3,7 +3,6 @@ package extended
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -25,16 +24,19 @@ type Resource struct {
 // Of returns the extended resources in the requests of a pod's containers, sorted by name, nil if
 // there are none.
 func Of(pod *v1.Pod, classes fwk.DeviceClassResolver) []Resource {
-	var result []Resource
+	var names []v1.ResourceName // A pod can have tens of thousands.
 	for container := range containersOf(pod) {
 		for name, quantity := range container.Resources.Requests {
-			if quantity.IsZero() || !kube.IsDRAExtendedResourceName(name) || has(result, name) {
-				continue
+			if !quantity.IsZero() && kube.IsDRAExtendedResourceName(name) {
+				names = append(names, name)
 			}
-			result = append(result, Resource{name, classes.GetDeviceClass(name)})
 		}
 	}
-	slices.SortFunc(result, func(a, b Resource) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.Sort(names)
+	var result []Resource
+	for _, name := range slices.Compact(names) {
+		result = append(result, Resource{name, classes.GetDeviceClass(name)})
+	}
 	return result
 }
 
@@ -49,10 +51,6 @@ func containersOf(pod *v1.Pod) func(func(*v1.Container) bool) {
 			}
 		}
 	}
-}
-
-func has(resources []Resource, name v1.ResourceName) bool {
-	return slices.ContainsFunc(resources, func(r Resource) bool { return r.Name == name })
 }
 
 // Backed returns the resources that have a class.

@@ -292,14 +292,15 @@ func (r *Registry) Delete(uid types.UID) {
 // apply stores the state of a pod. old is set if the pod is known to have been bound earlier, in case
 // it is not in the Registry.
 func (r *Registry) apply(pod *v1.Pod, old bool) {
+	if pod.Spec.SchedulerName == "" || !r.needs.MayHaveDevices(pod) { // Asked without the mutex: a pod can have many resources.
+		return
+	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	e, now := r.pods[pod.UID], r.clock.Now()
 	bound := pod.Spec.NodeName != ""
 	bindsNow := false
 	switch {
-	case pod.Spec.SchedulerName == "" || !r.needs.MayHaveDevices(pod):
-		return
 	case r.own.Has(pod.Spec.SchedulerName):
 		r.applyOurs(pod, now)
 		return

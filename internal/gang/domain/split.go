@@ -57,6 +57,19 @@ func Split(key Key, nodes []*v1.Node, pools func(*v1.Node) []*inventory.NodePool
 	return result
 }
 
+// A group is tried in at most mostDomains domains if a node is in more than mostOfNode of them on average: a tenant can name an attribute that
+// each of a thousand devices in reach of a thousand nodes has another value of.
+const mostDomains, mostOfNode = 256, 16
+
+// TooMany reports whether a number of nodes are in too many domains to try a group in each.
+func TooMany(domains []Domain, nodes int) bool {
+	members := 0
+	for _, d := range domains {
+		members += len(d.Nodes)
+	}
+	return len(domains) > mostDomains && members > mostOfNode*nodes
+}
+
 // eachDomain calls do with each domain of the devices that a node reaches in a pool.
 func eachDomain(attribute string, pool *inventory.NodePool, do func(name string)) {
 	if pool.State != inventory.Complete {

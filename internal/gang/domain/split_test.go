@@ -41,6 +41,26 @@ func TestSplitByLabel(t *testing.T) {
 	require.Nil(t, Blocked(Key{Label: "rack"}, "a", store(builder.NodeSlice("n0", builder.Device("gpu").Attr("clique", "b"))).OnNode(list[0])))
 }
 
+// TestTooMany: many domains are fine as long as each node is in few of them.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	list := nodes("n0", "n1", "n2")
+	shared := func(values int) *inventory.Store {
+		pool := builder.Slice("shared").OnAllNodes()
+		for i := range values {
+			pool.Devices(builder.Device(fmt.Sprint("g", i)).Attr("clique", fmt.Sprint(i)))
+		}
+		return store(pool)
+	}
+	require.False(t, TooMany(Split(Key{Attribute: clique}, list, shared(100).OnNode), len(list)))
+	require.True(t, TooMany(Split(Key{Attribute: clique}, list, shared(300).OnNode), len(list)))
+	var racks []*v1.Node
+	for i := range 1000 {
+		racks = append(racks, builder.Node(fmt.Sprint("n", i), "rack", fmt.Sprint(i)))
+	}
+	require.False(t, TooMany(Split(Key{Label: "rack"}, racks, nil), len(racks)))
+}
+
 // Each case has the results of Split for nodes n0 to n2, and of Blocked for n0 and domain "a".
 func TestByAttribute(t *testing.T) {
 	t.Parallel()

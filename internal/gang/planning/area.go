@@ -37,14 +37,16 @@ type otherDomains struct {
 	key   domain.Key
 	name  string
 	sites devices.Sites
+	// asks is that of the attempt.
+	asks *int
 }
 
 // blocking returns the devices of other domains, nil if domains have no devices.
-func blocking(key domain.Key, name string, sites devices.Sites) *otherDomains {
-	if key.Attribute == "" {
+func (a *attempt) blocking(name string) *otherDomains {
+	if a.gang.Wish.Key.Attribute == "" {
 		return nil
 	}
-	return &otherDomains{key, name, sites}
+	return &otherDomains{a.gang.Wish.Key, name, a.classes[0].view, &a.asks}
 }
 
 // on returns the devices of a node that belong to other domains, nil if there are none.
@@ -56,6 +58,7 @@ func (o *otherDomains) on(node *v1.Node) *ledger.Use {
 				resourceapi.DeviceRequestAllocationResult{Driver: id.Driver, Pool: id.Name, Device: device})
 		}
 	}
+	*o.asks -= len(use.Allocation.Devices.Results) / resultsAnAsk
 	if len(use.Allocation.Devices.Results) == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (a *attempt) areas() (areas []area) {
 	key := a.gang.Wish.Key
 	here := a.running()
 	for _, d := range domain.Split(key, nodes, a.pools) {
-		where := area{name: d.Name, running: here == nil || here.Has(d.Name), others: blocking(key, d.Name, a.classes[0].view)}
+		where := area{name: d.Name, running: here == nil || here.Has(d.Name), others: a.blocking(d.Name)}
 		for _, at := range d.Nodes {
 			where.nodes = append(where.nodes, a.candidates[at])
 		}
@@ -100,6 +100,10 @@ func (a *attempt) tryEach(areas []area, need int) (bool, error) {
 		return cmp.Or(boolToInt(y.running)-boolToInt(x.running), byRoom)
 	})
 	for _, where := range order {
+		if a.asks <= 0 {
+			a.out.GaveUp = true
+			break
+		}
 		result, err := a.try(*where, need)
 		if err != nil || result.Fits() {
 			return err == nil, err
@@ -128,6 +132,7 @@ func (a *attempt) tryLargest(areas []area) error {
 // fill tries the nodes domain by domain, and last the nodes that are in no domain.
 func (a *attempt) fill(areas []area) error {
 	a.out.GaveUp, a.out.Pending, a.out.Fit, a.out.Left = false, nil, 0, nil
+	a.asks = a.mostAsks() // A domain that is only preferred does not keep a gang from any node.
 	var order []int
 	rooms := make([]domain.Room, len(areas))
 	for i := range areas {

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/devices"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/domain"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/filters"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/search"
 	"github.com/quartermaster-dra/quartermaster/pkg/allocator"
 )
 
@@ -72,6 +74,8 @@ type Planner struct {
 	Pods      Pods
 	// Steps is the budget of a search with backtracking; see search.Problem.
 	Steps int
+	// Asks limits how often a plan asks whether pods fit on a node; 0 means search.MostAdds.
+	Asks int
 }
 
 // Outcome is the result of Planner.Plan.
@@ -121,10 +125,12 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	return p.plan(ctx, g, classes)
 }
 
+func (p *Planner) mostAsks() int { return cmp.Or(p.Asks, search.MostAdds) }
+
 // plan does the same as Plan, for pods sorted into classes.
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
-		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task),
+		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task), asks: p.mostAsks(),
 		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
 	}
 	for i := range p.Nodes {

@@ -211,6 +211,30 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+// TestManyDomains: a plan ends although there are more domains and kinds of pods than it can ask about. A domain that is only preferred keeps the gang
+// from no node.
+func TestManyDomains(t *testing.T) {
+	t.Parallel()
+	for _, key := range []domain.Key{{Label: "rack"}, {Attribute: builder.Driver + "/clique"}} {
+		for _, required := range []bool{true, false} {
+			var nodes []node
+			for i := range 40 {
+				nodes = append(nodes, node{rack: fmt.Sprint("r", i), cliques: []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}})
+			}
+			planner := newWorld(t, nodes...).planner()
+			planner.Asks = 30
+			g := gangOf(3, 3, domain.Wish{Key: key, Required: required})
+			for i, pod := range g.Pods {
+				labeled("kind", fmt.Sprint(i))(pod)
+			}
+			outcome, err := planner.Plan(t.Context(), g)
+			require.NoError(t, err)
+			require.Equal(t, required, outcome.Plan == nil)
+			require.Equal(t, required, outcome.GaveUp, "the answer is unknown")
+		}
+	}
+}
+
 // TestPodsDiffer: pods without devices go to nodes without devices, and other pods with anti-affinity keep them away.
 func TestPodsDiffer(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,14 @@ import (
 // mostOnNode is the number up to which pods are counted on a node.
 const mostOnNode = 256
 
+// What takes about as long as asking whether pods fit on a node: looking at nodesAnAsk nodes that cannot be used, preparing the task of
+// podsAnAsk pods, and putting resultsAnAsk devices of other domains together.
+const (
+	nodesAnAsk   = 50
+	podsAnAsk    = 8
+	resultsAnAsk = 300
+)
+
 // measure computes an area's room for pods like the gang's, beyond the gang's own number. It counts classes with equal
 // claims as one, since there may be as many classes as pods.
 func (a *attempt) measure(where *area) {
@@ -68,14 +76,19 @@ func (a *attempt) groups() (groups [][]int) {
 }
 
 // roomFor returns the number of pods of a class for which the area's nodes have devices, and the number that they take,
-// without other pods of the gang. Similar nodes often follow each other, so the last answer is the next guess.
+// without other pods of the gang. Similar nodes often follow each other, so the last answer is the next guess. Once nothing may be asked any
+// more, there may be room for all.
 func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	c := a.classes[class]
 	sites := where.seen(c.view)
 	onLast, roomOnLast := 0, 0
+	a.asks -= len(where.nodes) / nodesAnAsk
 	for _, node := range where.nodes {
 		if a.ctx.Err() != nil {
 			return devices, room
+		}
+		if a.asks <= 0 {
+			return len(a.gang.Pods), len(a.gang.Pods)
 		}
 		if !c.members[0].UsableOn(a.nodes[node]) || c.view.Has != nil && !c.view.Has.Has(a.nodes[node].Name) {
 			continue
@@ -83,6 +96,7 @@ func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 		onLast = a.roomOfDevices(class, a.nodes[node], sites, onLast)
 		devices += onLast
 		if onLast > 0 {
+			a.asks--
 			roomOnLast = a.rest.Room(class, node, min(onLast, max(roomOnLast, 1)), onLast)
 			room += roomOnLast
 		}
@@ -98,6 +112,7 @@ func (a *attempt) roomOfDevices(class int, node *v1.Node, sites devices.Sites, g
 	}
 	seen := sites.Site(node)
 	return search.Most(guess, mostOnNode, func(pods int) bool {
+		a.asks--
 		outcome, err := a.task(taskKey{class, pods, kind}, open).Check(a.ctx, seen)
 		if err != nil {
 			return errors.Is(err, selector.ErrPending)
@@ -119,6 +134,7 @@ type taskKey struct {
 // task returns the allocator task for key.pods pods, each with claims like the open ones.
 func (a *attempt) task(key taskKey, open []*resourceapi.ResourceClaim) *allocator.Task {
 	if a.tasks[key] == nil {
+		a.asks -= key.pods / podsAnAsk
 		a.tasks[key] = a.Solver.Prepare(a.claimsOf(open, key.pods))
 	}
 	return a.tasks[key]

@@ -81,7 +81,7 @@ func (o *Outcome) Reason(holders func(classes []string) string) string {
 		fmt.Fprintf(&b, " into one domain (%s)", o.Wish.Key)
 	}
 	if o.GaveUp {
-		b.WriteString(" as far as was looked: the search gave up; fewer kinds of pods in the group or a larger gangStepBudget among the scheduler's arguments would help")
+		b.WriteString(" as far as was looked: the search gave up; fewer kinds of pods in the group or fewer domains or a larger gangStepBudget among the scheduler's arguments would help")
 	}
 	if missing := o.missing(); missing != "" {
 		fmt.Fprintf(&b, ": %s", missing)

@@ -61,7 +61,9 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 	}
 	a.running = running
 	for _, parent := range parents {
-		pl.divideOne(ctx, a, parent)
+		if err := pl.divideOne(ctx, a, parent); err != nil {
+			return kube.Of(fwk.UnschedulableAndUnresolvable, err)
+		}
 	}
 	if len(a.listed) == 0 && len(parents) > 0 {
 		return kube.New(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))
@@ -70,13 +72,21 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 }
 
 // divideOne adds a placement for each domain that has nodes in the parent. If a domain is only preferred, it adds more
-// for groups that fit into no single domain: several domains together, and last all nodes.
-func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placement) {
+// for groups that fit into no single domain: several domains together, and last all nodes. These are all if there are too many domains, which
+// is an error if one is required.
+func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placement) error {
 	nodes := make([]*v1.Node, len(parent.Nodes))
 	for i, info := range parent.Nodes {
 		nodes[i] = info.Node()
 	}
 	domains := domain.Split(a.wish.Key, nodes, pl.poolsOf)
+	switch tooMany := domain.TooMany(domains, len(nodes)); {
+	case tooMany && a.wish.Required:
+		return fmt.Errorf("the PodGroup needs a domain by %s (%s) and %d nodes are in %d domains; name an attribute with fewer values",
+			a.wish.Key, domain.RequiredAnnotation, len(nodes), len(domains))
+	case tooMany:
+		domains = nil
+	}
 	if a.wish.Required {
 		domains = slices.DeleteFunc(domains, func(d domain.Domain) bool { return !a.running.allows(d.Name) })
 	}
@@ -84,11 +94,12 @@ func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placeme
 		a.add(subset(parent, d.Name, d.Nodes), []string{d.Name})
 	}
 	if a.wish.Required {
-		return
+		return nil
 	}
 	a.remember(parent, domains)
 	pl.join(ctx, a, parent, domains)
 	a.addLast(parent)
+	return nil
 }
 
 // join adds placements of several domains: those with the most free devices, in steps, because each placement costs an

@@ -1,6 +1,7 @@
 package gangplacement
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -25,6 +26,14 @@ func inZone(w *world) *world {
 }
 
 func label(pairs ...string) []string { return pairs }
+
+// each returns n different values.
+func each(n int) (values []any) {
+	for i := range n {
+		values = append(values, fmt.Sprint(i))
+	}
+	return values
+}
 
 func TestGeneratePlacements(t *testing.T) {
 	t.Parallel()
@@ -111,6 +120,14 @@ func TestGeneratePlacements(t *testing.T) {
 		"required, two pods leave one of two": {
 			world: newWorld(t, required, byClique).node(nil, "a", "b").node(nil, "a").node(nil, "c").runs("n0", "").runs("n1", "gpu-0"),
 			want:  map[string][]string{"a": {"n0", "n1"}},
+		},
+		"required, each device is a domain": {
+			world: newWorld(t, required, byClique).node(nil, each(300)...),
+			err:   []string{"1 nodes are in 300 domains; name an attribute with fewer values"},
+		},
+		"preferred, each device is a domain": {
+			world: newWorld(t, preferred, byClique).node(nil, each(300)...),
+			want:  map[string][]string{"": {"n0"}},
 		},
 		"malformed": {
 			world: newWorld(t, required, "rack").node(nil),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -95,16 +96,32 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 		return
 	}
 	slices.SortFunc(pods, podutil.Older)
+	key := pod.Namespace + "/" + name
+	if !pl.state.groupPlans.May(key, func() { pl.handle.Activate(klog.Background(), byName(pods)) }) {
+		logger.V(4).Info("A PodGroup was planned in vain lately, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name))
+		return
+	}
 	need := 1
 	if gang := podGroup.Spec.SchedulingPolicy.Gang; gang != nil {
 		need = max(need, int(gang.MinCount)-state.ScheduledPodsCount())
 	}
-	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: pod.Namespace + "/" + name, Pods: pods, Need: need, AnyOrder: true}, nil)
+	began := time.Now()
+	out, err := pl.planPods(ctx, nodes, planning.Gang{Name: key, Pods: pods, Need: need, AnyOrder: true}, nil)
+	pl.state.groupPlans.Planned(key, time.Since(began), err != nil || out.Plan == nil)
 	if err != nil || out.Plan == nil {
 		logger.V(4).Info("No plan for a PodGroup, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name), "err", err)
 		return
 	}
 	group.Plans(out.Assignments(name))
+}
+
+// byName returns pods by namespace and name.
+func byName(pods []*v1.Pod) map[string]*v1.Pod {
+	named := make(map[string]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		named[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return named
 }
 
 // groupAssignment returns the assignment of a pod in the plan for its PodGroup, nil if it has none.

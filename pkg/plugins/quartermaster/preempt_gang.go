@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,8 @@ import (
 // preemptForGang chooses pods of lower priority to evict for a gang, and evicts them: for all of its pods, or not at
 // all. NominatedDevices keeps their devices for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
+	began := time.Now()
+	defer func() { pl.state.gangs.TookMore(pod, time.Since(began)) }()
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
 		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.

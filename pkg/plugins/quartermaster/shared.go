@@ -78,6 +78,8 @@ type shared struct {
 
 	// groups holds the claims of PodGroups that are in use, nil if there can be none (gate DRAWorkloadResourceClaims).
 	groups *workload.Claims
+	// groupPlans says when PodGroups of the API are planned.
+	groupPlans workload.Plans
 
 	// turns prevents pods of one namespace from holding up those of other namespaces.
 	turns *queue.Turns

@@ -3,6 +3,10 @@ package coordinator
 import (
 	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 )
 
 // partForGangs limits the time for planning gangs again that were planned in vain, to one part in partForGangs of the
@@ -20,6 +24,16 @@ func (c *Coordinator) charge(w *waiting, r refusal) {
 		w.took = r.took
 	}
 	c.rest(w.took - before)
+}
+
+// TookMore charges a pod's gang for plans that were made after it had been planned in vain: those without pods that may be evicted.
+func (c *Coordinator) TookMore(pod *v1.Pod, took time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if w := c.gangs[crd.KeyOf(pod)]; w != nil && w.took > 0 {
+		w.took += took
+		c.rest(took)
+	}
 }
 
 // rest delays the next turn, so that other pods get their share of time for the given time of planning. The caller must

@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// partForPlans limits the time for planning groups again that were planned in vain, to one part in partForPlans of the scheduler's time.
+	partForPlans = 10
+	// shortPlan is the time below which a plan needs no rest.
+	shortPlan = 100 * time.Millisecond
+	// shortRest is the least time between two groups that had to wait for their plans.
+	shortRest = time.Second
+	// vainFor is how long it is remembered that a group was planned in vain.
+	vainFor = 10 * time.Minute
+)
+
+// Plans says which PodGroups are planned as a whole when they are tried: kube-scheduler tries a group that does not fit as often as its
+// back-off allows, and its plan can take seconds, in which nobody else is scheduled. The zero Plans is ready for use.
+type Plans struct {
+	mutex sync.Mutex
+	// rested is when the next group may be planned again.
+	rested time.Time
+	// inVain says when groups were planned in vain.
+	inVain map[string]time.Time
+	// waiting has the groups that were not planned.
+	waiting map[string]waiting
+	timer   *time.Timer
+}
+
+// waiting is a group that is tried again, by again, when it may be planned.
+type waiting struct {
+	since time.Time
+	again func()
+}
+
+// May reports whether to plan a group: for the first time, or when other pods have had their share of time. Otherwise again is called when
+// that is so.
+func (p *Plans) May(group string, again func()) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := time.Now()
+	if p.inVain[group].IsZero() || !now.Before(p.rested) {
+		delete(p.waiting, group)
+		return true
+	}
+	since := now
+	if before, found := p.waiting[group]; found {
+		since = before.since
+	}
+	if p.waiting == nil {
+		p.waiting = make(map[string]waiting)
+	}
+	p.waiting[group] = waiting{since, again}
+	if p.timer == nil {
+		p.timer = time.AfterFunc(p.rested.Sub(now), p.next)
+	}
+	return false
+}
+
+// Planned records how long the plan of a group took, and whether it was in vain.
+func (p *Plans) Planned(group string, took time.Duration, inVain bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := time.Now()
+	if !inVain || took < shortPlan {
+		delete(p.inVain, group)
+		return
+	}
+	maps.DeleteFunc(p.inVain, func(_ string, at time.Time) bool { return now.Sub(at) > vainFor })
+	if p.inVain == nil {
+		p.inVain = make(map[string]time.Time)
+	}
+	p.inVain[group] = now
+	if p.rested.Before(now) {
+		p.rested = now
+	}
+	p.rested = p.rested.Add(partForPlans * took)
+}
+
+// next has the group tried that waits for the longest time, and looks for the next one later.
+func (p *Plans) next() {
+	p.mutex.Lock()
+	p.timer = nil
+	var first func()
+	if now := time.Now(); !now.Before(p.rested) {
+		first = p.takeFirst()
+	}
+	if len(p.waiting) > 0 {
+		p.timer = time.AfterFunc(max(shortRest, time.Until(p.rested)), p.next)
+	}
+	p.mutex.Unlock()
+	if first != nil {
+		first()
+	}
+}
+
+// takeFirst takes the group that waits for the longest time from those that wait. The caller must hold the mutex.
+func (p *Plans) takeFirst() func() {
+	group := slices.MinFunc(slices.Sorted(maps.Keys(p.waiting)), func(a, b string) int { return p.waiting[a].since.Compare(p.waiting[b].since) })
+	first := p.waiting[group].again
+	delete(p.waiting, group)
+	return first
+}

@@ -1,0 +1,56 @@
+package workload
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPlans: each group is planned the first time that it is tried. Groups that were planned in vain take one part in ten of the time, one after the
+// other, and each is tried again when it is its turn.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p Plans
+		tried := make(map[string]int)
+		plan := func(group string, took time.Duration, inVain bool) bool {
+			may := p.May(group, func() { tried[group]++ })
+			if may {
+				time.Sleep(took)
+				p.Planned(group, took, inVain)
+			}
+			return may
+		}
+		require.True(t, plan("fits", time.Second, false))
+		require.True(t, plan("fits", time.Second, false), "no plan was in vain")
+		for _, group := range []string{"a", "b", "c"} {
+			require.True(t, plan(group, time.Second, true), "first time of %s", group)
+		}
+		require.True(t, plan("fits", time.Second, false), "others do not wait")
+		for _, group := range []string{"b", "a", "c", "b"} {
+			require.False(t, plan(group, time.Second, true))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(26 * time.Second)
+		synctest.Wait()
+		require.Empty(t, tried)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"b": 1}, tried, "it waited for the longest time")
+		require.True(t, plan("b", 100*time.Millisecond, true))
+		require.False(t, plan("b", 100*time.Millisecond, true))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 1, "b": 2, "c": 1}, tried, "if one is not planned, the next follows")
+
+		require.True(t, plan("a", 0, false))
+		require.True(t, plan("b", time.Second, true))
+		require.True(t, plan("a", time.Second, false), "it was not in vain the last time")
+		time.Sleep(time.Hour)
+		p.Planned("short", time.Millisecond, true)
+		p.Planned("other", time.Second, true)
+		require.Len(t, p.inVain, 1)
+	})
+}
