@@ -173,16 +173,22 @@ func TestAllProfilesHearOfDevices(t *testing.T) {
 		s.EndInFlight(pod, claim, true)
 		require.Len(t, other.claims, 2, "events of the claim wake those that share it")
 
-		free := claim.DeepCopy()
+		version := func(c *resourceapi.ResourceClaim, version string) *resourceapi.ResourceClaim {
+			c = c.DeepCopy()
+			c.ResourceVersion = version
+			return c
+		}
+		free := version(claim, "102")
 		free.Status.Allocation = nil
+		s.Ledger.Observe(version(claim, "101"))
 		s.Ledger.Observe(free)
 		require.Equal(t, []string{"c", "c", "users of c"}, other.claims, "whoever notices it first")
 		require.NoError(t, s.Claims.Update(free))
 		s.RefreshClaim("default/c")
 		require.Len(t, other.claims, 3)
-		s.Ledger.Observe(claim)
+		s.Ledger.Observe(version(claim, "103"))
 		add("pod")
-		s.RefreshClaim("default/c")
+		s.Ledger.Observe(version(free, "104"))
 		require.Len(t, other.claims, 3, "it may get another allocation")
 	})
 }

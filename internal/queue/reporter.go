@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// mostUnseen is how often it is looked again for a message that was written: the informer may be behind by half a minute.
-	mostUnseen = 10
+	// mostUnseen limits the looks for a message that was written: the informer may be behind by minutes.
+	mostUnseen = 100
 	// Delay is the time for which a pod must lack a claim before users are told. Claims from
 	// templates usually exist after some milliseconds.
 	Delay = 3 * time.Second
@@ -140,6 +140,7 @@ func (g *UnqueuedReporter) Run(ctx context.Context) {
 		}
 		if err := g.report(ctx, key, &now); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot report why a pod is not queued; trying again", "pod", key)
+			now.asked = true
 			g.expect(key, now)
 			g.queue.AddRateLimited(key)
 		} else {

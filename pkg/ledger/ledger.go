@@ -40,7 +40,7 @@ type Ledger struct {
 	// Running finds the pods that run with a deleted claim; nil if they are unknown. It must be set
 	// before use.
 	Running Running
-	// Deallocated is told of claims that exist and have lost their allocation, whoever noticed that first: an event tells only if the watch had
+	// Deallocated is told of claims that exist and have lost their allocation, at the first call that finds it: an event tells only if the watch had
 	// shown the allocation. Nil if nobody asks. It must be set before use.
 	Deallocated func(ClaimRef)
 	// keeping counts the claims kept for running pods, and keptFor lists them by pod.

@@ -10,14 +10,11 @@ import (
 const mostStates = 256
 
 // mostEffort limits the time for combinations of classes on nodes to about half a second: an Add costs addingEffort, a
-// comparison of two states costs one. After that, only the first combination of each node counts, as far as Problem.Adds allows.
+// comparison of two states costs one. After that, only the first combination of each node counts.
 const (
 	mostEffort   = 10_000_000
 	addingEffort = 500
 )
-
-// MostAdds is enough Adds for twenty classes on 5,000 nodes where nothing fits, and takes a few seconds.
-const MostAdds = 100_000
 
 // counting is the search for nodes that do not affect each other. Node by node, it finds out which numbers of pods
 // of each class fit there together, and adds these to what the previous nodes take.
@@ -44,16 +41,13 @@ type state struct {
 }
 
 func newCounting(ctx context.Context, p Problem, judge Judge) *counting {
-	if p.Adds == nil {
-		p.Adds = new(MostAdds)
-	}
 	return &counting{Problem: p, ctx: ctx, judge: judge, effort: mostEffort, states: []*state{{counts: make([]int, len(p.Classes))}}}
 }
 
 func (c *counting) search() Result {
 	all := c.pods()
 	for _, node := range c.Nodes {
-		if c.ctx.Err() != nil || *c.Adds <= 0 {
+		if c.ctx.Err() != nil {
 			c.unsure = true
 			break
 		}
@@ -123,9 +117,6 @@ func (o *options) from(class int) {
 	for o.took[class] < o.left[class] {
 		if len(o.found) > 0 {
 			o.effort -= addingEffort
-		} else if *o.Adds--; *o.Adds < 0 {
-			o.unsure = true
-			break
 		}
 		answer := o.judge.Add(class, o.node)
 		o.unsure = o.unsure || answer == Unknown

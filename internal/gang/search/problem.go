@@ -48,9 +48,6 @@ type Problem struct {
 	// Steps limits the calls of Judge.Add in a search that is not Apart; after that it gives up. If any class is
 	// Ordered, the search may use Steps twice.
 	Steps int
-	// Adds is how many calls of Judge.Add are left to look for a first combination on nodes, in a search that is Apart: it is counted down, also
-	// by other searches of the plan. Without any, no node is looked at. Nil means MostAdds for this search.
-	Adds *int
 }
 
 // pods returns the total number of pods.

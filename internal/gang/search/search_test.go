@@ -159,26 +159,6 @@ func TestInAnyOrder(t *testing.T) {
 	require.Empty(t, w.added)
 }
 
-// TestNothingFits: a search ends although there are as many classes as pods, and none fits on any of many nodes. The next search of the same plan
-// asks nothing any more.
-func TestNothingFits(t *testing.T) {
-	t.Parallel()
-	w := &world{free: make([][2]int, 1000), needs: slices.Repeat([]need{{own: [2]int{1, 0}, beside: -1}}, 1000)}
-	adds := MostAdds
-	p := Problem{Classes: slices.Repeat([]Class{{Pods: 1}}, 1000), Need: 1, Apart: true, Adds: &adds}
-	for node := range w.free {
-		p.Nodes = append(p.Nodes, node)
-	}
-	for range 2 {
-		require.True(t, Search(t.Context(), p, w).GaveUp)
-		require.Equal(t, MostAdds, w.asked)
-	}
-	w.free[0], adds = [2]int{1, 0}, MostAdds
-	w.at = slices.Repeat([][]int{make([]int, len(w.free))}, 1000)
-	result := Search(t.Context(), p, w)
-	require.True(t, result.Fits())
-}
-
 // TestRounds: if the order matters, a round is used up before the next one, and no node is asked repeatedly in vain.
 func TestRounds(t *testing.T) {
 	t.Parallel()
