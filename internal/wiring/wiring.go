@@ -54,6 +54,7 @@ func New(ctx context.Context, c *schedulerconfig.Config, plugins []app.Option, p
 	if err != nil {
 		return nil, nil, err
 	}
+	tellMoved(sched)
 	if err := tellFreedRoom(ctx, sched, completed.InformerFactory.Core().V1().Pods().Informer()); err != nil {
 		return nil, nil, err
 	}

@@ -15,9 +15,7 @@ import (
 const smallPackage = 150
 
 // reasonsForSmall lists small packages with one importer, each with the reason why it is a package.
-var reasonsForSmall = map[string]string{
-	"internal/wiring": "test/simulation starts the scheduler with it too",
-}
+var reasonsForSmall = map[string]string{}
 
 // TestPackagesSayTheirDomain: the first comment of each package is one sentence about its domain.
 func TestPackagesSayTheirDomain(t *testing.T) {
