@@ -39,7 +39,7 @@ func TestDependencies(t *testing.T) {
 
 // sharing lists the modules whose packages are compiled once, with the main module's: a library in another version is compiled again, and so
 // is everything that imports it.
-var sharing = []string{"test/chart", "test/monitoring", "test/perf", "tools/descheduler", "tools/dist", "tools/image", "tools/kwok"}
+var sharing = []string{"test/chart", "test/monitoring", "test/perf", "tools/descheduler", "tools/image", "tools/kwok"}
 
 // TestOneVersion: modules that share compiled packages with the main module have its versions of what both require.
 func TestOneVersion(t *testing.T) {
@@ -54,7 +54,7 @@ func TestOneVersion(t *testing.T) {
 	}
 }
 
-// versionsIn returns the versions of all modules that a go.mod requires, after its replacements.
+// versionsIn returns the versions of all modules that a go.mod requires. What replaces a version is compiled under the path of that version.
 func versionsIn(t *testing.T, module string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", module, "go.mod"))
@@ -62,9 +62,6 @@ func versionsIn(t *testing.T, module string) map[string]string {
 	versions := make(map[string]string)
 	for _, required := range regexp.MustCompile(`(?m)^\t?(?:require )?([a-z][^\s]*\.[^\s]+) (v[^\s]+)(?: // indirect)?$`).FindAllStringSubmatch(string(text), -1) {
 		versions[required[1]] = required[2]
-	}
-	for _, replaced := range regexp.MustCompile(`(?m)^\t?(?:replace )?([a-z][^\s]+)[^\n]* => [^\s]+ (v[^\s]+)$`).FindAllStringSubmatch(string(text), -1) {
-		versions[replaced[1]] = replaced[2]
 	}
 	return versions
 }

@@ -7,8 +7,9 @@ go 1.26.0
 
 tool sigs.k8s.io/descheduler/cmd/descheduler
 
-// One of its dependencies asks for a version that does not exist. The descheduler's own module has the same line.
-replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
+// One of its dependencies asks for a version that does not exist. A replacement would have everything compiled again that imports it, under
+// another path.
+exclude k8s.io/kube-openapi v0.31.0
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -107,7 +108,7 @@ require (
 	k8s.io/component-helpers v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kms v0.37.2 // indirect
-	k8s.io/kube-openapi v0.31.0 // indirect
+	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	k8s.io/metrics v0.37.2 // indirect
 	k8s.io/streaming v0.37.2 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
