@@ -16,7 +16,8 @@ type GangArgs struct {
 	// attempts.
 	PodGroupBackoffSeconds *int64 `json:"podGroupBackoffSeconds,omitempty"`
 	// GangStepBudget limits the placements of pods during the search for nodes for all pods of a group together, if
-	// the nodes of some pods matter to others. A pod may be placed repeatedly. At least 100; the default is 10000.
+	// the nodes of some pods matter to others. A pod may be placed repeatedly. At least 100; the default is 10000. Up to twenty times as often, at
+	// least 200,000 times, it is asked whether a pod fits on a node.
 	GangStepBudget *int64 `json:"gangStepBudget,omitempty"`
 }
 

@@ -36,9 +36,9 @@ const (
 )
 
 const (
-	fitsNowhere  = "no nodes have the devices even once everything that ends by itself has ended"
-	tooManyKinds = "no place was found in the time for a plan: its pods or those of others that come first are of many kinds"
-	tooMany      = "as many others as may be at the same time come before it"
+	fitsNowhere = "no nodes have the devices even once everything that ends by itself has ended"
+	cutShort    = "no place was found in the time that a plan may take; fewer kinds of pods or fewer pods would help"
+	tooMany     = "as many others as may be at the same time come before it"
 )
 
 // A Refusal is why nothing is held, with a reason and a message for a condition. The zero value is none.

@@ -94,23 +94,26 @@ func (s *solution) hold(one *Waiting, now time.Time) *Hold {
 	return h
 }
 
-// A holder may have looksOfHolder looks at a pod on a node for each node of the cluster, and all of a plan together looksOfPlan: a group can
-// have as many kinds of pods as pods, and no pod is scheduled before the first plan.
-const looksOfHolder, looksOfPlan, leastLooks = 8, 32, 1000
+// A holder may have as many looks at a pod on a node as nodes for each of its first mostPods pods and looksOfNode more, and all of a plan
+// together looksOfPlan for each node: a group can have as many kinds of pods as pods, and no pod is scheduled before the first plan. Each holder
+// has one for each node and leastLooks, whatever others take.
+const mostPods, looksOfNode, looksOfPlan, leastLooks = 64, 8, 128, 1000
 
-// looksFor returns the looks that a holder may have after a number of looks for others.
-func (w *World) looksFor(taken int) int {
-	return min(looksOfHolder*len(w.Nodes)+leastLooks, looksOfPlan*len(w.Nodes)+leastLooks-taken)
+// looksFor returns the looks that a holder may have.
+func (w *World) looksFor(one *Waiting) int {
+	nodes := len(w.Nodes)
+	most := nodes*(min(len(one.Pods), mostPods)+looksOfNode) + leastLooks
+	return max(nodes+leastLooks, min(most, looksOfPlan*nodes-w.looks))
 }
 
 // best returns the best places for the pods of a holder, nil if there are none in any domain. taken is held for others. cut reports that
 // none was found in the looks that the holder may have.
 func (w *World) best(one *Waiting, taken []placed) (best *solution, cut bool) {
-	left := w.looksFor(w.looks)
+	left := w.looksFor(one)
 	before := left
 	best = w.inDomains(one, taken, &left)
-	w.looks += before - left
-	return best, best == nil && left <= 0
+	w.looks += before - max(left, 0)
+	return best, best == nil && left < 0
 }
 
 // inDomains returns the places in the best domain.
@@ -173,7 +176,7 @@ type trial struct {
 	taken []placed
 	gone  map[types.UID]*Holding
 	known map[offerKey]*offer
-	// looks is how many more looks at a pod on a node the holder may have.
+	// looks counts the looks at a pod on a node that are left to the holder.
 	looks *int
 }
 
@@ -192,7 +195,7 @@ func (t *trial) offer(pod *Pod, node *Node) *offer {
 	if known, found := t.known[key]; found {
 		return known
 	}
-	if *t.looks--; *t.looks < 0 {
+	if *t.looks = max(*t.looks-1, -1); *t.looks < 0 {
 		return nil
 	}
 	var found *offer
@@ -345,11 +348,24 @@ func (t *trial) accept(pod *Pod, on *offer) bool {
 		t.gone[holding.Use.Claim.UID] = holding
 	}
 	t.taken = append(t.taken, placed{pod, on.node.Name, uses})
-	changed := slices.Clone(on.node.Pools)
+	changed := make(map[inventory.PoolID]bool)
+	for _, use := range uses {
+		addPools(changed, use)
+	}
+	for _, holding := range on.gone {
+		addPools(changed, holding.Use)
+	}
 	for key, known := range t.known {
-		if known != nil && (key.node == on.node.Name || slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return slices.Contains(changed, id) })) {
+		if known != nil && (key.node == on.node.Name || slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return changed[id] })) {
 			delete(t.known, key)
 		}
 	}
 	return true
+}
+
+// addPools adds the pools of a claim's devices.
+func addPools(pools map[inventory.PoolID]bool, use ledger.Use) {
+	for result := range ledger.Used(use.Allocation) {
+		pools[ledger.PoolOf(result)] = true
+	}
 }

@@ -289,7 +289,7 @@ func (p *planner) place(one *Waiting) *Hold {
 	found, cut := p.best(one, p.taken)
 	if cut {
 		p.failed[share]++
-		return one.refuse(TooMany, tooManyKinds)
+		return one.refuse(CannotFit, cutShort)
 	}
 	if found == nil {
 		p.impossible[kind] = true

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -187,10 +188,23 @@ func TestManyKinds(t *testing.T) {
 	alike := c.waiting("alike", 4, epoch, 400, 1)
 	w := c.world(noLimits, rand.New(rand.NewPCG(2, 2)))
 	holds := w.Plan([]*Waiting{alike, group})
-	require.Equal(t, Refusal{TooMany, tooManyKinds}, group.Refusal)
+	require.Equal(t, Refusal{CannotFit, cutShort}, group.Refusal)
 	require.Len(t, holds, 1)
 	require.Equal(t, "ns/alike", holds[0].Name)
-	require.LessOrEqual(t, w.looks, 8*looksOfPlan+leastLooks)
+	require.LessOrEqual(t, w.looks, 8*looksOfPlan+2*leastLooks)
+}
+
+// TestPoolOfAllNodes: a pool in reach of all nodes that a group takes nothing of does not have all nodes looked at again after each pod.
+func TestPoolOfAllNodes(t *testing.T) {
+	t.Parallel()
+	const nodes = 100
+	c := newTestCluster(slices.Repeat([]int{1}, nodes)...)
+	for i := range c.nodes {
+		c.nodes[i].Pools = append(c.nodes[i].Pools, inventory.PoolID{Driver: "fabric", Name: "all"})
+	}
+	w := c.world(noLimits, rand.New(rand.NewPCG(2, 2)))
+	require.Len(t, w.Plan([]*Waiting{c.waiting("group", 5, epoch, nodes, 1)}), 1)
+	require.Less(t, w.looks, 3*nodes)
 }
 
 // TestStaysWhereDevicesGetFree: a hold for pods of unknown ends stays on the node where most devices are free already, and

@@ -22,6 +22,8 @@ type area struct {
 	// room is the number of pods like the gang's that fit, and most an upper bound for the gang's pods that any search
 	// can place.
 	room, most int
+	// unknown is set if that was not asked to the end: there may be room for all.
+	unknown bool
 }
 
 // seen returns sites where the devices of other domains are in use.

@@ -26,9 +26,10 @@ type attempt struct {
 	// tasks caches allocator tasks, and users holds the number of pods by open claim.
 	tasks map[taskKey]*allocator.Task
 	users map[types.UID]int
-	// asks is how many more times the plan may ask whether pods fit on a node, which takes some 30 µs: nobody else is scheduled meanwhile, and
-	// classes times domains times nodes have no limit.
+	// asks is the rest of Planner.Asks: classes times domains times nodes have no limit.
 	asks int
+	// last is the last answer of roomFor on a node, by class.
+	last map[int]roomOnNode
 	out  *Outcome
 }
 
@@ -53,7 +54,7 @@ func (a *attempt) rejected(class int) string {
 // try looks for a plan in an area.
 func (a *attempt) try(where area, need int) (*search.Result, error) {
 	a.rest.Reset()
-	j := newJudge(a.ctx, a.rest, a.world(where), a.classes)
+	j := newJudge(a.ctx, a.rest, a.world(where), a.classes, &a.asks)
 	result := search.Search(a.ctx, a.problem(j.Trial, where.nodes, need), j)
 	if result.Fits() {
 		plan, err := j.Plan()
@@ -85,7 +86,7 @@ func (a *attempt) world(where area) devices.World {
 
 // problem returns the input of a search on some nodes.
 func (a *attempt) problem(t *devices.Trial, nodes []int, need int) search.Problem {
-	problem := search.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps, Adds: &a.asks}
+	problem := search.Problem{Nodes: nodes, Need: need, Apart: t.Apart(), Steps: a.Steps}
 	if key := a.spreadBy(); key != "" {
 		problem.Rounds = roundsOf(nodes, func(i int) string { return a.nodes[i].Labels[key] })
 	}

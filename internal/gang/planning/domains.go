@@ -23,6 +23,7 @@ func (a *attempt) tryDomains() error {
 	for i := range areas {
 		a.measure(&areas[i])
 	}
+	a.asks = a.mostAsks()
 	if fits, err := a.tryEach(areas, len(a.gang.Pods)); fits || err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (a *attempt) tryEach(areas []area, need int) (bool, error) {
 		if need < len(a.gang.Pods) {
 			byRoom = -byRoom
 		}
-		return cmp.Or(boolToInt(y.running)-boolToInt(x.running), byRoom)
+		return cmp.Or(boolToInt(y.running)-boolToInt(x.running), boolToInt(x.unknown)-boolToInt(y.unknown), byRoom)
 	})
 	for _, where := range order {
 		if a.asks <= 0 {
@@ -139,7 +140,9 @@ func (a *attempt) fill(areas []area) error {
 		if len(a.gang.On) > 0 && areas[i].running {
 			order = appendNew(order, areas[i].nodes)
 		}
-		rooms[i] = domain.Room{Name: areas[i].name, Pods: areas[i].room}
+		if !areas[i].unknown {
+			rooms[i] = domain.Room{Name: areas[i].name, Pods: areas[i].room}
+		}
 	}
 	for _, i := range domain.Choose(rooms, len(a.gang.Pods)) {
 		order = appendNew(order, areas[i].nodes)

@@ -26,6 +26,11 @@ type judge struct {
 	// lacking holds the nodes without devices for such claims. More pods elsewhere do not change that if the trial is
 	// Apart, and more pods on the node leave no more devices.
 	lacking map[lack]bool
+	// lackingNow is the same for nodes that have pods of the gang, with the value of removed: fewer pods there may leave more devices.
+	lackingNow map[lack]int
+	removed    int
+	// asks is that of the attempt. Without any left, no answer is known.
+	asks *int
 }
 
 type lack struct{ claims, node int }
@@ -48,8 +53,8 @@ func (w *witness) Refuse(class, node int, why string) {
 	w.Note(class, node, why)
 }
 
-func newJudge(ctx context.Context, rest *filters.Others, world devices.World, classes []*class) *judge {
-	j := &judge{rest: &witness{Others: rest}, lacking: make(map[lack]bool)}
+func newJudge(ctx context.Context, rest *filters.Others, world devices.World, classes []*class, asks *int) *judge {
+	j := &judge{rest: &witness{Others: rest}, lacking: make(map[lack]bool), lackingNow: make(map[lack]int), asks: asks}
 	first := make(map[string]int)
 	for i, c := range classes {
 		claims := c.members[0].Claims
@@ -74,9 +79,13 @@ func accounts(classes []*class) bool {
 // Add implements search.Judge.
 func (j *judge) Add(class, node int) search.Answer {
 	where := lack{j.claims[class], node}
-	if j.lacking[where] {
+	since, lacks := j.lackingNow[where]
+	if j.lacking[where] || lacks && since == j.removed {
 		j.rest.Note(class, node, noDevices)
 		return search.No
+	}
+	if *j.asks--; *j.asks < 0 {
+		return search.Unknown
 	}
 	j.rest.asked = false
 	answer := j.Trial.Add(class, node)
@@ -86,11 +95,21 @@ func (j *judge) Add(class, node int) search.Answer {
 		j.rest.Note(class, node, notUsable)
 	default:
 		j.rest.Note(class, node, noDevices)
-		if answer == search.No && j.Apart() && !j.rest.Has(node) {
+		switch {
+		case answer != search.No || !j.Apart():
+		case j.rest.Has(node):
+			j.lackingNow[where] = j.removed
+		default:
 			j.lacking[where] = true
 		}
 	}
 	return answer
+}
+
+// Remove implements search.Judge.
+func (j *judge) Remove() {
+	j.removed++
+	j.Trial.Remove()
 }
 
 // isUsable reports whether a node can use the existing allocations of a class's claims.

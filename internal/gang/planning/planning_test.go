@@ -3,6 +3,7 @@ package planning
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,28 +212,51 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestManyDomains: a plan ends although there are more domains and kinds of pods than it can ask about. A domain that is only preferred keeps the gang
-// from no node.
+// TestManyDomains: a plan ends although there are more domains and kinds of pods than it can ask about. A gang that the first domains have room for
+// fits, and a domain that is only preferred keeps it from no node.
 func TestManyDomains(t *testing.T) {
 	t.Parallel()
 	for _, key := range []domain.Key{{Label: "rack"}, {Attribute: builder.Driver + "/clique"}} {
-		for _, required := range []bool{true, false} {
+		for name, test := range map[string]struct {
+			pods     int
+			required bool
+			fits     bool
+		}{
+			"too large":            {pods: 3, required: true},
+			"too large, preferred": {pods: 3, fits: true},
+			"fits":                 {pods: 1, required: true, fits: true},
+		} {
 			var nodes []node
 			for i := range 40 {
 				nodes = append(nodes, node{rack: fmt.Sprint("r", i), cliques: []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}})
 			}
 			planner := newWorld(t, nodes...).planner()
 			planner.Asks = 30
-			g := gangOf(3, 3, domain.Wish{Key: key, Required: required})
+			g := gangOf(test.pods, test.pods, domain.Wish{Key: key, Required: test.required})
 			for i, pod := range g.Pods {
 				labeled("kind", fmt.Sprint(i))(pod)
 			}
 			outcome, err := planner.Plan(t.Context(), g)
 			require.NoError(t, err)
-			require.Equal(t, required, outcome.Plan == nil)
-			require.Equal(t, required, outcome.GaveUp, "the answer is unknown")
+			require.Equal(t, test.fits, outcome.Plan != nil, name)
+			require.Equal(t, !test.fits, outcome.GaveUp, name)
 		}
 	}
+}
+
+// TestNoTwoAlike: of the pods of a gang in which no two are alike, those with equal claims are not asked about a node that has no devices left.
+func TestNoTwoAlike(t *testing.T) {
+	t.Parallel()
+	const pods = 30
+	planner := newWorld(t, slices.Repeat([]node{{gpus: 1}}, pods)...).planner()
+	planner.Asks = 3 * pods
+	g := gangOf(pods, pods, domain.Wish{})
+	for i, pod := range g.Pods {
+		labeled("kind", fmt.Sprint(i))(pod)
+	}
+	outcome, err := planner.Plan(t.Context(), g)
+	require.NoError(t, err)
+	require.NotNil(t, outcome.Plan)
 }
 
 // TestPodsDiffer: pods without devices go to nodes without devices, and other pods with anti-affinity keep them away.

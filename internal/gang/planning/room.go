@@ -26,9 +26,16 @@ const (
 	resultsAnAsk = 300
 )
 
+// roomOnNode is the number of pods of a class for which a node has devices, and the number that it takes.
+type roomOnNode struct{ devices, room int }
+
 // measure computes an area's room for pods like the gang's, beyond the gang's own number. It counts classes with equal
 // claims as one, since there may be as many classes as pods.
 func (a *attempt) measure(where *area) {
+	if a.asks -= len(a.classes) / nodesAnAsk; a.asks <= 0 {
+		where.unknown, where.room, where.most = true, len(a.gang.Pods), len(a.gang.Pods)
+		return
+	}
 	where.room, where.most = 0, 0
 	pods, shares, ordered := 0, 0.0, false
 	for _, group := range a.groups() {
@@ -51,7 +58,8 @@ func (a *attempt) measure(where *area) {
 	if pods > 0 && len(a.classes) > 1 {
 		where.room = int(float64(pods)/shares + 0.5)
 	}
-	if ordered { // Pods that fit nowhere alone may fit beside others of the gang.
+	where.unknown = a.asks <= 0
+	if ordered || where.unknown { // Pods that fit nowhere alone may fit beside others of the gang.
 		where.most = len(a.gang.Pods)
 	}
 }
@@ -81,7 +89,8 @@ func (a *attempt) groups() (groups [][]int) {
 func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 	c := a.classes[class]
 	sites := where.seen(c.view)
-	onLast, roomOnLast := 0, 0
+	last := a.last[class]
+	defer func() { a.last[class] = last }()
 	a.asks -= len(where.nodes) / nodesAnAsk
 	for _, node := range where.nodes {
 		if a.ctx.Err() != nil {
@@ -93,12 +102,12 @@ func (a *attempt) roomFor(class int, where *area) (devices, room int) {
 		if !c.members[0].UsableOn(a.nodes[node]) || c.view.Has != nil && !c.view.Has.Has(a.nodes[node].Name) {
 			continue
 		}
-		onLast = a.roomOfDevices(class, a.nodes[node], sites, onLast)
-		devices += onLast
-		if onLast > 0 {
+		last.devices = a.roomOfDevices(class, a.nodes[node], sites, last.devices)
+		devices += last.devices
+		if last.devices > 0 {
 			a.asks--
-			roomOnLast = a.rest.Room(class, node, min(onLast, max(roomOnLast, 1)), onLast)
-			room += roomOnLast
+			last.room = a.rest.Room(class, node, min(last.devices, max(last.room, 1)), last.devices)
+			room += last.room
 		}
 	}
 	return devices, room

@@ -14,7 +14,11 @@ const (
 	shortPlan = 100 * time.Millisecond
 	// shortRest is the least time between two groups that had to wait for their plans.
 	shortRest = time.Second
-	// vainFor is how long it is remembered that a group was planned in vain.
+	// longestRest limits the time in which no group is planned again, whatever came before.
+	longestRest = 5 * time.Minute
+	// turnFor limits the time in which others wait for the group that was tried again: it may be gone.
+	turnFor = 10 * time.Second
+	// vainFor is the time after which a group counts as one that was never planned.
 	vainFor = 10 * time.Minute
 )
 
@@ -29,6 +33,9 @@ type Plans struct {
 	// waiting has the groups that were not planned.
 	waiting map[string]waiting
 	timer   *time.Timer
+	// turn is the group that was tried again because it is its turn, at turnAt.
+	turn   string
+	turnAt time.Time
 }
 
 // waiting is a group that is tried again, by again, when it may be planned.
@@ -37,13 +44,17 @@ type waiting struct {
 	again func()
 }
 
-// May reports whether to plan a group: for the first time, or when other pods have had their share of time. Otherwise again is called when
-// that is so.
+// May reports whether to plan a group: for the first time, or when other pods have had their share of time. Otherwise again is called
+// at that time.
 func (p *Plans) May(group string, again func()) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	now := time.Now()
-	if p.inVain[group].IsZero() || !now.Before(p.rested) {
+	switch isFree := now.Sub(p.turnAt) > turnFor && len(p.waiting) == 0 && !now.Before(p.rested); {
+	case p.turn == group:
+		p.turn, p.turnAt = "", time.Time{}
+		fallthrough
+	case isFree, p.inVain[group].IsZero():
 		delete(p.waiting, group)
 		return true
 	}
@@ -79,6 +90,9 @@ func (p *Plans) Planned(group string, took time.Duration, inVain bool) {
 		p.rested = now
 	}
 	p.rested = p.rested.Add(partForPlans * took)
+	if latest := now.Add(longestRest); p.rested.After(latest) {
+		p.rested = latest
+	}
 }
 
 // next has the group tried that waits for the longest time, and looks for the next one later.
@@ -86,8 +100,9 @@ func (p *Plans) next() {
 	p.mutex.Lock()
 	p.timer = nil
 	var first func()
-	if now := time.Now(); !now.Before(p.rested) {
+	if now := time.Now(); len(p.waiting) > 0 && !now.Before(p.rested) && now.Sub(p.turnAt) > turnFor {
 		first = p.takeFirst()
+		p.turnAt = now
 	}
 	if len(p.waiting) > 0 {
 		p.timer = time.AfterFunc(max(shortRest, time.Until(p.rested)), p.next)
@@ -102,6 +117,7 @@ func (p *Plans) next() {
 func (p *Plans) takeFirst() func() {
 	group := slices.MinFunc(slices.Sorted(maps.Keys(p.waiting)), func(a, b string) int { return p.waiting[a].since.Compare(p.waiting[b].since) })
 	first := p.waiting[group].again
+	p.turn = group
 	delete(p.waiting, group)
 	return first
 }

@@ -39,6 +39,7 @@ func TestPlans(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Equal(t, map[string]int{"b": 1}, tried, "it waited for the longest time")
+		require.False(t, plan("a", time.Second, true), "it is the turn of b")
 		require.True(t, plan("b", 100*time.Millisecond, true))
 		require.False(t, plan("b", 100*time.Millisecond, true))
 		time.Sleep(time.Minute)
@@ -52,5 +53,7 @@ func TestPlans(t *testing.T) {
 		p.Planned("short", time.Millisecond, true)
 		p.Planned("other", time.Second, true)
 		require.Len(t, p.inVain, 1)
+		p.Planned("other", time.Hour, true)
+		require.Equal(t, longestRest, time.Until(p.rested))
 	})
 }

@@ -80,15 +80,15 @@ func (pl *Plugin) divideOne(ctx context.Context, a *attempt, parent *fwk.Placeme
 		nodes[i] = info.Node()
 	}
 	domains := domain.Split(a.wish.Key, nodes, pl.poolsOf)
+	if a.wish.Required {
+		domains = slices.DeleteFunc(domains, func(d domain.Domain) bool { return !a.running.allows(d.Name) })
+	}
 	switch tooMany := domain.TooMany(domains, len(nodes)); {
 	case tooMany && a.wish.Required:
 		return fmt.Errorf("the PodGroup needs a domain by %s (%s) and %d nodes are in %d domains; name an attribute with fewer values",
 			a.wish.Key, domain.RequiredAnnotation, len(nodes), len(domains))
 	case tooMany:
 		domains = nil
-	}
-	if a.wish.Required {
-		domains = slices.DeleteFunc(domains, func(d domain.Domain) bool { return !a.running.allows(d.Name) })
 	}
 	for _, d := range domains {
 		a.add(subset(parent, d.Name, d.Nodes), []string{d.Name})

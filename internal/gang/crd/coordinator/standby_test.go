@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -97,6 +99,20 @@ func TestTurnsByNamespace(t *testing.T) {
 	clear(w.gangs)
 	_, next := w.next()
 	require.Nil(t, next)
+}
+
+// TestTookMore: plans that preemption makes for a gang count as the gang's own.
+func TestTookMore(t *testing.T) {
+	t.Parallel()
+	w, pod := newWorld(t, 0), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Labels: map[string]string{v1alpha1.PodGroupLabel: "a"}}}
+	before := time.Now()
+	w.TookMore(pod, time.Minute)
+	require.True(t, w.rested.IsZero(), "it was not planned in vain")
+	w.gangs["one/a"] = &waiting{took: time.Second}
+	w.TookMore(pod, time.Minute)
+	require.Equal(t, time.Minute+time.Second, w.gangs["one/a"].took)
+	require.GreaterOrEqual(t, w.rested.Sub(before), partForGangs*time.Minute)
+	delete(w.gangs, "one/a")
 }
 
 // TestHintsOfOthers: a gang is planned again after an event that another plugin's hint considers helpful for one of its
