@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	resourceapi "k8s.io/api/resource/v1"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
 	registrationpb "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -52,8 +54,8 @@ func (k *kubelet) registerPlugins(ctx context.Context) error {
 		}
 		plugin, err := register(ctx, socket)
 		if err != nil {
-			if _, gone := os.Stat(socket); errors.Is(gone, os.ErrNotExist) {
-				continue // It went away meanwhile.
+			if _, gone := os.Stat(socket); errors.Is(gone, os.ErrNotExist) || status.Code(err) == codes.Unavailable {
+				continue // It went away meanwhile, or does not listen yet: the next round asks it.
 			}
 			return err
 		}
