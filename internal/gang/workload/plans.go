@@ -38,15 +38,15 @@ type Plans struct {
 	turnAt time.Time
 }
 
-// waiting is a group that is tried again, by again, when it may be planned.
+// waiting is a group that is tried again, by again, when it may be planned. again returns false if none of its pods waits any more.
 type waiting struct {
 	since time.Time
-	again func()
+	again func() bool
 }
 
 // May reports whether to plan a group: for the first time, or when other pods have had their share of time. Otherwise again is called
 // at that time.
-func (p *Plans) May(group string, again func()) bool {
+func (p *Plans) May(group string, again func() bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	now := time.Now()
@@ -97,27 +97,28 @@ func (p *Plans) Planned(group string, took time.Duration, inVain bool) {
 
 // next has the group tried that waits for the longest time, and looks for the next one later.
 func (p *Plans) next() {
-	p.mutex.Lock()
-	p.timer = nil
-	var first func()
-	if now := time.Now(); len(p.waiting) > 0 && !now.Before(p.rested) && now.Sub(p.turnAt) > turnFor {
-		first = p.takeFirst()
-		p.turnAt = now
+	for first := p.takeFirst(false); first != nil && !first(); first = p.takeFirst(true) {
 	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.timer = nil
 	if len(p.waiting) > 0 {
 		p.timer = time.AfterFunc(max(shortRest, time.Until(p.rested)), p.next)
 	}
-	p.mutex.Unlock()
-	if first != nil {
-		first()
-	}
 }
 
-// takeFirst takes the group that waits for the longest time from those that wait. The caller must hold the mutex.
-func (p *Plans) takeFirst() func() {
+// takeFirst takes the group that waits for the longest time from those that wait, nil if it is not the time for any. isGone is set if the one
+// that was taken before does not wait any more.
+func (p *Plans) takeFirst(isGone bool) func() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := time.Now()
+	if len(p.waiting) == 0 || now.Before(p.rested) || !isGone && now.Sub(p.turnAt) <= turnFor {
+		return nil
+	}
 	group := slices.MinFunc(slices.Sorted(maps.Keys(p.waiting)), func(a, b string) int { return p.waiting[a].since.Compare(p.waiting[b].since) })
 	first := p.waiting[group].again
-	p.turn = group
+	p.turn, p.turnAt = group, now
 	delete(p.waiting, group)
 	return first
 }

@@ -16,7 +16,10 @@ func TestPlans(t *testing.T) {
 		var p Plans
 		tried := make(map[string]int)
 		plan := func(group string, took time.Duration, inVain bool) bool {
-			may := p.May(group, func() { tried[group]++ })
+			may := p.May(group, func() bool {
+				tried[group]++
+				return group != "gone"
+			})
 			if may {
 				time.Sleep(took)
 				p.Planned(group, took, inVain)
@@ -55,5 +58,14 @@ func TestPlans(t *testing.T) {
 		require.Len(t, p.inVain, 1)
 		p.Planned("other", time.Hour, true)
 		require.Equal(t, longestRest, time.Until(p.rested))
+
+		p.Planned("gone", time.Second, true)
+		require.False(t, plan("gone", time.Second, true))
+		time.Sleep(time.Millisecond)
+		require.False(t, plan("other", time.Second, true))
+		time.Sleep(longestRest + time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, tried["gone"])
+		require.Equal(t, 1, tried["other"], "it does not wait for a group that is gone")
 	})
 }

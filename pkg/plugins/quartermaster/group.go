@@ -97,7 +97,7 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	}
 	slices.SortFunc(pods, podutil.Older)
 	key := pod.Namespace + "/" + name
-	if !pl.state.groupPlans.May(key, func() { pl.handle.Activate(klog.Background(), byName(pods)) }) {
+	if !pl.state.groupPlans.May(key, func() bool { return pl.tryAgain(pods) }) {
 		logger.V(4).Info("A PodGroup was planned in vain lately, trying one pod after the other", "podGroup", klog.KRef(pod.Namespace, name))
 		return
 	}
@@ -115,13 +115,19 @@ func (pl *Quartermaster) planGroup(ctx context.Context, group *groupCycle, pod *
 	group.Plans(out.Assignments(name))
 }
 
-// byName returns pods by namespace and name.
-func byName(pods []*v1.Pod) map[string]*v1.Pod {
-	named := make(map[string]*v1.Pod, len(pods))
+// tryAgain has those of the pods tried again that still wait. It returns false if there are none.
+func (pl *Quartermaster) tryAgain(pods []*v1.Pod) bool {
+	lister := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	waiting := make(map[string]*v1.Pod, len(pods))
 	for _, pod := range pods {
-		named[pod.Namespace+"/"+pod.Name] = pod
+		if known, err := lister.Pods(pod.Namespace).Get(pod.Name); err == nil && known.UID == pod.UID && known.Spec.NodeName == "" {
+			waiting[pod.Namespace+"/"+pod.Name] = known
+		}
 	}
-	return named
+	if len(waiting) > 0 {
+		pl.handle.Activate(klog.Background(), waiting)
+	}
+	return len(waiting) > 0
 }
 
 // groupAssignment returns the assignment of a pod in the plan for its PodGroup, nil if it has none.
