@@ -147,13 +147,7 @@ func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *
 		known: make(map[offerKey]*offer), looks: looks,
 	}
 	for _, pod := range one.Pods {
-		var best *offer
-		for i := range nodes {
-			if found := t.offer(pod, &nodes[i]); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
-				best = found // Of equal ones the first by name.
-			}
-		}
-		if best == nil || !t.accept(pod, best) {
+		if !t.place(pod, nodes) {
 			return nil
 		}
 	}
@@ -165,6 +159,25 @@ func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *
 		}
 	}
 	return s
+}
+
+// place places a pod on the node where it costs the least. It returns false if there is none.
+func (t *trial) place(pod *Pod, nodes []Node) bool {
+	for {
+		var best *offer
+		for i := range nodes {
+			if found := t.offer(pod, &nodes[i]); found != nil && (best == nil || found.cost.compare(best.cost) < 0) {
+				best = found // Of equal ones the first by name.
+			}
+		}
+		if best == nil {
+			return false
+		}
+		if t.accept(pod, best) {
+			return true
+		}
+		t.known[offerKey{pod.Kind, best.node.Name}] = nil
+	}
 }
 
 // A trial places the pods of one holder.
@@ -355,8 +368,9 @@ func (t *trial) accept(pod *Pod, on *offer) bool {
 	for _, holding := range on.gone {
 		addPools(changed, holding.Use)
 	}
+	spent := *t.looks <= 0 // What is known of other nodes may be outdated: accept finds that out.
 	for key, known := range t.known {
-		if known != nil && (key.node == on.node.Name || slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return changed[id] })) {
+		if known != nil && (key.node == on.node.Name || !spent && slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return changed[id] })) {
 			delete(t.known, key)
 		}
 	}

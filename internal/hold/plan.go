@@ -288,7 +288,6 @@ func (p *planner) place(one *Waiting) *Hold {
 	}
 	found, cut := p.best(one, p.taken)
 	if cut {
-		p.failed[share]++
 		return one.refuse(CannotFit, cutShort)
 	}
 	if found == nil {
