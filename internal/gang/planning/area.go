@@ -26,6 +26,9 @@ type area struct {
 	unknown bool
 }
 
+// isDoubtful reports whether the area may have no room for so many pods: it is tried after others.
+func (w *area) isDoubtful(pods int) bool { return w.unknown || w.room < pods }
+
 // seen returns sites where the devices of other domains are in use.
 func (w *area) seen(sites devices.Sites) devices.Sites {
 	if w.others == nil {

@@ -31,6 +31,7 @@ func (a *attempt) tryDomains() error {
 		return a.fill(areas)
 	}
 	if a.gang.Need < len(a.gang.Pods) {
+		a.asks = a.mostAsks()
 		if fits, err := a.tryEach(areas, a.gang.Need); fits || err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (a *attempt) tryEach(areas []area, need int) (bool, error) {
 		if need < len(a.gang.Pods) {
 			byRoom = -byRoom
 		}
-		return cmp.Or(boolToInt(y.running)-boolToInt(x.running), boolToInt(x.unknown)-boolToInt(y.unknown), byRoom)
+		return cmp.Or(boolToInt(y.running)-boolToInt(x.running), boolToInt(x.isDoubtful(need))-boolToInt(y.isDoubtful(need)), byRoom)
 	})
 	for _, where := range order {
 		if a.asks <= 0 {

@@ -75,7 +75,7 @@ type Planner struct {
 	// Steps is the budget of a search with backtracking; see search.Problem.
 	Steps int
 	// Asks limits how often each part of a plan asks whether pods fit on a node: measuring the domains, trying them, and trying all nodes. It
-	// takes some 30 µs, in which nobody is scheduled. 0 means asksOfStep times Steps, at least leastAsks.
+	// takes some 30 µs, in which nobody is scheduled. 0 means asksOfStep times Steps, at least leastAsks, and one for each node and each of asksOfNode classes.
 	Asks int
 }
 
@@ -126,22 +126,23 @@ func (p *Planner) Plan(ctx context.Context, g Gang) (*Outcome, error) {
 	return p.plan(ctx, g, classes)
 }
 
-// leastAsks is enough for forty classes on 5,000 nodes where nothing fits. So many, of the default for Steps, take some seconds.
-const leastAsks, asksOfStep = 200_000, 20
+// So many asks take some seconds, with the default for Steps on 5,000 nodes.
+const leastAsks, asksOfStep, asksOfNode = 200_000, 20, 64
 
-func (p *Planner) mostAsks() int {
-	return cmp.Or(p.Asks, max(leastAsks, asksOfStep*min(p.Steps, math.MaxInt32)))
+func (a *attempt) mostAsks() int {
+	return cmp.Or(a.Asks, max(leastAsks, asksOfStep*min(a.Steps, math.MaxInt32), min(asksOfNode, len(a.classes))*len(a.nodes)))
 }
 
 // plan does the same as Plan, for pods sorted into classes.
 func (p *Planner) plan(ctx context.Context, g Gang, classes []*class) (out *Outcome, err error) {
 	a := &attempt{
-		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task), asks: p.mostAsks(), last: make(map[int]roomOnNode),
+		Planner: p, ctx: ctx, gang: g, classes: classes, tasks: make(map[taskKey]*allocator.Task), last: make(map[int]roomOnNode),
 		out: &Outcome{Pods: len(g.Pods), Need: g.Need, Wish: g.Wish},
 	}
 	for i := range p.Nodes {
 		a.nodes = append(a.nodes, p.Nodes[i].Node())
 	}
+	a.asks = a.mostAsks()
 	if err := a.askOthers(); err != nil {
 		return nil, err
 	}
