@@ -61,9 +61,12 @@ func (pl *Plugin) divide(ctx context.Context, a *attempt, parents []*fwk.Placeme
 	}
 	a.running = running
 	for _, parent := range parents {
-		if err := pl.divideOne(ctx, a, parent); err != nil {
-			return kube.Of(fwk.UnschedulableAndUnresolvable, err)
+		if tooMany := pl.divideOne(ctx, a, parent); tooMany != nil {
+			err = tooMany
 		}
+	}
+	if len(a.listed) == 0 && err != nil {
+		return kube.Of(fwk.UnschedulableAndUnresolvable, err)
 	}
 	if len(a.listed) == 0 && len(parents) > 0 {
 		return kube.New(fwk.UnschedulableAndUnresolvable, noDomain(a, parents))

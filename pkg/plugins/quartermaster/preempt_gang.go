@@ -26,8 +26,12 @@ import (
 // preemptForGang chooses pods of lower priority to evict for a gang, and evicts them: for all of its pods, or not at
 // all. NominatedDevices keeps their devices for the gang's pods.
 func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {
-	began := time.Now()
-	defer func() { pl.state.gangs.TookMore(pod, time.Since(began)) }()
+	began, inVain := time.Now(), true
+	defer func() {
+		if inVain { // Otherwise the gang is to get its turn as soon as its victims have ended.
+			pl.state.gangs.TookMore(pod, time.Since(began))
+		}
+	}()
 	says := func(hopeless bool, format string, args ...any) (*fwk.PostFilterResult, *fwk.Status) {
 		verdict := coordinator.Verdict{Said: fmt.Sprintf(format, args...), Hopeless: hopeless}
 		pl.state.gangs.SetVerdict(pod, verdict) // The verdict applies to all pods of the gang.
@@ -75,6 +79,7 @@ func (pl *Quartermaster) preemptForGang(ctx context.Context, pod *v1.Pod) (*fwk.
 	case !ok || len(chosen) == 0:
 		return says(true, "no pods are evicted: the group would not fit even then")
 	}
+	inVain = false
 	victims := choose.PodsOf(chosen)
 	node := pl.evictForGang(ctx, group.Name, plan, victims)[pod.UID]
 	result, status := says(false, "%d pods are evicted for all %d pods of the group", len(victims), len(plan.assignments))
