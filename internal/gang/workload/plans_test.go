@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,12 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p Plans
+		var mutex sync.Mutex
 		tried := make(map[string]int)
 		plan := func(group string, took time.Duration, inVain bool) bool {
 			may := p.May(group, func() bool {
+				mutex.Lock()
+				defer mutex.Unlock()
 				tried[group]++
 				return group != "gone"
 			})
