@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,12 @@ func TestPlans(t *testing.T) {
 		var p Plans
 		var mutex sync.Mutex
 		tried := make(map[string]int)
+		triedNow := func() map[string]int {
+			synctest.Wait()
+			mutex.Lock()
+			defer mutex.Unlock()
+			return maps.Clone(tried)
+		}
 		plan := func(group string, took time.Duration, inVain bool) bool {
 			may := p.May(group, func() bool {
 				mutex.Lock()
@@ -41,17 +48,14 @@ func TestPlans(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(26 * time.Second)
-		synctest.Wait()
-		require.Empty(t, tried)
+		require.Empty(t, triedNow())
 		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		require.Equal(t, map[string]int{"b": 1}, tried, "it waited for the longest time")
+		require.Equal(t, map[string]int{"b": 1}, triedNow(), "it waited for the longest time")
 		require.False(t, plan("a", time.Second, true), "it is the turn of b")
 		require.True(t, plan("b", 100*time.Millisecond, true))
 		require.False(t, plan("b", 100*time.Millisecond, true))
 		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, map[string]int{"a": 1, "b": 2, "c": 1}, tried, "if one is not planned, the next follows")
+		require.Equal(t, map[string]int{"a": 1, "b": 2, "c": 1}, triedNow(), "if one is not planned, the next follows")
 
 		require.True(t, plan("a", 0, false))
 		require.True(t, plan("b", time.Second, true))
@@ -68,8 +72,7 @@ func TestPlans(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		require.False(t, plan("other", time.Second, true))
 		time.Sleep(longestRest + time.Second)
-		synctest.Wait()
-		require.Equal(t, 1, tried["gone"])
-		require.Equal(t, 1, tried["other"], "it does not wait for a group that is gone")
+		require.Equal(t, 1, triedNow()["gone"])
+		require.Equal(t, 1, triedNow()["other"], "it does not wait for a group that is gone")
 	})
 }
