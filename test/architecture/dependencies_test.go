@@ -57,7 +57,7 @@ func TestOneVersion(t *testing.T) {
 // versionsIn returns the versions of all modules that a go.mod requires. What replaces a version is compiled under the path of that version.
 func versionsIn(t *testing.T, module string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", module, "go.mod"))
+	text, err := os.ReadFile(filepath.Join(root, module, "go.mod"))
 	require.NoError(t, err)
 	versions := make(map[string]string)
 	for _, required := range regexp.MustCompile(`(?m)^\t?(?:require )?([a-z][^\s]*\.[^\s]+) (v[^\s]+)(?: // indirect)?$`).FindAllStringSubmatch(string(text), -1) {
