@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -28,7 +27,7 @@ func TestConnectLeavesV1Alone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := &rest.Config{Host: startServer(t, versions).http.URL}
+			config := configOf(startServer(t, versions).http, "", "")
 			client, err := kubernetes.NewForConfig(config)
 			require.NoError(t, err)
 			connected := Connect(t.Context(), client)

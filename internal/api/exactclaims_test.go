@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // strictServer has one claim of v1alpha3 with parameters in the spec and in the allocation,
@@ -97,7 +96,7 @@ func (s *strictServer) claim() (backend[resourceapi.ResourceClaim, resourceapi.R
 	s.t.Helper()
 	server := httptest.NewServer(s)
 	s.t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := kubernetes.NewForConfig(configOf(server, "", ""))
 	require.NoError(s.t, err)
 	claims := claimsInAlpha3(client, "default")
 	claim, err := claims.Get(s.t.Context(), "c", metav1.GetOptions{})

@@ -44,7 +44,7 @@ func TestV1alpha3OnTheWire(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	// The server is behind a proxy, and the client set speaks protobuf.
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL + "/behind/proxy", ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	client, err := kubernetes.NewForConfig(configOf(server, "/behind/proxy", "application/vnd.kubernetes.protobuf"))
 	require.NoError(t, err)
 	claims := claimsInAlpha3(client, "default")
 	claim, err := claims.Get(t.Context(), "training", metav1.GetOptions{})

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -86,9 +85,9 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *podServer) clientset(t *testing.T, claims Version) *clientset {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL + "/prefix", ContentConfig: rest.ContentConfig{
-		AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json", ContentType: "application/vnd.kubernetes.protobuf",
-	}})
+	config := configOf(s.Server, "/prefix", "application/vnd.kubernetes.protobuf")
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	served := newServed(client.Discovery(), clock.RealClock{})
 	served.take(klog.Background(), map[string]Version{claimResource: claims})

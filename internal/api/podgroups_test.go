@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // groupServer has PodGroups in some versions of scheduling.k8s.io.
@@ -66,7 +65,7 @@ func (s *groupServer) start(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL + "/behind/proxy", ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	client, err := kubernetes.NewForConfig(configOf(server, "/behind/proxy", "application/vnd.kubernetes.protobuf"))
 	require.NoError(t, err)
 	return client
 }
@@ -113,7 +112,7 @@ func TestPodGroupsOfTheClient(t *testing.T) {
 	} {
 		plain := server.start(t)
 		client, err := WithPodGroups(plain)
-		require.Equal(t, server.down, err != nil, name)
+		require.Equal(t, server.down, err != nil, "%s: %v", name, err)
 		require.Same(t, plain, client, name)
 	}
 }

@@ -49,6 +49,12 @@ func startServer(t *testing.T, versions map[Version][]string) *server {
 	return s
 }
 
+// configOf returns a configuration with a transport of its own: a server that is closed closes idle connections of
+// http.DefaultTransport, also those of tests that run beside it.
+func configOf(server *httptest.Server, path, contentType string) *rest.Config {
+	return &rest.Config{Host: server.URL + path, Transport: server.Client().Transport, ContentConfig: rest.ContentConfig{ContentType: contentType}}
+}
+
 // upgrade replaces the server by one with other versions: watches end.
 func (s *server) upgrade(versions map[Version][]string) {
 	s.mutex.Lock()
@@ -281,7 +287,8 @@ var clockStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // connect returns clients of the server like Connect, with a clock that stands still.
 func (s *server) connect() (*clientset, *clocktesting.FakeClock) {
-	config := &rest.Config{Host: s.http.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	config := configOf(s.http, "", "application/json")
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(s.t, err)
 	clock := clocktesting.NewFakeClock(clockStart)
