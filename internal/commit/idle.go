@@ -145,11 +145,8 @@ func (i *Idle) release(ctx context.Context, claim *resourceapi.ResourceClaim) er
 		return nil
 	case err != nil:
 		return err
-	case left != nil:
-		i.Observe(ctx, left)
-	default:
-		i.State.Freed(i.State.Ledger.Gone(claim.UID))
 	}
+	i.Observe(ctx, claim, left)
 	klog.FromContext(ctx).Info("Released a claim that kept devices for pods that wait", "claim", klog.KObj(claim))
 	return nil
 }

@@ -160,13 +160,9 @@ func (r *release) carryOut(ctx context.Context, action protocol.ActionKind) (err
 			claim, err = r.Writer.Settle(ctx, claim)
 		}
 	}
-	switch {
-	case err != nil:
-	case claim != nil:
-		r.kept = claim.Status.Allocation != nil
-		r.Observe(ctx, claim)
-	default:
-		r.State.Freed(r.State.Ledger.Gone(r.claim.Object.UID))
+	if err == nil {
+		r.kept = claim != nil && claim.Status.Allocation != nil
+		r.Observe(ctx, r.claim.Object, claim)
 	}
 	return err
 }

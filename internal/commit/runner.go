@@ -73,13 +73,17 @@ type Signals interface {
 	GivenUp(told types.UID)
 }
 
-// Observe makes the result of a write known in this process before the informer does: in the ledger,
-// and to all users of the scheduler's shared claim manager.
-func (r *Runner) Observe(ctx context.Context, claim *resourceapi.ResourceClaim) {
-	r.State.Freed(r.State.Ledger.Observe(claim))
-	if err := r.Known.Tracked.AssumeClaimAfterAPICall(claim); err != nil {
+// Observe makes the result of a write known in this process before the informer does: in the ledger, and
+// to all users of the scheduler's shared claim manager. left is nil if the claim is gone.
+func (r *Runner) Observe(ctx context.Context, claim, left *resourceapi.ResourceClaim) {
+	if left == nil {
+		r.State.Freed(r.State.Ledger.Gone(claim.UID))
+		return
+	}
+	r.State.Freed(r.State.Ledger.Observe(left))
+	if err := r.Known.Tracked.AssumeClaimAfterAPICall(left); err != nil {
 		// Not a problem: the informer was faster, or the claim is gone.
-		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(claim), "err", err)
+		klog.FromContext(ctx).V(5).Info("Claim not stored in assume cache", "claim", klog.KObj(left), "err", err)
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *run) write(ctx context.Context, claim *Claim) error {
 		return explainBind(claim, err)
 	}
 	r.Takeover.Made(before, written, consumer.UID)
-	r.Observe(ctx, written)
+	r.Observe(ctx, before, written)
 	claim.Object = written
 	return nil
 }

@@ -160,6 +160,7 @@ func TestClaimGoes(t *testing.T) {
 		w.stored = nil
 		w.remove("a") // The informer has not told of the claim.
 		require.Empty(t, w.observed)
+		require.Equal(t, 1, w.gone, "the ledger has to know: the informer may be late")
 		w.requireEmpty()
 	})
 	inWorld(t, held("a"), []*v1.Pod{victim("a")}, func(t *testing.T, w *world) {

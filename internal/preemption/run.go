@@ -90,12 +90,8 @@ func (r *Release) release(ctx context.Context, claim *resourceapi.ResourceClaim,
 		return true
 	}
 	klog.FromContext(ctx).V(3).Info("Released a claim that a preemptor waits for", "claim", klog.KObj(claim), "by", by(cleared))
-	if left == nil {
-		r.drop(claim.UID)
-		return false
-	}
-	r.observer.Observe(ctx, left)
-	if left.DeletionTimestamp != nil && len(left.Finalizers) == 0 {
+	r.observer.Observe(ctx, claim, left)
+	if left == nil || left.DeletionTimestamp != nil && len(left.Finalizers) == 0 {
 		r.drop(claim.UID)
 	}
 	return false

@@ -45,8 +45,10 @@ type world struct {
 	requests []string
 	// before has the next requests of that kind fail or come late.
 	before map[string][]func() error
-	// observed are the claims that were observed, groups the PodGroups that are gone; what others do is group.
+	// observed are the claims that were observed, groups the PodGroups that are gone; what others do is group. gone counts
+	// the claims that were observed to be gone.
 	observed []*resourceapi.ResourceClaim
+	gone     int
 	// used are the preemptors that were told that others use the claim on.
 	used []types.UID
 	// told is why allocations went that this scheduler has removed.
@@ -59,10 +61,14 @@ type world struct {
 	claimStore, podStore cache.Indexer
 }
 
-func (w *world) Observe(_ context.Context, claim *resourceapi.ResourceClaim) {
+func (w *world) Observe(_ context.Context, _, left *resourceapi.ResourceClaim) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.observed = append(w.observed, claim)
+	if left == nil {
+		w.gone++
+		return
+	}
+	w.observed = append(w.observed, left)
 }
 
 func (w *world) ClaimFreed(types.UID) {}

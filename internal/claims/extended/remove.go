@@ -73,9 +73,7 @@ func (r *Remover) RemoveMade(ctx context.Context, pod *v1.Pod, claims []*resourc
 		if err != nil {
 			return false, write.UnlessBound(fmt.Errorf("delete claim %s, which an earlier attempt made for the pod's extended resources: %w", klog.KObj(claim), err))
 		}
-		if left != nil {
-			r.Attempts.Observe(ctx, left)
-		}
+		r.Attempts.Observe(ctx, claim, left)
 	}
 	return true, nil
 }
@@ -113,9 +111,7 @@ func (r *Remover) Release(ctx context.Context, pod *v1.Pod, waiting func() map[t
 		if err != nil {
 			return released, write.UnlessBound(fmt.Errorf("release claim %s of a group that does not fit: %w", klog.KObj(claim), err))
 		}
-		if returned != nil {
-			r.Attempts.Observe(ctx, returned)
-		}
+		r.Attempts.Observe(ctx, claim, returned)
 		released = append(released, klog.KObj(claim).String())
 	}
 	if name, err := r.Controllers.FreeOne(pod, claims); err != nil {

@@ -93,9 +93,9 @@ type Guards interface {
 	Stored(asked bool)
 }
 
-// Observer is told of claims as the server has returned them after a write.
+// Observer is told what a write has left of a claim, as the server has returned it: nil if the claim is gone.
 type Observer interface {
-	Observe(context.Context, *resourceapi.ResourceClaim)
+	Observe(ctx context.Context, claim, left *resourceapi.ResourceClaim)
 }
 
 // New returns a Writer that uses the client for all requests. See the package documentation for the

@@ -90,10 +90,10 @@ func TestWriteAndReleaseWithinRelist(t *testing.T) {
 		f.arrive(other)
 		f.pl.state.RefreshClaim("default/other")
 
-		f.pl.commits.Observe(f.ctx, version(gpus("other", 1).Allocated("n1", "gpu-0"), "11"))
+		f.pl.commits.Observe(f.ctx, other, version(gpus("other", 1).Allocated("n1", "gpu-0"), "11"))
 		f.asProfile(another, func() { f.sleep(elsewhere) })
 		f.sleep(waiting)
-		f.pl.commits.Observe(f.ctx, version(gpus("other", 1).Obj(), "12"))
+		f.pl.commits.Observe(f.ctx, other, version(gpus("other", 1).Obj(), "12"))
 		require.ElementsMatch(t, []string{"default/elsewhere", "default/waiting"}, f.names())
 
 		f.forget()
@@ -108,10 +108,10 @@ func TestGoneWakes(t *testing.T) {
 	inCluster(t, plus(gpuNodes(1, "n1"), gpus("b", 1).Obj(), newPod("waiting", uses("b"))), func(t *testing.T, f *fixture) {
 		gone := version(gpus("gone", 1).Allocated("n1", "gpu-0"), "11")
 		require.NoError(t, f.pl.state.Ledger.AddInFlight(ledger.RefTo(gone), "pod", gone.Status.Allocation))
-		f.pl.commits.Observe(f.ctx, gone)
+		f.pl.commits.Observe(f.ctx, gone, gone)
 		f.pl.state.Ledger.RemoveInFlight(gone.UID, "pod")
 		f.sleep(f.pod("waiting"))
-		f.pl.state.Freed(f.pl.state.Ledger.Gone(gone.UID))
+		f.pl.commits.Observe(f.ctx, gone, nil)
 		require.Contains(t, f.names(), "default/waiting")
 	})
 }

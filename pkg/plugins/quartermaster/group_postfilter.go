@@ -160,9 +160,7 @@ func (pl *Quartermaster) freeOfGroup(ctx context.Context, group *groupCycle, inf
 			}
 			return freed, fmt.Errorf("release claim %s of a PodGroup that does not fit: %w", klog.KObj(claim), err)
 		}
-		if returned != nil {
-			pl.commits.Observe(ctx, returned)
-		}
+		pl.commits.Observe(ctx, claim, returned)
 		freed = append(freed, klog.KObj(claim).String())
 	}
 	return freed, nil

@@ -222,18 +222,14 @@ func (pl *Quartermaster) free(ctx context.Context, podClaim *podClaim, pod *v1.P
 		if err != nil {
 			return false, write.UnlessBound(fmt.Errorf("leave claim %s to its other consumers: %w", klog.KObj(claim), err))
 		}
-		if left != nil {
-			pl.commits.Observe(ctx, left)
-		}
+		pl.commits.Observe(ctx, claim, left)
 		return true, nil
 	}
 	freed, err := pl.writer.Deallocate(ctx, claim, unbound)
 	if err != nil {
 		return false, write.UnlessBound(fmt.Errorf("free the devices of claim %s (they fit no node): %w", klog.KObj(claim), err))
 	}
-	if freed != nil { // Otherwise the claim is gone, and its allocation with it.
-		pl.state.Freed(pl.state.Ledger.Observe(freed))
-	}
+	pl.commits.Observe(ctx, claim, freed)
 	return true, nil
 }
 
