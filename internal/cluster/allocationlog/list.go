@@ -21,6 +21,7 @@ func (f feed) Replace(objects []any, resourceVersion string) error {
 	}
 	listed, conflicts, report := f.replace(claims, resourceVersion)
 	f.progress.restart(listed)
+	f.liveness.Replaced()
 	for _, conflict := range conflicts {
 		report(conflict)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -25,6 +26,7 @@ type Log struct {
 	clock  clock.PassiveClock
 
 	progress progress
+	liveness informer.Liveness
 
 	mutex sync.RWMutex
 	index index
@@ -73,6 +75,10 @@ func (o *Log) Await(ctx context.Context, resourceVersion string) error {
 	}
 	return o.progress.wait(ctx, version)
 }
+
+// Interrupted reports whether the watch of claims is closed at the moment, and when it was last opened again; zero if
+// it was never closed. Meanwhile others may allocate without being noticed.
+func (o *Log) Interrupted() (now bool, until time.Time) { return o.liveness.Interrupted() }
 
 // Allocated reports whether the claim is known to have an allocation. If Await has returned for a
 // state with an allocation, false means that the allocation was removed since.
