@@ -49,15 +49,16 @@ type Connection struct {
 	dead   bool
 	// moments are the writes at which something will happen.
 	moments []*moment
-	// stalled holds the resources whose watches deliver nothing for a while, with the end of that time.
-	stalled map[string]time.Time
+	// stalled holds the resources whose watches deliver nothing for a while, with the end of that time, and shut the same
+	// for those that cannot be watched.
+	stalled, shut map[string]time.Time
 	// watches are the open watches.
 	watches map[*watch]struct{}
 }
 
 // Connect returns a connection to the server.
 func (s *Server) Connect(seed uint64, w Weather) *Connection {
-	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, stalled: map[string]time.Time{}, watches: map[*watch]struct{}{}}
+	return &Connection{server: s, random: rand.New(rand.NewPCG(seed, 1)), weather: w, stalled: map[string]time.Time{}, shut: map[string]time.Time{}, watches: map[*watch]struct{}{}}
 }
 
 // Set changes the weather.
@@ -200,7 +201,7 @@ func (c *Connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := pause(r.Context(), f.before); err != nil {
 		return nil, err
 	}
-	if f.refused {
+	if f.refused || c.refuses(r) {
 		return c.refusal(r), nil
 	}
 	response, arrives, err := c.await(r, body)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -177,6 +178,21 @@ func (c *Connection) cut(resource string) {
 			w.Close()
 		}
 	}
+}
+
+// shutFor ends the watches of a resource, and has the server refuse others for a while.
+func (c *Connection) shutFor(resource string, d time.Duration) {
+	c.mutex.Lock()
+	c.shut[resource] = time.Now().Add(d)
+	c.mutex.Unlock()
+	c.cut(resource)
+}
+
+// refuses reports whether the server refuses a watch.
+func (c *Connection) refuses(r *http.Request) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return r.URL.Query().Get("watch") != "" && time.Now().Before(c.shut[path.Base(r.URL.Path)])
 }
 
 // missChanges implements the step of that name.

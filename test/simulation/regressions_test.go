@@ -43,6 +43,19 @@ func TestRegressions(t *testing.T) {
 				w.fail("claim a keeps what it has lost")
 			}
 		}),
+		// The silence of the closed watch was taken for that of the other scheduler: two pods were bound with the device.
+		"the watches of pods are closed while the other scheduler decides": new(script).node(3).foreign(10*time.Second, "early", "dev-2").
+			pod(time.Second, "ours", 1, "1", 0).
+			add(100*time.Millisecond, "for 5s, there are no watches of pods, and pod late of the foreign scheduler waits", func(w *World) {
+				w.replicas[0].connection.shutFor("pods", 5*time.Second)
+				w.createForeign("late")
+			}).
+			add(time.Second, "it gets the device that claim ours has", func(w *World) { w.must(w.bindForeign("late", w.deviceOf("ours"))) }).
+			add(30*time.Second, "the two have different devices by now", func(w *World) {
+				if ours := w.deviceOf("ours"); ours == "" || ours == w.deviceOf("late") {
+					w.fail("claims ours and late have device %s", ours)
+				}
+			}).runs(0, "ours"),
 		// Seed 9702170: the first pod had others evicted, and a pod without priority gave up what they left. So it went on, every five minutes.
 		"the pods of a gang have different priorities": new(script).node(2).pod(10*time.Second, "a", 1, "1", 10).pod(0, "b", 1, "1", 10).
 			gang(10*time.Second, "gang", 2, 100, 0).runs(10*time.Minute, "a").runs(0, "b"),

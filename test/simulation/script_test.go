@@ -106,23 +106,54 @@ func (s *script) foreign(after time.Duration, name, device string) *script {
 
 // runForeign implements foreign. It returns the server's answer.
 func (w *World) runForeign(name, device string) error {
-	client := kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
+	w.createForeign(name)
+	return w.bindForeign(name, device)
+}
+
+// asForeign returns the client of the foreign scheduler.
+func (w *World) asForeign() kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(configOf(w.server.Connect(1, Calm), foreign))
+}
+
+// createForeign creates a pod of the foreign scheduler, and a claim of its name.
+func (w *World) createForeign(name string) {
 	pod := builder.Pod(name, builder.Container("c"), builder.Using(builder.Uses(name)...), func(p *v1.Pod) {
 		p.Namespace, p.Spec.SchedulerName, p.Status.Phase = namespace, foreign, v1.PodPending
 	})
-	pod, err := client.CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{})
+	ignore(w.asForeign().CoreV1().Pods(namespace).Create(w.ctx, builder.Unsaved(namespace, pod), metav1.CreateOptions{}))
+	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Obj())
+	_, err := w.asForeign().ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
 	w.must(err)
-	claim := builder.Unsaved(namespace, builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device))
-	status := claim.Status
-	status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
-	claim, err = client.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{})
+}
+
+// bindForeign has the foreign scheduler allocate a device to the claim, and bind the pod of that name. It returns the server's answer.
+func (w *World) bindForeign(name, device string) error {
+	client := w.asForeign()
+	pod, err := client.CoreV1().Pods(namespace).Get(w.ctx, name, metav1.GetOptions{})
 	w.must(err)
-	claim.Status = status
+	claim, err := client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, name, metav1.GetOptions{})
+	w.must(err)
+	allocated := builder.Claim(name, builder.Request("r", "gpu")).Allocated("node-0", device)
+	claim.Finalizers = allocated.Finalizers
+	claim, err = client.ResourceV1().ResourceClaims(namespace).Update(w.ctx, claim, metav1.UpdateOptions{})
+	w.must(err)
+	claim.Status = allocated.Status
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
 	if _, err = client.ResourceV1().ResourceClaims(namespace).UpdateStatus(w.ctx, claim, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
 	binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: "node-0"}}
 	return client.CoreV1().Pods(namespace).Bind(w.ctx, binding, metav1.CreateOptions{})
+}
+
+// deviceOf returns the device that a claim has, "" if it has none.
+func (w *World) deviceOf(claim string) string {
+	stored, err := w.client.ResourceV1().ResourceClaims(namespace).Get(w.ctx, claim, metav1.GetOptions{})
+	w.must(err)
+	if stored.Status.Allocation == nil {
+		return ""
+	}
+	return stored.Status.Allocation.Devices.Results[0].Device
 }
 
 // gang creates a PodGroup of scheduler-plugins with as many pods as it needs, each with a claim for one device. The pods have the

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 const (
@@ -58,6 +59,8 @@ type Needs interface {
 type Registry struct {
 	clock clock.PassiveClock
 	needs Needs
+	// liveness is that of the watch of waiting pods.
+	liveness informer.Liveness
 
 	mutex sync.Mutex
 	// own are the schedulerNames of this scheduler.
@@ -92,6 +95,12 @@ type entry struct {
 	bound time.Time // zero: it waits
 	// version is the Registry's version when the entry last changed.
 	version uint64
+}
+
+// isAhead reports whether a state of the pod is older than the known one, or the same.
+func (e *entry) isAhead(pod *v1.Pod) bool {
+	known, came := e.pod.ResourceVersion, pod.ResourceVersion
+	return informer.Newer(known, came) || informer.AtLeast(known, came) && e.pod.Spec.NodeName == pod.Spec.NodeName
 }
 
 // scheduler is another scheduler.
@@ -307,16 +316,21 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 	case dra.HasEnded(pod):
 		r.remove(pod.UID)
 		return
+	case e != nil && e.isAhead(pod):
+		return // The other watch was faster.
 	case e != nil:
-		bindsNow = bound && e.bound.IsZero()
+		bindsNow = bound && e.pod.Spec.NodeName == ""
 		if bindsNow || nominee(pod) != nominee(e.pod) || rejected(pod) != rejected(e.pod) {
 			e.heard = now
 			r.hear(pod.Namespace, now)
 			r.scheduler(pod.Spec.SchedulerName).heard = now
 		}
 		e.pod = pod
-		if bindsNow {
+		switch {
+		case bindsNow:
 			e.bound = now
+		case !bound:
+			e.bound = time.Time{}
 		}
 	case len(pod.Spec.SchedulingGates) > 0:
 		return

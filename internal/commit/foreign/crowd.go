@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
@@ -132,10 +133,11 @@ func (w *crowd) classes(c *Watch) map[string]competition {
 	return w.byClass
 }
 
-// wantAll adds the classes of a claim.
+// wantAll adds the classes of a claim. A nil claim could use any device.
 func (w *crowd) wantAll(claim *resourceapi.ResourceClaim, what competition) {
-	if len(claim.Spec.Devices.Requests) == 0 {
+	if claim == nil || len(claim.Spec.Devices.Requests) == 0 {
 		w.want("", what)
+		return
 	}
 	for request := range dra.Requests(claim) {
 		w.want(request.Class, what)
@@ -160,10 +162,15 @@ func anyOf(class string) *resourceapi.ResourceClaim {
 }
 
 // claimsOf returns the claims of a pod that need devices, or got them a moment ago if the pod is bound.
-// A pod whose claims do not exist yet has none: no scheduler tries it before.
+// A pod whose claims do not exist yet has none: no scheduler tries it before. If the pod shows that they do,
+// the informer of claims is late, and there is one nil claim, which could use any device.
 func (c *Watch) claimsOf(competitor Competitor) []*resourceapi.ResourceClaim {
 	claims, err := c.Cluster.Of(competitor.Pod)
-	if err != nil {
+	switch {
+	case err == nil:
+	case competitor.Decided && !competitor.Bound || c.lacksClaim(competitor.Pod):
+		return []*resourceapi.ResourceClaim{nil}
+	default:
 		return nil
 	}
 	var open []*resourceapi.ResourceClaim
@@ -177,4 +184,11 @@ func (c *Watch) claimsOf(competitor Competitor) []*resourceapi.ResourceClaim {
 		open = append(open, claim) // The scheduler creates it once it has decided.
 	}
 	return open
+}
+
+// lacksClaim reports whether a claim is unknown that was made for the pod from a template.
+func (c *Watch) lacksClaim(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(status v1.PodResourceClaimStatus) bool {
+		return status.ResourceClaimName != nil && c.Cluster.Claim(pod.Namespace, *status.ResourceClaimName) == nil
+	})
 }

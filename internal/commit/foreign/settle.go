@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +55,7 @@ func (c *Watch) Begin(pod *v1.Pod, allocations ...*resourceapi.AllocationResult)
 	}
 	s.contested, _ = c.competitionIn(pod.Namespace, s.pools, 0)
 	there, elsewhere := s.unseen()
-	s.contested = s.contested || there
+	s.contested = s.contested || there || c.isBlind()
 	if s.spare() > 0 {
 		s.elsewhere, _ = c.competitionElsewhere(pod.Namespace, s.pools, 0)
 		s.elsewhere = s.elsewhere || elsewhere
@@ -110,8 +111,8 @@ func (s *Settling) unseen() (there, elsewhere bool) {
 // allocated it. If they are at work, they are active until they have been silent for as long as it may
 // take them. If nothing of them was seen yet, they are active for the settle time.
 func (s *Settling) active() bool {
-	c, waited := s.watch, time.Since(s.begin)
-	if !c.Settles() || len(s.pools) == 0 || waited >= c.maxSettling() {
+	c := s.watch
+	if !c.Settles() || len(s.pools) == 0 || !s.lasts() {
 		return false
 	}
 	_, others := c.competitionIn(s.pod.Namespace, s.pools, pollAge)
@@ -119,15 +120,34 @@ func (s *Settling) active() bool {
 	case s.begun(others.decided):
 		return true
 	case s.begun(others.active):
-		silent := min(waited, time.Since(c.Order.LastForeign(s.pod.Namespace)), time.Since(c.Competitors.Heard(s.pod.Namespace)))
+		silent := min(s.quiet(), time.Since(c.Order.LastForeign(s.pod.Namespace)), time.Since(c.Competitors.Heard(s.pod.Namespace)))
 		return silent < c.settlingTime(s.pod.Namespace)
 	default:
-		return s.begun(others.young) && waited < c.Cluster.SettleTime()
+		return s.begun(others.young) && s.quiet() < c.Cluster.SettleTime()
 	}
 }
 
-// begun reports whether something existed already when the wait began.
-func (s *Settling) begun(since time.Time) bool { return !since.IsZero() && !since.After(s.begin) }
+// begun reports whether something existed already when the wait began, or may have: what a closed watch missed comes
+// within a settle time after it was opened again.
+func (s *Settling) begun(since time.Time) bool {
+	return !since.IsZero() && (!since.After(s.begin) || !since.After(s.watch.opened().Add(s.watch.Cluster.SettleTime())))
+}
+
+// quiet returns for how long the wait has lasted with open watches. A closed watch is silent, however busy other schedulers
+// are.
+func (s *Settling) quiet() time.Duration {
+	if s.watch.interrupted() {
+		return 0
+	}
+	return min(time.Since(s.begin), time.Since(s.watch.opened()))
+}
+
+// errBlind means that a pod has waited for as long as it may, and something may still be missing.
+var errBlind = errors.New("asked whether another scheduler allocates the same devices but the watch of pods or of claims was closed until now; " +
+	"trying again (check the connection to the API server)")
+
+// lasts reports whether the wait may go on.
+func (s *Settling) lasts() bool { return time.Since(s.begin) < s.watch.maxSettling() }
 
 // activeElsewhere reports whether other schedulers are at work on claims of other namespaces that were
 // known when the wait began, or are known to have decided about them.
@@ -146,7 +166,7 @@ func (s *Settling) spare() time.Duration {
 
 // BeforeWrite waits as long as other schedulers are active, but not after enough returns true, which it
 // calls from time to time. It returns the duration of the wait, 0 if there was nothing to wait for. It
-// leaves half of the time for other namespaces to AfterWrite.
+// leaves half of the time for other namespaces to AfterWrite. It fails if a watch is closed for as long as pods may settle.
 func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Duration, error) {
 	left := s.spare() / 2
 	elsewhere := func(waited time.Duration) time.Duration {
@@ -155,14 +175,19 @@ func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Du
 		}
 		return left - waited
 	}
-	return s.wait(ctx, s.active, elsewhere, enough)
+	own := func() bool { return s.active() || s.contested && s.watch.interrupted() && s.lasts() }
+	waited, err := s.wait(ctx, own, elsewhere, enough)
+	if err == nil && s.contested && s.watch.interrupted() && !s.lasts() {
+		err = errBlind
+	}
+	return waited, err
 }
 
 // AfterWrite waits for a settle time, and as long as other schedulers are active: they may have decided
-// before they could know of the writes. It calls look from time to time.
+// before they could know of the writes. It fails if a watch was closed until then. It calls look from time to time.
 func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, error) {
 	own := func() bool {
-		return s.contested && (time.Since(s.begin) < s.watch.Cluster.SettleTime() || s.active())
+		return s.contested && s.lasts() && (s.quiet() < s.watch.Cluster.SettleTime() || s.active())
 	}
 	left := s.spare()
 	elsewhere := func(waited time.Duration) time.Duration {
@@ -171,7 +196,11 @@ func (s *Settling) AfterWrite(ctx context.Context, look func()) (time.Duration, 
 		}
 		return min(left, s.watch.Cluster.SettleTime()) - waited
 	}
-	return s.wait(ctx, own, elsewhere, func() bool { look(); return false })
+	waited, err := s.wait(ctx, own, elsewhere, func() bool { look(); return false })
+	if err == nil && s.contested && s.quiet() < s.watch.Cluster.SettleTime() {
+		err = errBlind
+	}
+	return waited, err
 }
 
 // wait waits while own returns true, and then for the remaining time that elsewhere returns for the time waited
@@ -226,7 +255,7 @@ func (c *Watch) StillSettling() time.Duration {
 	switch {
 	case !c.Settles():
 		return 0
-	case c.active():
+	case c.active() || c.isBlind():
 		return c.maxSettling()
 	case c.Order.ForeignWithin(foreignWindow):
 		return min(c.Cluster.SettleTime()+delayFactor*c.Order.LongestForeignDelay(), c.maxSettling())

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -139,6 +140,30 @@ func (c *Watch) active() bool {
 		}
 	}
 	return false
+}
+
+// interrupted reports whether the watch of waiting pods or that of claims is closed at the moment.
+func (c *Watch) interrupted() bool {
+	pods, _ := c.Competitors.Interrupted()
+	claims, _ := c.Order.Interrupted()
+	return pods || claims
+}
+
+// opened returns the time when one of them was last opened again, zero if none was.
+func (c *Watch) opened() time.Time {
+	_, pods := c.Competitors.Interrupted()
+	_, claims := c.Order.Interrupted()
+	if claims.After(pods) {
+		return claims
+	}
+	return pods
+}
+
+// isBlind reports whether something about other schedulers may be missing, because a watch is closed, or was closed within
+// the settle time.
+func (c *Watch) isBlind() bool {
+	return (c.interrupted() || time.Since(c.opened()) < c.Cluster.SettleTime()) &&
+		(c.Competitors.OthersSeen() || c.Order.ForeignWithin(math.MaxInt64))
 }
 
 // earlier returns the earlier of two times, ignoring a time that is zero.

@@ -256,6 +256,7 @@ func (pl *Quartermaster) run(ctx context.Context) {
 		}
 		reporter.Start(ctx) // Before the Order finds conflicts.
 		go s.Order.Run(ctx)
+		go s.competitors.Follow(ctx, pl.handle.ClientSet())
 		idle := &commit.Idle{Runner: pl.commits, Profiles: s, Controllers: pl.legacy}
 		go idle.Run(ctx)
 		go s.podGroups.Run(ctx)
