@@ -58,9 +58,9 @@ INTEGRATION_TIMEOUT ?= 30m
 # How long `make simulation` takes new seeds.
 SIMULATION ?= 10m
 # How many histories with new seeds `make test` and `make test-all` live through. The seeds come from the files of the commit, so that
-# each change meets others, and a run of the same files the same ones. They have about 110,000 and 1,050,000 events.
+# each change meets others, and a run of the same files the same ones. They have about 110,000 and 1,000,000 events.
 NEW_HISTORIES ?= 110
-NEW_HISTORIES_OF_ALL ?= 1050
+NEW_HISTORIES_OF_ALL ?= 1000
 NEW_SEED := $(shell printf '%d' "0x0$$(git rev-parse --verify --quiet 'HEAD^{tree}' 2>/dev/null | cut -c1-12)")
 LATER_SEED := $(shell expr $(NEW_SEED) + $(NEW_HISTORIES))
 # The Kubernetes releases of test-compat. Each has a module in test/compat, named after
