@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // everything lists the objects of all kinds that the server has, with their content. Left out are events, which expire by
@@ -148,6 +149,20 @@ func (c *controlPlane) exists(t require.TestingT, resource schema.GroupVersionRe
 func (c *controlPlane) awaitGone(t *testing.T, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(try *assert.CollectT) { require.False(try, c.exists(try, resource, "", name)) }, patience, poll)
+}
+
+// keepEnding has a namespace end only after the returned function was called: a test does not depend on how long that takes.
+func (c *controlPlane) keepEnding(t *testing.T, namespace string) (end func()) {
+	t.Helper()
+	set := func(finalizers string) {
+		t.Helper()
+		patch := []byte(`{"metadata":{"finalizers":` + finalizers + `}}`)
+		_, err := c.client.CoreV1().Namespaces().Patch(context.WithoutCancel(t.Context()), namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+	}
+	set(`["example.com/test"]`)
+	t.Cleanup(func() { set("null") }) // If the test fails.
+	return func() { set("null") }
 }
 
 // create makes objects, and returns how to delete them again.
