@@ -32,7 +32,7 @@ func (s *snapshot) takenOfNode(allocation *resourceapi.AllocationResult) (list c
 }
 
 // takenTogether returns the resources of the node that the devices of pods on it stand for, with the allocations that the search has
-// found. It returns false if two pods would share such devices, which are for one pod.
+// found. It returns false if two pods would share such devices, which are for one pod, or if they would serve extended resources.
 func (s *search) takenTogether(pods []*candidate, node *corev1.Node, got map[*resourceapi.ResourceClaim]*resourceapi.AllocationResult) (all []corev1.ResourceList, possible bool) {
 	user := map[*resourceapi.ResourceClaim]*candidate{}
 	for _, c := range pods {
@@ -44,6 +44,9 @@ func (s *search) takenTogether(pods []*candidate, node *corev1.Node, got map[*re
 			list := s.takenOfNode(allocation)
 			if list == nil {
 				continue
+			}
+			if claim.UID == c.pod.UID { // Extended resources get no such devices: nothing would account for these.
+				return nil, false
 			}
 			if user[claim] != nil && user[claim] != c || len(claim.Status.ReservedFor) > 0 && !reservedFor(claim, c.pod) {
 				return nil, false
