@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -94,6 +96,15 @@ type observed struct {
 func (o observed) Stop() {
 	o.liveness.close()
 	o.Interface.Stop()
+}
+
+// As returns an object that a reflector passes to its store.
+func As[T any](obj any) (*T, error) {
+	object, ok := obj.(*T)
+	if !ok {
+		return nil, fmt.Errorf("expected a %s from the watch, found %T; this is a bug", reflect.TypeFor[T]().Name(), obj)
+	}
+	return object, nil
 }
 
 // Backoff returns the back-off of a reflector for which pods wait: its pauses are shorter than those of informers (up to 30 s).

@@ -2,7 +2,6 @@ package allocationlog
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -36,7 +35,7 @@ func (f feed) Update(obj any) error { return f.event(obj, false) }
 
 // Delete is called for a deleted claim. It may be repeated, because UIDs are never reused.
 func (f feed) Delete(obj any) error {
-	claim, err := asClaim(obj)
+	claim, err := informer.As[resourceapi.ResourceClaim](obj)
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func (f feed) Transformer() cache.TransformFunc { return trimmed }
 
 // trimmed drops fields that the package does not need. The object belongs to the reflector.
 func trimmed(obj any) (any, error) {
-	claim, err := asClaim(obj)
+	claim, err := informer.As[resourceapi.ResourceClaim](obj)
 	if err != nil {
 		return nil, err
 	}
@@ -78,18 +77,10 @@ func trimmed(obj any) (any, error) {
 	return claim, nil
 }
 
-func asClaim(obj any) (*resourceapi.ResourceClaim, error) {
-	claim, ok := obj.(*resourceapi.ResourceClaim)
-	if !ok {
-		return nil, fmt.Errorf("expected a ResourceClaim from the watch, found %T; this is a bug", obj)
-	}
-	return claim, nil
-}
-
 // event applies one write. unordered means that the claim was written at any time up to its
 // version.
 func (f feed) event(obj any, unordered bool) error {
-	claim, err := asClaim(obj)
+	claim, err := informer.As[resourceapi.ResourceClaim](obj)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartermaster-dra/quartermaster/internal/informer"
 )
 
 // Replace applies a list: the state of all claims at one version. Readers never see a part of it.
@@ -15,7 +17,7 @@ func (f feed) Replace(objects []any, resourceVersion string) error {
 	claims := make([]*resourceapi.ResourceClaim, len(objects))
 	for i, obj := range objects {
 		var err error
-		if claims[i], err = asClaim(obj); err != nil {
+		if claims[i], err = informer.As[resourceapi.ResourceClaim](obj); err != nil {
 			return err
 		}
 	}

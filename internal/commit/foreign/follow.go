@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -79,7 +78,7 @@ func (f feed) Add(obj any) error { return f.Update(obj) }
 
 // Update is called for a pod that still waits.
 func (f feed) Update(obj any) error {
-	pod, err := asPod(obj)
+	pod, err := informer.As[v1.Pod](obj)
 	if err == nil && pod.Spec.NodeName == "" && !f.isOwn(pod) { // A server may not know the selector.
 		f.apply(pod, false)
 	}
@@ -88,7 +87,7 @@ func (f feed) Update(obj any) error {
 
 // Delete is called for a pod that does not wait any more: it is bound, has ended, or is gone.
 func (f feed) Delete(obj any) error {
-	pod, err := asPod(obj)
+	pod, err := informer.As[v1.Pod](obj)
 	if err == nil {
 		f.left(pod.UID, pod.ResourceVersion)
 	}
@@ -99,7 +98,7 @@ func (f feed) Delete(obj any) error {
 func (f feed) Replace(objects []any, resourceVersion string) error {
 	waiting := sets.New[types.UID]()
 	for _, obj := range objects {
-		pod, err := asPod(obj)
+		pod, err := informer.As[v1.Pod](obj)
 		if err != nil {
 			return err
 		}
@@ -123,20 +122,12 @@ func (f feed) Resync() error { return nil }
 // Transformer makes the reflector drop the largest field that nobody needs, as the scheduler's informer does.
 func (f feed) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		pod, err := asPod(obj)
+		pod, err := informer.As[v1.Pod](obj)
 		if err == nil {
 			pod.ManagedFields = nil
 		}
 		return pod, err
 	}
-}
-
-func asPod(obj any) (*v1.Pod, error) {
-	pod, ok := obj.(*v1.Pod)
-	if !ok {
-		return nil, fmt.Errorf("expected a Pod from the watch, found %T; this is a bug", obj)
-	}
-	return pod, nil
 }
 
 // waiting returns the pods that wait, as far as is known.

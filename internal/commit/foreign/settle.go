@@ -130,17 +130,13 @@ func (s *Settling) active() bool {
 // begun reports whether something existed already when the wait began, or may have: what a closed watch missed comes
 // within a settle time after it was opened again.
 func (s *Settling) begun(since time.Time) bool {
-	return !since.IsZero() && (!since.After(s.begin) || !since.After(s.watch.opened().Add(s.watch.Cluster.SettleTime())))
+	_, opened := s.watch.opened()
+	return !since.IsZero() && (!since.After(s.begin) || !since.After(opened.Add(s.watch.Cluster.SettleTime())))
 }
 
 // quiet returns for how long the wait has lasted with open watches. A closed watch is silent, however busy other schedulers
 // are.
-func (s *Settling) quiet() time.Duration {
-	if s.watch.interrupted() {
-		return 0
-	}
-	return min(time.Since(s.begin), time.Since(s.watch.opened()))
-}
+func (s *Settling) quiet() time.Duration { return min(time.Since(s.begin), s.watch.openFor()) }
 
 // errBlind means that a pod has waited for as long as it may, and something may still be missing.
 var errBlind = errors.New("asked whether another scheduler allocates the same devices but the watch of pods or of claims was closed until now; " +
@@ -175,9 +171,12 @@ func (s *Settling) BeforeWrite(ctx context.Context, enough func() bool) (time.Du
 		}
 		return left - waited
 	}
-	own := func() bool { return s.active() || s.contested && s.watch.interrupted() && s.lasts() }
-	waited, err := s.wait(ctx, own, elsewhere, enough)
-	if err == nil && s.contested && s.watch.interrupted() && !s.lasts() {
+	blind := func() bool {
+		open, _ := s.watch.opened()
+		return s.contested && !open
+	}
+	waited, err := s.wait(ctx, func() bool { return s.active() || blind() && s.lasts() }, elsewhere, enough)
+	if err == nil && blind() && !s.lasts() {
 		err = errBlind
 	}
 	return waited, err

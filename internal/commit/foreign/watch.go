@@ -142,27 +142,30 @@ func (c *Watch) active() bool {
 	return false
 }
 
-// interrupted reports whether the watch of waiting pods or that of claims is closed at the moment.
-func (c *Watch) interrupted() bool {
-	pods, _ := c.Competitors.Interrupted()
-	claims, _ := c.Order.Interrupted()
-	return pods || claims
+// opened returns whether the watches of waiting pods and of claims are both open, and when one was last opened again; zero if
+// none ever was.
+func (c *Watch) opened() (both bool, last time.Time) {
+	noPods, pods := c.Competitors.Interrupted()
+	noClaims, claims := c.Order.Interrupted()
+	if claims.After(pods) {
+		return !noPods && !noClaims, claims
+	}
+	return !noPods && !noClaims, pods
 }
 
-// opened returns the time when one of them was last opened again, zero if none was.
-func (c *Watch) opened() time.Time {
-	_, pods := c.Competitors.Interrupted()
-	_, claims := c.Order.Interrupted()
-	if claims.After(pods) {
-		return claims
+// openFor returns for how long both watches have been open, 0 if one is closed.
+func (c *Watch) openFor() time.Duration {
+	both, last := c.opened()
+	if !both {
+		return 0
 	}
-	return pods
+	return time.Since(last)
 }
 
 // isBlind reports whether something about other schedulers may be missing, because a watch is closed, or was closed within
 // the settle time.
 func (c *Watch) isBlind() bool {
-	return (c.interrupted() || time.Since(c.opened()) < c.Cluster.SettleTime()) &&
+	return c.openFor() < c.Cluster.SettleTime() &&
 		(c.Competitors.OthersSeen() || c.Order.ForeignWithin(math.MaxInt64))
 }
 
