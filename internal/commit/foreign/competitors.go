@@ -66,6 +66,9 @@ type Registry struct {
 	// own are the schedulerNames of this scheduler.
 	own  sets.Set[string]
 	pods map[types.UID]*entry
+	// gone holds the pods that ended or were deleted within the last Memory, and when that was seen: the other watch may be
+	// late, and still tell that they exist.
+	gone map[types.UID]time.Time
 	// in holds the same pods by namespace, without namespaces that have no pods.
 	in map[string]*namespace
 	// swept is the time when outdated entries were last removed.
@@ -79,28 +82,6 @@ type Registry struct {
 	// version counts events that may have added or changed a competitor. learned is the version when a
 	// scheduler, and thus all its pods, last changed.
 	version, learned uint64
-}
-
-// namespace holds the pods of a namespace.
-type namespace struct {
-	pods map[types.UID]*entry
-	// version is the Registry's version when a pod last changed.
-	version uint64
-}
-
-type entry struct {
-	pod   *v1.Pod
-	since time.Time
-	heard time.Time
-	bound time.Time // zero: it waits
-	// version is the Registry's version when the entry last changed.
-	version uint64
-}
-
-// isAhead reports whether a state of the pod is older than the known one, or the same.
-func (e *entry) isAhead(pod *v1.Pod) bool {
-	known, came := e.pod.ResourceVersion, pod.ResourceVersion
-	return informer.Newer(known, came) || informer.AtLeast(known, came) && e.pod.Spec.NodeName == pod.Spec.NodeName
 }
 
 // scheduler is another scheduler.
@@ -120,7 +101,7 @@ type scheduler struct {
 // New returns an empty Registry. needs reports whether a pod needs devices.
 func New(clock clock.PassiveClock, needs Needs) *Registry {
 	return &Registry{clock: clock, needs: needs, own: sets.New[string](),
-		pods: make(map[types.UID]*entry), in: make(map[string]*namespace),
+		pods: make(map[types.UID]*entry), gone: make(map[types.UID]time.Time), in: make(map[string]*namespace),
 		ours: make(map[types.UID]*patience), heard: make(map[string]time.Time), schedulers: make(map[string]*scheduler)}
 }
 
@@ -195,53 +176,6 @@ func (r *Registry) counts(e *entry, s *scheduler, now time.Time) bool {
 	return !r.isOver(e, now) && (!e.bound.IsZero() || s.seen || now.Sub(e.since) <= Memory)
 }
 
-// isOver reports whether a pod will not contend any more.
-func (r *Registry) isOver(e *entry, now time.Time) bool {
-	return r.own.Has(e.pod.Spec.SchedulerName) || !e.bound.IsZero() && now.Sub(e.bound) > Memory
-}
-
-// sweep removes outdated entries, from time to time.
-func (r *Registry) sweep(now time.Time) {
-	if !r.swept.IsZero() && now.Sub(r.swept) <= Memory {
-		return
-	}
-	r.swept = now
-	present := sets.New[string]()
-	for uid, e := range r.pods {
-		if r.isOver(e, now) {
-			r.remove(uid)
-			continue
-		}
-		present.Insert(e.pod.Spec.SchedulerName)
-	}
-	// Users may invent names: forget schedulers that have neither been seen nor have pods.
-	maps.DeleteFunc(r.schedulers, func(name string, s *scheduler) bool { return !s.seen && !present.Has(name) })
-}
-
-// put adds a pod.
-func (r *Registry) put(e *entry) {
-	r.pods[e.pod.UID] = e
-	in := r.in[e.pod.Namespace]
-	if in == nil {
-		in = &namespace{pods: make(map[types.UID]*entry)}
-		r.in[e.pod.Namespace] = in
-	}
-	in.pods[e.pod.UID] = e
-}
-
-// remove removes a pod, if it is there.
-func (r *Registry) remove(uid types.UID) {
-	e := r.pods[uid]
-	if e == nil {
-		return
-	}
-	delete(r.pods, uid)
-	in := r.in[e.pod.Namespace]
-	if delete(in.pods, uid); len(in.pods) == 0 {
-		delete(r.in, e.pod.Namespace)
-	}
-}
-
 // Heard returns the time when another scheduler last nominated a node for a waiting pod of the
 // namespace, rejected it or bound it. Times longer ago than Memory may be forgotten.
 func (r *Registry) Heard(namespace string) time.Time {
@@ -294,7 +228,7 @@ func (r *Registry) ClaimMade(uid types.UID) {
 func (r *Registry) Delete(uid types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.remove(uid)
+	r.end(uid)
 	delete(r.ours, uid)
 }
 
@@ -314,8 +248,10 @@ func (r *Registry) apply(pod *v1.Pod, old bool) {
 		r.applyOurs(pod, now)
 		return
 	case dra.HasEnded(pod):
-		r.remove(pod.UID)
+		r.end(pod.UID)
 		return
+	case !r.gone[pod.UID].IsZero():
+		return // The other watch has not seen it end yet.
 	case e != nil && e.isAhead(pod):
 		return // The other watch was faster.
 	case e != nil:

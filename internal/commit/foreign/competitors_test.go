@@ -368,6 +368,7 @@ func TestNamesAreForgotten(t *testing.T) {
 		w.Add(pod(name+"-elsewhere", of(name), bound), false)
 		w.Delete(types.UID(name + "-elsewhere"))
 	}
+	w.pass(Memory + time.Second)
 	require.Empty(t, w.names())
 	require.Empty(t, w.schedulers)
 	require.Empty(t, w.pods)
@@ -381,4 +382,5 @@ func TestNamesAreForgotten(t *testing.T) {
 		w.pass(Memory)
 	}
 	require.Less(t, len(w.heard), 10)
+	require.Less(t, len(w.gone), 10)
 }

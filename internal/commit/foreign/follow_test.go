@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 	"testing"
@@ -109,8 +110,7 @@ func TestClosedWatches(t *testing.T) {
 				w := newForeignWorld(t)
 				s := w.follow(t)
 				w.contend("theirs", "gpu", reject)
-				w.contend("missed", "gpu")
-				w.Competitors.Delete("pod-missed") // There is its claim, but nobody knows the pod.
+				w.claim("missed", "gpu") // Nobody knows its pod.
 				if test.missed {
 					s.list(missed)
 				}
@@ -177,28 +177,39 @@ func TestTwoWatches(t *testing.T) {
 		heard  bool
 	}{
 		"new":                   {func(_ *Registry, f feed) error { return f.Add(at("5")) }, waits, false},
-		"nominated":             {func(_ *Registry, f feed) error { return or(f.Add(at("5")), f.Update(at("6", nominate))) }, decided, true},
+		"nominated":             {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Update(at("6", nominate))) }, decided, true},
 		"the informer is late":  {func(r *Registry, f feed) error { err := f.Update(at("6", nominate)); r.Add(at("5"), false); return err }, decided, false},
 		"the informer is ahead": {func(r *Registry, f feed) error { r.Update(at("5"), at("7", bind)); return f.Update(at("6")) }, bound, false},
-		"not waiting any more":  {func(_ *Registry, f feed) error { return or(f.Add(at("5")), f.Delete(at("7"))) }, bound, false},
+		"not waiting any more":  {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Delete(at("7"))) }, bound, false},
 		"the informer comes after": {func(r *Registry, f feed) error {
-			err := or(f.Add(at("5")), f.Delete(at("7")))
+			err := errors.Join(f.Add(at("5")), f.Delete(at("7")))
 			r.Update(at("5"), at("6"))
 			return err
 		}, bound, false},
 		"and shows that it is bound": {func(r *Registry, f feed) error {
-			err := or(f.Add(at("5")), f.Delete(at("7")))
+			err := errors.Join(f.Add(at("5")), f.Delete(at("7")))
 			r.Update(at("6"), at("7", bind))
 			return err
 		}, bound, true},
 		"and shows that it is deleted": {func(r *Registry, f feed) error {
-			err := or(f.Add(at("5")), f.Delete(at("7")))
+			err := errors.Join(f.Add(at("5")), f.Delete(at("7")))
 			r.Delete("p")
 			return err
 		}, gone, false},
-		"not in the list":     {func(_ *Registry, f feed) error { return or(f.Add(at("5")), f.Replace(nil, "9")) }, bound, false},
-		"newer than the list": {func(_ *Registry, f feed) error { return or(f.Add(at("5")), f.Replace(nil, "4")) }, waits, false},
-		"in the list":         {func(_ *Registry, f feed) error { return or(f.Add(at("5")), f.Replace([]any{at("6", nominate)}, "9")) }, decided, true},
+		"the informer has shown that it is deleted": {func(r *Registry, f feed) error {
+			r.Add(at("5"), false)
+			r.Delete("p")
+			return errors.Join(f.Add(at("5")), f.Update(at("6", nominate)), f.Delete(at("7")))
+		}, gone, false},
+		"the informer has shown that it has ended": {func(r *Registry, f feed) error {
+			r.Update(at("5"), at("8", func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }))
+			return errors.Join(f.Add(at("5")), f.Replace([]any{at("6", nominate)}, "6"), f.Delete(at("8")))
+		}, gone, false},
+		"not in the list":     {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Replace(nil, "9")) }, bound, false},
+		"newer than the list": {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Replace(nil, "4")) }, waits, false},
+		"in the list": {func(_ *Registry, f feed) error {
+			return errors.Join(f.Add(at("5")), f.Replace([]any{at("6", nominate)}, "9"))
+		}, decided, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,13 +233,6 @@ func TestTwoWatches(t *testing.T) {
 	require.Error(t, feed{}.Update(&v1.Node{}))
 	require.Error(t, feed{}.Delete(&v1.Node{}))
 	require.Error(t, feed{}.Replace([]any{&v1.Node{}}, "1"))
-}
-
-func or(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // TestSelector: pods of this scheduler's profiles, pods on nodes and those that have ended are not followed.

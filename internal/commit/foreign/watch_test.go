@@ -76,13 +76,18 @@ func (w *foreignWorld) CouldUse(task *allocator.Task, pools map[inventory.PoolID
 
 // contend adds a pod of another scheduler with a claim for devices of a driver.
 func (w *foreignWorld) contend(name, driver string, edits ...func(*v1.Pod)) {
+	w.claim(name, driver)
+	w.wait(name, edits...)
+}
+
+// claim adds a claim for the device of a driver.
+func (w *foreignWorld) claim(name, driver string) {
 	w.claims[name] = &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{"driver": driver}},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
 			Name: driver, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: driver},
 		}}}},
 	}
-	w.wait(name, edits...)
 }
 
 // wait adds a pod of another scheduler whose claim perhaps does not exist.
