@@ -333,7 +333,6 @@ verify-modules:
 	@$(GO) -C tools/vulncheck mod tidy -diff
 	@$(GO) -C tools/driver mod tidy -diff
 	@$(GO) -C tools/kueue mod tidy -diff
-	@$(GO) -C tools/kueue/jobset mod tidy -diff
 	@$(GO) -C tools/karpenter mod tidy -diff
 	@$(GO) -C tools/descheduler mod tidy -diff
 	@$(GO) -C tools/schedulerlibrary mod tidy -diff
@@ -353,7 +352,7 @@ verify-vet:
 	@hack/with-progress $(GO) -C tools/image vet -v ./...
 	@hack/with-progress $(GO) -C tools/dist vet -v ./...
 	@hack/with-progress $(GO) -C tools/vulncheck vet -v ./...
-	@hack/with-progress $(GO) -C tools/karpenter vet -v $(UNOPTIMIZED) ./...
+	@hack/with-progress $(GO) -C tools/karpenter vet -v ./...
 	@hack/with-progress $(GO) -C tools/schedulerlibrary vet -v ./...
 
 .PHONY: verify-staticcheck
@@ -505,8 +504,8 @@ bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 	@$(GO_BUILD) -C tools/kwok -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 	@touch $@
 
-# Neighbours that tests run the scheduler beside, in modules of their own for the same reason. The descheduler has the main module's
-# versions of all dependencies, schedulerlibrary the driver's, Karpenter and JobSet Kueue's, so that each is compiled once.
+# Neighbours that tests run the scheduler beside, in modules of their own for the same reason. The descheduler and Karpenter have
+# the main module's versions of what they share with it, schedulerlibrary, Kueue and JobSet the driver's, so that each is compiled once.
 bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
 	@echo "build: $@"
 	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
@@ -514,13 +513,12 @@ bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go
 
 bin/kueue: tools/kueue/go.mod tools/kueue/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/kueue -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kueue/cmd/kueue
+	@$(GO_BUILD) -C tools/kueue -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kueue/cmd/kueue
 	@touch $@
 
-# Kueue and the controller of JobSets need different versions of controller-runtime.
-bin/jobset: tools/kueue/jobset/go.mod tools/kueue/jobset/go.sum | bin
+bin/jobset: tools/kueue/go.mod tools/kueue/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/kueue/jobset -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../../$@ sigs.k8s.io/jobset
+	@$(GO_BUILD) -C tools/kueue -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/jobset
 	@touch $@
 
 bin/descheduler: tools/descheduler/go.mod tools/descheduler/go.sum | bin
@@ -535,5 +533,5 @@ bin/schedulerlibrary: tools/schedulerlibrary/main.go tools/schedulerlibrary/go.m
 
 bin/karpenter: tools/karpenter/main.go tools/karpenter/go.mod tools/karpenter/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/karpenter -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ .
+	@$(GO_BUILD) -C tools/karpenter -v -ldflags '-s -w' -o ../../$@ .
 	@touch $@

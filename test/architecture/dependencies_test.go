@@ -12,7 +12,7 @@ import (
 )
 
 // modules are those whose dependencies are chosen by us; those of test/compat are Kubernetes' own.
-var modules = []string{".", "test/chart", "test/monitoring", "test/perf", "tools/descheduler", "tools/dist", "tools/driver", "tools/image", "tools/karpenter", "tools/kueue", "tools/kueue/jobset", "tools/kwok", "tools/schedulerlibrary", "tools/vulncheck"}
+var modules = []string{".", "test/chart", "test/monitoring", "test/perf", "tools/descheduler", "tools/dist", "tools/driver", "tools/image", "tools/karpenter", "tools/kueue", "tools/kwok", "tools/schedulerlibrary", "tools/vulncheck"}
 
 // TestDependencies: docs/design/dependencies.md has all direct dependencies, and no others.
 func TestDependencies(t *testing.T) {

@@ -30,8 +30,8 @@ const (
 type component struct {
 	// name is the name of its executable in bin, and the prefix of its webhooks.
 	name string
-	// module is its module, which a module in tools pins.
-	module, tool string
+	// module is its module, which tools/kueue pins.
+	module string
 	// groups are the API groups whose objects its webhooks see.
 	groups []any
 	// pods are more fields of its webhooks for pods.
@@ -43,7 +43,7 @@ type component struct {
 // install creates the kinds of a component and, until the end of the test, its webhooks.
 func (c component) install(t *testing.T, webhook *net.TCPAddr, shown certificate) {
 	t.Helper()
-	folder, url := harness.ModuleFolder(t, c.module, c.tool), "https://"+webhook.String()
+	folder, url := harness.ModuleFolder(t, c.module, "kueue"), "https://"+webhook.String()
 	c.installDefinitions(t, folder, url, shown)
 	c.installWebhooks(t, folder, url, shown)
 }

@@ -21,7 +21,7 @@ var (
 	jobSetAPI = schema.GroupVersion{Group: "jobset.x-k8s.io", Version: "v1alpha2"}
 	// jobSets is the controller of JobSets.
 	jobSets = component{
-		name: "jobset", module: "sigs.k8s.io/jobset", tool: "kueue/jobset",
+		name: "jobset", module: "sigs.k8s.io/jobset",
 		groups: []any{"", jobSetAPI.Group},
 		pods: map[string]any{"objectSelector": map[string]any{
 			"matchExpressions": []any{map[string]any{"key": jobSetLabel, "operator": "Exists"}},

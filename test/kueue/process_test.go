@@ -30,7 +30,7 @@ type settings struct {
 
 // admitter is Kueue.
 var admitter = component{
-	name: "kueue", module: "sigs.k8s.io/kueue", tool: "kueue",
+	name: "kueue", module: "sigs.k8s.io/kueue",
 	groups:    []any{"", "batch", jobSetAPI.Group, kueueAPI.Group},
 	pods:      map[string]any{"namespaceSelector": otherNamespaces()},
 	converted: []string{"ClusterQueue", "Cohort", "LocalQueue", "MultiKueueCluster", "Workload"},
