@@ -29,9 +29,9 @@ func TestAnyOrderOfRequests(t *testing.T) {
 		}
 		require.NoError(t, onlyOfNode(wantErr))
 		result := impossible
+		site, solver := s.solverAndSite(celCache)
 		for _, claims := range inAnyOrder(s.claims) {
 			s.claims = claims
-			site, solver := s.solverAndSite(celCache)
 			got, err := solver.Prepare(claims).Solve(t.Context(), site)
 			switch {
 			case err == nil && got.GaveUp:

@@ -22,11 +22,11 @@ import (
 type device struct {
 	*resourceapi.Device
 	slice *resourceapi.ResourceSlice
+	// key is made once: it is asked for all the time, and slow to make.
+	key structured.DeviceID
 }
 
-func (d device) id() structured.DeviceID {
-	return structured.MakeDeviceID(d.slice.Spec.Driver, d.slice.Spec.Pool.Name, d.Name)
-}
+func (d device) id() structured.DeviceID { return d.key }
 
 func (d device) pool() poolKey { return poolOf(d.slice) }
 
@@ -41,7 +41,7 @@ func devicesIn(slices []*resourceapi.ResourceSlice) []device {
 	var list []device
 	for _, slice := range slices {
 		for i := range slice.Spec.Devices {
-			list = append(list, device{&slice.Spec.Devices[i], slice})
+			list = append(list, device{&slice.Spec.Devices[i], slice, structured.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name)})
 		}
 	}
 	return list
