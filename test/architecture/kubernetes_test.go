@@ -137,3 +137,27 @@ func TestShippedIsOptimized(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyVerifyVets: go test looks at a package and at all that it imports unless it is told not to, minutes for a control plane.
+// `make verify` does that for all packages.
+func TestOnlyVerifyVets(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join(root, "hack", "*"))
+	require.NoError(t, err)
+	runs := 0
+	for _, path := range append(scripts, filepath.Join(root, "Makefile")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // A folder.
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			if !regexp.MustCompile(`^[^#]*(\$\(GO\)|\$go)( -C \S+)? test `).MatchString(line) || regexp.MustCompile(` -(bench|fuzz|c) `).MatchString(line) {
+				continue
+			}
+			runs++
+			isTold := strings.Contains(line, "-vet=off") || strings.Contains(line, `"${flags[@]}"`) && strings.Contains(string(text), "flags=(-v -vet=off")
+			require.True(t, isTold, "%s: go test without -vet=off: %s", path, strings.TrimSpace(line))
+		}
+	}
+	require.Greater(t, runs, 5)
+}
