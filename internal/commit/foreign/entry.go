@@ -28,10 +28,11 @@ type entry struct {
 	version uint64
 }
 
-// isAhead reports whether a state of the pod is older than the known one, or the same.
+// isAhead reports whether a state of the pod is older than the known one, or the same. A binding is always news: a list without the
+// pod is newer than the binding, and shows only that the pod does not wait any more.
 func (e *entry) isAhead(pod *v1.Pod) bool {
-	known, came := e.pod.ResourceVersion, pod.ResourceVersion
-	return informer.Newer(known, came) || informer.AtLeast(known, came) && e.pod.Spec.NodeName == pod.Spec.NodeName
+	binds := pod.Spec.NodeName != "" && e.pod.Spec.NodeName == ""
+	return !binds && informer.AtLeast(e.pod.ResourceVersion, pod.ResourceVersion)
 }
 
 // isOver reports whether a pod will not contend any more.

@@ -205,7 +205,13 @@ func TestTwoWatches(t *testing.T) {
 			r.Update(at("5"), at("8", func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }))
 			return errors.Join(f.Add(at("5")), f.Replace([]any{at("6", nominate)}, "6"), f.Delete(at("8")))
 		}, gone, false},
-		"not in the list":     {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Replace(nil, "9")) }, bound, false},
+		"not in the list": {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Replace(nil, "9")) }, bound, false},
+		"not in the list, and then the binding": {func(r *Registry, f feed) error {
+			r.Add(at("5"), false)
+			err := errors.Join(f.Add(at("5")), f.Replace(nil, "9"))
+			r.Update(at("5"), at("7", bind))
+			return err
+		}, bound, true},
 		"newer than the list": {func(_ *Registry, f feed) error { return errors.Join(f.Add(at("5")), f.Replace(nil, "4")) }, waits, false},
 		"in the list": {func(_ *Registry, f feed) error {
 			return errors.Join(f.Add(at("5")), f.Replace([]any{at("6", nominate)}, "9"))
