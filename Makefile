@@ -108,7 +108,7 @@ CONTROL_PLANE := cmd/kube-controller-manager pkg/controller pkg/controlplane pkg
 export GOFLAGS := $(OPTIMIZED) $(foreach folder,$(CONTROL_PLANE),'-gcflags=k8s.io/kubernetes/$(folder)/...=-dwarf=false -N -l')
 bench bench-%: export GOFLAGS := $(OPTIMIZED)
 GO_BUILD := hack/with-progress $(GO) build
-# What serves as a neighbour or as an older control plane or is tested with the race detector, and is not measured: compiled without optimization, which takes a fifth less.
+# What serves as an older control plane or is tested with the race detector, and is not measured: compiled without optimization, which takes a fifth less.
 # Packages of third parties keep the settings above, so that those of the main module are reused.
 # Each flag is quoted as a whole, for recipes and for GOFLAGS.
 UNOPTIMIZED := '-gcflags=k8s.io/...=-dwarf=false -N -l' '-gcflags=sigs.k8s.io/...=-dwarf=false -N -l'
@@ -141,8 +141,9 @@ playground-begins:
 	@$(if $(and $(wildcard bin/scheduler),$(wildcard bin/playground),$(wildcard bin/kubectl-devices)),true,echo "playground: this builds a scheduler, a kubectl plugin and a whole Kubernetes control plane from source into bin (the first time minutes, later seconds), starts a cluster on loopback, and keeps it until Ctrl-C. Nothing is installed.")
 
 # Whatever is compiled by `make demo` serves here as well: the settings are the same. No vet: `make verify` runs it.
-# Collecting the garbage of test processes less often saves a tenth of their time, for a few hundred MB.
-GO_TEST = GOGC=$${GOGC:-400} $(GO) test -vet=off -count=1 -ldflags='-s -w'
+GO_TEST = $(GO) test -vet=off -count=1 -ldflags='-s -w'
+# Collecting the garbage of all processes less often saves a tenth of their time, for a few hundred MB, as in hack/test.
+NEIGHBOUR_TEST = GOGC=$${GOGC:-400} $(GO_TEST)
 
 .PHONY: test
 test: build bin/kube-scheduler bin/kubectl ## run the most important tests of each package (minutes)
@@ -200,19 +201,19 @@ test-chart: build ## compare the Helm chart with the kustomizations, and install
 
 .PHONY: test-driver
 test-driver: build bin/dra-example-kubeletplugin bin/dra-example-controller ## have a real driver prepare the devices of its own example workloads
-	@$(GO_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/driver
+	@$(NEIGHBOUR_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/driver
 
 .PHONY: test-kueue
 test-kueue: build bin/kueue bin/jobset ## run jobs that the real Kueue admits
-	@$(GO_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/kueue
+	@$(NEIGHBOUR_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/kueue
 
 .PHONY: test-karpenter
 test-karpenter: build bin/karpenter ## run pods for which the real Karpenter adds and removes nodes
-	@$(GO_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/karpenter
+	@$(NEIGHBOUR_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/karpenter
 
 .PHONY: test-descheduler
 test-descheduler: build bin/descheduler ## have the real descheduler evict pods with devices
-	@$(GO_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/descheduler
+	@$(NEIGHBOUR_TEST) -timeout $(INTEGRATION_TIMEOUT) ./test/descheduler
 
 .PHONY: test-schedulerlibrary
 test-schedulerlibrary: bin/schedulerlibrary ## compare what-if answers with those of kube-scheduler as a library, and the times
