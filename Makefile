@@ -269,7 +269,7 @@ bench-limit: bin/etcd ## measure bursts beside a plugin that decides nothing and
 
 .PHONY: bench-guard
 bench-guard: build bin/etcd bin/kube-scheduler ## measure the guard: its latency, and workloads beside another scheduler's allocations as shipped, with settling off, and with a guard (minutes)
-	@GUARD_LATENCY_SECONDS=10 $(GO) test -vet=off -v -count=1 -run '^TestLatency$$' ./test/guard
+	@GUARD_LATENCY_SECONDS=10 $(GO_TEST) -v -run '^TestLatency$$' ./test/guard
 	@GO='$(GO)' hack/bench bin/bench -workloads '$(GUARD_WORKLOADS)' -rounds $(ROUNDS) -guard "$(CURDIR)/bin/guard"
 
 .PHONY: bench-placement

@@ -88,8 +88,8 @@ type worlds struct {
 
 var (
 	smallWorlds = worlds{fromSeed: fromSeed, tooHard: 2000}
-	// Upstream's search is exhaustive: too few devices for many requests take it minutes. On a slow machine more are skipped.
-	largeWorlds = worlds{fromSeed: largeFromSeed, tooHard: 3}
+	// Upstream's search is exhaustive: too few devices for many requests take it minutes.
+	largeWorlds = worlds{fromSeed: largeFromSeed, tooHard: 4}
 )
 
 // forScenarios calls check for random scenarios on all processors until one fails.
