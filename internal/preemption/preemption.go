@@ -20,8 +20,9 @@ import (
 
 // Devices finds the pods that hold devices which another pod needs.
 type Devices interface {
-	// Elsewhere returns the pods of lower priority on other nodes that hold devices which this node can reach as well.
-	Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
+	// Elsewhere returns the pods of lower priority on other nodes that hold devices of pools which this node can reach as well, and which
+	// have devices for the preemptor.
+	Elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
 	// Fits reports whether a node has the devices for a pod once the given pods are gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
 	// NotYet returns why a nominated pod has to wait for earlier evictions, "" if it need not.
@@ -206,7 +207,7 @@ func (p *Preemption) Preempt(ctx context.Context, cs fwk.CycleState, pod *v1.Pod
 // victims on any nodes suffice, upstream would put all others back, so elsewhere leaves those out.
 func (p *Preemption) elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node fwk.NodeInfo,
 	local []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*preemption.DomainVictim, error) {
-	victims, err := p.victimsOf(ctx, p.devices.Elsewhere(cs, preemptor, node.Node()), local)
+	victims, err := p.victimsOf(ctx, p.devices.Elsewhere(ctx, cs, preemptor, node.Node()), local)
 	if err != nil || len(victims) == 0 {
 		return nil, err
 	}

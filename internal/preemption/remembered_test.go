@@ -180,7 +180,7 @@ func (c *cluster) verdict(s *Reclaimable) *fwk.Status {
 		return n
 	}
 	reason := fmt.Sprintf("%d are in use in the eyes of priority %d", count(c.ledger), s.priority)
-	status, _ := s.Reject(site, reason, true, func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
+	status, _ := s.Reject(site, reason, true, func() []*inventory.NodePool { return site.Pools }, func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
 	return status
 }
 

@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -118,8 +119,10 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 // Reject returns the status of a node that lacks devices for the pod, for the given reason: Unschedulable if it would
 // fit without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. awaitsRelease is
 // set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
-// node fits with a given usage, and whether that is certain. certain says whether the reason is.
-func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
+// node fits with a given usage, and whether that is certain. certain says whether the reason is. wanted returns the pools that have devices
+// for the pod, whose claims the reason counts.
+func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wanted func() []*inventory.NodePool,
+	wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
 		if fits, _ := wouldFit(s.WithoutEnding); fits {
@@ -128,7 +131,7 @@ func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain boo
 	}
 	if tally.Below > 0 {
 		if fits, sure := wouldFit(s.WithoutLowerPriority); fits {
-			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(tally.Below))
+			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(cmp.Or(s.In(wanted()).Below, tally.Below)))
 			if certain && sure {
 				s.remember(site, reason)
 			}

@@ -109,7 +109,7 @@ func (d deviceHolders) NotYet(ctx context.Context, cs fwk.CycleState, preemptor 
 	c, err := cycleOf(cs)
 	if (nomination == nil || !nomination.Until.IsZero()) && preemptor.Status.NominatedNodeName != "" && err == nil && c != nil {
 		if node, err := d.pl.nodes.Get(preemptor.Status.NominatedNodeName); err == nil {
-			leaving := preemption.Leaving(d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), ""))
+			leaving := preemption.Leaving(d.holders(ctx, c, node, ""))
 			if len(leaving) > 0 && d.pl.nominate(ctx, c, preemptor, node.Name, leaving) {
 				nomination = d.pl.state.nominations.Of(preemptor.UID)
 			}

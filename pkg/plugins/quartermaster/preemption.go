@@ -133,7 +133,9 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
-	status, awaitsRelease := pl.reclaimable(c).Reject(site, reason, certain, func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
+	status, awaitsRelease := pl.reclaimable(c).Reject(site, reason, certain,
+		func() []*inventory.NodePool { return preemption.Wanted(pl.dryRunContext(ctx, c), task, site.Pools) },
+		func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
 	c.pod.Causes.NoteReclaimable(awaitsRelease, status.Code() == fwk.Unschedulable)
 	if awaitsRelease {
 		c.awaitsRelease.Store(true)
@@ -157,12 +159,31 @@ func (pl *Quartermaster) wouldFit(ctx context.Context, c *cycle, task *allocator
 type deviceHolders struct{ pl *Quartermaster }
 
 // Elsewhere implements preemption.Devices.
-func (d deviceHolders) Elsewhere(cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod {
+func (d deviceHolders) Elsewhere(ctx context.Context, cs fwk.CycleState, _ *v1.Pod, node *v1.Node) []*v1.Pod {
 	c, err := cycleOf(cs)
 	if err != nil || c == nil {
 		return nil
 	}
-	return d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), node.Name)
+	return d.holders(ctx, c, node, node.Name)
+}
+
+// holders returns the pods of lower priority that hold devices of pools which have devices for the pod, except pods on the given node.
+func (d deviceHolders) holders(ctx context.Context, c *cycle, node *v1.Node, except string) []*v1.Pod {
+	task, err := d.taskOn(c, node)
+	if err != nil || task == nil {
+		return nil
+	}
+	return d.pl.reclaimable(c).Elsewhere(preemption.Wanted(d.pl.dryRunContext(ctx, c), task, d.pl.state.Inventory.OnNode(node)), except)
+}
+
+// taskOn returns the task for a node of the snapshot, nil if the pod needs no devices there.
+func (d deviceHolders) taskOn(c *cycle, node *v1.Node) (*allocator.Task, error) {
+	info, err := d.pl.handle.MutableSnapshotSharedLister().NodeInfos().Get(node.Name)
+	if err != nil {
+		return nil, err
+	}
+	task, _ := c.taskOn(info)
+	return task, nil
 }
 
 // Fits implements preemption.Devices.
@@ -171,13 +192,9 @@ func (d deviceHolders) Fits(ctx context.Context, cs fwk.CycleState, node *v1.Nod
 	if err != nil || c == nil {
 		return false
 	}
-	info, err := d.pl.handle.MutableSnapshotSharedLister().NodeInfos().Get(node.Name)
-	if err != nil {
-		return false
-	}
-	task, _ := c.taskOn(info)
-	if task == nil {
-		return true
+	task, err := d.taskOn(c, node)
+	if err != nil || task == nil {
+		return err == nil
 	}
 	fits, _ := d.pl.wouldFit(ctx, c, task, d.pl.nodeView(c, node), d.pl.reclaimable(c).Without(gone))
 	return fits

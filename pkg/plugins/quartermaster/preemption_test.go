@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"github.com/quartermaster-dra/quartermaster/test/builder"
@@ -105,6 +106,14 @@ func TestPreemption(t *testing.T) {
 				builder.Claim("picky", builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].numa == 0`)).Obj()},
 			pod: high("p", uses("picky")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable, reason: "devices are held by 1 claim of lower-priority pods",
 		},
+		"a network-attached device of another kind is in nobody's way": {
+			objects: []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.Node("n2"), builder.NodeSlice("n1", builder.Device("gpu-0").Attr("numa", 0)).Obj(),
+				builder.Slice("net").InPool("net", 1, 1).OnAllNodes().Devices(builder.Device("gpu-1").Attr("numa", 1)).Obj(),
+				held(gpus("a", 1).Obj(), "n1", []string{"gpu-0"}, "a"), low("a", "n1", uses("a"), startedAt(1)),
+				held(gpus("b", 1).Obj(), "net", []string{"gpu-1"}, "b", "b2"), low("b", "n2", uses("b"), startedAt(2)), low("b2", "n2", uses("b"), startedAt(2)),
+				builder.Claim("first", builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].numa == 0`)).Obj()},
+			pod: high("p", uses("first")), node: "n1", victims: []string{"a"}, code: fwk.Unschedulable, reason: "devices are held by 1 claim of lower-priority pods",
+		},
 		"a claim of its own that is shared": {
 			objects: plus(two, held(gpus("a", 2).Obj(), "n1", []string{"gpu-0", "gpu-1"}, "a"), low("a", "n1", uses("a"))),
 			pod:     high("p", uses("a"), uses("c")), code: fwk.UnschedulableAndUnresolvable,
@@ -124,6 +133,32 @@ func TestPreemption(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestElsewhere: pods on other nodes are tried as victims only if they hold devices that may be of use. Trying hundreds of others, which share
+// a claim, would take every preemptor a second.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	slice := func(pool string, numa int) runtime.Object {
+		return builder.Slice(pool).InPool(pool, 1, 1).OnAllNodes().Devices(builder.Device("gpu-0").Attr("numa", numa)).Obj()
+	}
+	wants := func(name string, numa string) *builder.ClaimBuilder {
+		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].numa == `+numa))
+	}
+	p, q := high("p", uses("first")), high("q", uses("second"))
+	objects := []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.Node("n2"), slice("net-0", 0), slice("net-1", 1), wants("first", "0").Obj(), wants("second", "1").Obj(),
+		held(wants("a", "0").Obj(), "net-0", []string{"gpu-0"}, "a"), low("a", "n2", uses("a")), held(wants("b", "1").Obj(), "net-1", []string{"gpu-0"}, "b"), low("b", "n2", uses("b")), p, q}
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.pl.handle = withDefaultPreemption(f)
+		for pod, expected := range map[*v1.Pod]string{p: "a", q: "b"} {
+			state := framework.NewCycleState()
+			_, status := f.pl.PreFilter(f.ctx, state, pod, f.nodeInfos())
+			require.True(t, status.IsSuccess(), "%v", status)
+			victims := deviceHolders{f.pl}.Elsewhere(f.ctx, state, pod, f.nodeInfos()[0].Node())
+			require.Len(t, victims, 1)
+			require.Equal(t, expected, victims[0].Name)
+		}
+	})
 }
 
 // leaves marks a pod as being deleted, with time left.
