@@ -152,12 +152,12 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		}
 		usage, _ := p.UsageFor(pod, ofGroup...)
 		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
-		leaving := Leaving(reclaimable.Elsewhere(Wanted(ctx, task, site.Pools), ""))
+		leaving := Leaving(reclaimable.Elsewhere(site.Pools, "", WantedBy(ctx, task)))
 		site.Usage = reclaimable.Without(ByUID(leaving))
 		plan, err := PlanOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
 			if group := GroupOf(pod); group == "" || group != GroupOf(before) { // Pods of a group keep nothing from each other.
-				undecided = append(undecided, Undecided{Pools: Wanted(ctx, task, site.Pools), pending: err})
+				undecided = append(undecided, Undecided{Pools: interesting(ctx, task, site.Pools), pending: err})
 			}
 			continue
 		}
@@ -166,8 +166,13 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 	return undecided
 }
 
-// Wanted returns the pools that have, or may have, devices for a task. Who holds devices of other pools is not in its way.
-func Wanted(ctx context.Context, task *allocator.Task, pools []*inventory.NodePool) []*inventory.NodePool {
+// WantedBy returns what a task wants.
+func WantedBy(ctx context.Context, task *allocator.Task) Wanted {
+	return func(pool *inventory.NodePool, devices ...string) bool { return task.Interested(ctx, pool, devices...) }
+}
+
+// interesting returns the pools that have, or may have, devices for a task.
+func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.NodePool) []*inventory.NodePool {
 	return slices.DeleteFunc(slices.Clone(pools), func(pool *inventory.NodePool) bool { return !task.Interested(ctx, pool) })
 }
 

@@ -20,8 +20,7 @@ import (
 
 // Devices finds the pods that hold devices which another pod needs.
 type Devices interface {
-	// Elsewhere returns the pods of lower priority on other nodes that hold devices of pools which this node can reach as well, and which
-	// have devices for the preemptor.
+	// Elsewhere returns the pods of lower priority on other nodes that hold devices which the preemptor may get on this node as well.
 	Elsewhere(ctx context.Context, cs fwk.CycleState, preemptor *v1.Pod, node *v1.Node) []*v1.Pod
 	// Fits reports whether a node has the devices for a pod once the given pods are gone.
 	Fits(ctx context.Context, cs fwk.CycleState, node *v1.Node, gone map[types.UID]*v1.Pod) bool
@@ -275,7 +274,7 @@ func (p *Preemption) victimsOf(ctx context.Context, pods []*v1.Pod, known []*pre
 			if err != nil {
 				continue // The pod is not in this cycle's snapshot.
 			}
-			if candidates, err = p.Evaluator.GetVictimsOnNode(ctx, node); err != nil {
+			if candidates, err = p.victimsOnNode(ctx, node); err != nil {
 				return nil, fmt.Errorf("find out what is evicted together with pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
 			onNode[nodeName] = candidates

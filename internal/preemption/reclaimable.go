@@ -110,9 +110,13 @@ func (s *Reclaimable) heldBelow(pool *inventory.NodePool) *heldPool {
 // heldUsage does the same as heldBelow, and also returns the pool's usage: the cache has only a weak pointer to it.
 func (s *Reclaimable) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.PoolUsage) {
 	held, usage := s.holders.heldPool(pool), ledger.Of(s.usage, pool)
-	if held == nil || held.highest >= s.priority || !held.isOf(usage) ||
-		len(s.own) > 0 && slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] }) {
+	if held == nil || held.highest >= s.priority || !held.isOf(usage) {
 		return nil, nil
+	}
+	for claim := range s.own {
+		if _, found := slices.BinarySearch(held.claims, claim); found {
+			return nil, nil
+		}
 	}
 	return held, usage
 }
@@ -190,6 +194,7 @@ func (s *Reclaimable) find(pool *inventory.NodePool) (known poolState) {
 	}
 	known.Below = len(known.below)
 	if steady {
+		slices.Sort(known.below)
 		held.claims = known.below
 		held.of(pods)
 		s.holders.remember(pool, held)
@@ -215,11 +220,14 @@ func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
 // about to be deallocated.
 func (s *Reclaimable) Without(gone map[types.UID]*v1.Pod) ledger.View {
 	var released []ledger.Use
+	judged := make(map[types.UID]bool) // Hundreds of pods may share a claim.
 	for _, pod := range gone {
 		for _, use := range s.usesOf(pod) {
-			seen := slices.ContainsFunc(released, func(other ledger.Use) bool { return other.Claim.UID == use.Claim.UID })
-			if of := s.of(use.Claim.UID); !seen && of.keeping == below &&
-				!slices.ContainsFunc(of.pods, func(pod *v1.Pod) bool { return gone[pod.UID] == nil }) {
+			if judged[use.Claim.UID] {
+				continue
+			}
+			judged[use.Claim.UID] = true
+			if of := s.of(use.Claim.UID); of.keeping == below && !slices.ContainsFunc(of.pods, func(pod *v1.Pod) bool { return gone[pod.UID] == nil }) {
 				released = append(released, use)
 			}
 		}
@@ -256,23 +264,41 @@ func (s *Reclaimable) Ending() (claims []ledger.ClaimRef) {
 	return claims
 }
 
-// Elsewhere returns the pods of lower priority that hold devices of some pools, except pods on the given node.
-func (s *Reclaimable) Elsewhere(pools []*inventory.NodePool, node string) []*v1.Pod {
+// Wanted reports whether a pod may get devices of a pool: any of the named ones, or any at all if there are no names.
+// Who holds other devices is not in its way.
+type Wanted func(pool *inventory.NodePool, devices ...string) bool
+
+// Elsewhere returns the pods of lower priority that hold wanted devices, except pods on the given node, "" for none.
+func (s *Reclaimable) Elsewhere(pools []*inventory.NodePool, node string, wanted Wanted) []*v1.Pod {
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)
-	for _, pool := range pools {
-		if held := s.heldBelow(pool); held != nil && held.onlyOn == node {
-			continue // As in most pools.
-		}
-		for _, claim := range s.in(pool).below {
-			for _, pod := range s.of(claim).pods {
-				if !seen[pod.UID] && pod.Spec.NodeName != node {
-					seen[pod.UID] = true
-					pods = append(pods, pod)
-				}
+	for claim := range s.inTheWay(pools, node, wanted) {
+		for _, pod := range s.of(claim).pods {
+			if !seen[pod.UID] && (node == "" || pod.Spec.NodeName != node) {
+				seen[pod.UID] = true
+				pods = append(pods, pod)
 			}
 		}
 	}
 	slices.SortFunc(pods, func(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return pods
+}
+
+// inTheWay returns the claims of pods of lower priority that hold wanted devices. It leaves out pools that only pods on the given node
+// hold, "" for none.
+func (s *Reclaimable) inTheWay(pools []*inventory.NodePool, node string, wanted Wanted) map[types.UID]bool {
+	claims := make(map[types.UID]bool)
+	for _, pool := range pools {
+		if held := s.heldBelow(pool); held != nil && node != "" && held.onlyOn == node {
+			continue // As in most pools.
+		}
+		if below := s.in(pool).below; len(below) > 0 && wanted(pool) {
+			for _, claim := range below {
+				if !claims[claim] && wanted(pool, s.holders.devicesOf(claim, pool.ID)...) {
+					claims[claim] = true
+				}
+			}
+		}
+	}
+	return claims
 }

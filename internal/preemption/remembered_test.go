@@ -155,8 +155,17 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 		said = append(said, fmt.Sprintf("%s: %d below, %d ending, apart from these %v and %v", pool.ID.Name, tally.Below, tally.Ending,
 			used(s.WithoutLowerPriority, pool), used(s.WithoutEnding, pool)))
 	}
-	for _, pod := range s.Elsewhere(c.pools, "n1") {
-		said = append(said, "elsewhere "+pod.Name)
+	for _, node := range []string{"n1", ""} {
+		for name, wanted := range map[string]Wanted{"anything": anything, "gpu-0": only(c.pools, "gpu-0"), "the second pool": only(c.pools[1:])} {
+			for _, pod := range s.Elsewhere(c.pools, node, wanted) {
+				said = append(said, fmt.Sprintf("%s holds %s and is not on %q", pod.Name, name, node))
+			}
+		}
+	}
+	slices.Sort(said)
+	anywhere := s.Elsewhere(c.pools, "", anything)
+	for _, pod := range s.Elsewhere(c.pools, "n1", anything) {
+		require.True(c.t, slices.Contains(anywhere, pod), "pod %s", pod.Name)
 	}
 	if len(own) == 0 {
 		said = append(said, c.verdict(s).Message())
@@ -165,22 +174,25 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 }
 
 // verdict returns the verdict about a pod that fits while at most two devices are in use, on a node that reaches one
-// pool or both.
+// pool or both. In half of the cases the pod wants devices of the first pool only.
 func (c *cluster) verdict(s *Reclaimable) *fwk.Status {
-	s.question = sha256.Sum256([]byte(strconv.Itoa(int(s.priority))))
 	site := allocator.NodeView{Node: c.node, Pools: c.pools[:1+c.version%3/2]}
+	counted := c.pools[:2-c.version%4/2]
+	s.question = sha256.Sum256([]byte(fmt.Sprint(s.priority, len(counted))))
 	if known := s.Known(site); known != nil {
 		c.known++
 		return known
 	}
 	count := func(view ledger.View) (n int) {
 		for _, pool := range site.Pools {
-			n += len(used(view, pool))
+			if slices.Contains(counted, pool) {
+				n += len(used(view, pool))
+			}
 		}
 		return n
 	}
 	reason := fmt.Sprintf("%d are in use in the eyes of priority %d", count(c.ledger), s.priority)
-	status, _ := s.Reject(site, reason, true, func() []*inventory.NodePool { return site.Pools }, func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
+	status, _ := s.Reject(site, reason, true, only(counted), func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
 	return status
 }
 
@@ -278,4 +290,15 @@ func TestNothingIsKeptOfPoolUsage(t *testing.T) {
 	}, 3*time.Minute, time.Millisecond, "what the ledger does not have any more is not kept")
 	require.Nil(t, c.usual.heldPool(pool))
 	runtime.KeepAlive(c)
+}
+
+// anything is wanted.
+func anything(*inventory.NodePool, ...string) bool { return true }
+
+// only the devices of some pools are wanted, all of them if none are named.
+func only(pools []*inventory.NodePool, names ...string) Wanted {
+	return func(pool *inventory.NodePool, devices ...string) bool {
+		return slices.Contains(pools, pool) && (len(names) == 0 || len(devices) == 0 ||
+			slices.ContainsFunc(devices, func(device string) bool { return slices.Contains(names, device) }))
+	}
 }

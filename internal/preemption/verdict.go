@@ -95,6 +95,9 @@ func (s *Reclaimable) Known(site allocator.NodeView) *fwk.Status {
 // all others are free.
 func (s *Reclaimable) stillHeld(v *verdict, site allocator.NodeView) bool {
 	for i, pool := range site.Pools {
+		if v.held[i] == unwanted {
+			continue
+		}
 		if v.held[i] == nil {
 			if ledger.Of(s.usage, pool).Len() > 0 {
 				return false
@@ -119,9 +122,9 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 // Reject returns the status of a node that lacks devices for the pod, for the given reason: Unschedulable if it would
 // fit without pods of lower priority, else UnschedulableAndUnresolvable, because no eviction helps. awaitsRelease is
 // set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
-// node fits with a given usage, and whether that is certain. certain says whether the reason is. wanted returns the pools that have devices
-// for the pod, whose claims the reason counts.
-func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wanted func() []*inventory.NodePool,
+// node fits with a given usage, and whether that is certain. certain says whether the reason is. The reason counts the claims that hold
+// wanted devices.
+func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wanted Wanted,
 	wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
@@ -131,9 +134,9 @@ func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain boo
 	}
 	if tally.Below > 0 {
 		if fits, sure := wouldFit(s.WithoutLowerPriority); fits {
-			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(cmp.Or(s.In(wanted()).Below, tally.Below)))
+			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(cmp.Or(len(s.inTheWay(site.Pools, "", wanted)), tally.Below)))
 			if certain && sure {
-				s.remember(site, reason)
+				s.remember(site, reason, wanted)
 			}
 			return kube.New(fwk.Unschedulable, reason), false
 		}
@@ -141,8 +144,11 @@ func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain boo
 	return kube.New(fwk.UnschedulableAndUnresolvable, reason), false
 }
 
+// unwanted stands for a pool that has no devices for the pod: whatever becomes of it, the verdict holds.
+var unwanted = &heldPool{}
+
 // remember caches a verdict, unless it depends on a pool that is not cached.
-func (s *Reclaimable) remember(site allocator.NodeView, reason string) {
+func (s *Reclaimable) remember(site allocator.NodeView, reason string, wanted Wanted) {
 	if s.question == (question{}) {
 		return
 	}
@@ -150,7 +156,10 @@ func (s *Reclaimable) remember(site allocator.NodeView, reason string) {
 	for _, pool := range site.Pools {
 		held := s.heldBelow(pool)
 		if held == nil && ledger.Of(s.usage, pool).Len() > 0 {
-			return
+			if wanted(pool) {
+				return
+			}
+			held = unwanted
 		}
 		v.pools, v.held = append(v.pools, weak.Make(pool)), append(v.held, held)
 	}

@@ -134,7 +134,7 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 		return unschedulable("%s", reason)
 	}
 	status, awaitsRelease := pl.reclaimable(c).Reject(site, reason, certain,
-		func() []*inventory.NodePool { return preemption.Wanted(pl.dryRunContext(ctx, c), task, site.Pools) },
+		preemption.WantedBy(pl.dryRunContext(ctx, c), task),
 		func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
 	c.pod.Causes.NoteReclaimable(awaitsRelease, status.Code() == fwk.Unschedulable)
 	if awaitsRelease {
@@ -167,13 +167,13 @@ func (d deviceHolders) Elsewhere(ctx context.Context, cs fwk.CycleState, _ *v1.P
 	return d.holders(ctx, c, node, node.Name)
 }
 
-// holders returns the pods of lower priority that hold devices of pools which have devices for the pod, except pods on the given node.
+// holders returns the pods of lower priority that hold devices which the pod may get, except pods on the given node, "" for none.
 func (d deviceHolders) holders(ctx context.Context, c *cycle, node *v1.Node, except string) []*v1.Pod {
 	task, err := d.taskOn(c, node)
 	if err != nil || task == nil {
 		return nil
 	}
-	return d.pl.reclaimable(c).Elsewhere(preemption.Wanted(d.pl.dryRunContext(ctx, c), task, d.pl.state.Inventory.OnNode(node)), except)
+	return d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), except, preemption.WantedBy(d.pl.dryRunContext(ctx, c), task))
 }
 
 // taskOn returns the task for a node of the snapshot, nil if the pod needs no devices there.

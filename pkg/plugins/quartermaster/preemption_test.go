@@ -1,6 +1,7 @@
 package quartermaster
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,26 +140,36 @@ func TestPreemption(t *testing.T) {
 // a claim, would take every preemptor a second.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
-	slice := func(pool string, numa int) runtime.Object {
-		return builder.Slice(pool).InPool(pool, 1, 1).OnAllNodes().Devices(builder.Device("gpu-0").Attr("numa", numa)).Obj()
+	gpu := func(name string, numa int) *builder.DeviceBuilder { return builder.Device(name).Attr("numa", numa) }
+	slice := func(pool string, devices ...*builder.DeviceBuilder) runtime.Object {
+		return builder.Slice(pool).InPool(pool, 1, 1).OnAllNodes().Devices(devices...).Obj()
 	}
 	wants := func(name string, numa string) *builder.ClaimBuilder {
 		return builder.Claim(name, builder.Request("gpu", "gpu").Where(`device.attributes["gpu.example.com"].numa == `+numa))
 	}
 	p, q := high("p", uses("first")), high("q", uses("second"))
-	objects := []runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.Node("n2"), slice("net-0", 0), slice("net-1", 1), wants("first", "0").Obj(), wants("second", "1").Obj(),
-		held(wants("a", "0").Obj(), "net-0", []string{"gpu-0"}, "a"), low("a", "n2", uses("a")), held(wants("b", "1").Obj(), "net-1", []string{"gpu-0"}, "b"), low("b", "n2", uses("b")), p, q}
-	inCluster(t, objects, func(t *testing.T, f *fixture) {
-		f.pl.handle = withDefaultPreemption(f)
-		for pod, expected := range map[*v1.Pod]string{p: "a", q: "b"} {
-			state := framework.NewCycleState()
-			_, status := f.pl.PreFilter(f.ctx, state, pod, f.nodeInfos())
-			require.True(t, status.IsSuccess(), "%v", status)
-			victims := deviceHolders{f.pl}.Elsewhere(f.ctx, state, pod, f.nodeInfos()[0].Node())
-			require.Len(t, victims, 1)
-			require.Equal(t, expected, victims[0].Name)
-		}
-	})
+	for name, slices := range map[string][]runtime.Object{
+		"of another pool":  {slice("net-0", gpu("gpu-0", 0)), slice("net-1", gpu("gpu-1", 1))},
+		"of the same pool": {slice("net-0", gpu("gpu-0", 0), gpu("gpu-1", 1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := plus([]runtime.Object{builder.Class("gpu"), builder.Node("n1"), builder.Node("n2"), wants("first", "0").Obj(), wants("second", "1").Obj(), p, q,
+				held(wants("a", "0").Obj(), "net-0", []string{"gpu-0"}, "a"), low("a", "n2", uses("a")),
+				held(wants("b", "1").Obj(), "net-"+strconv.Itoa(len(slices)-1), []string{"gpu-1"}, "b"), low("b", "n2", uses("b"))}, slices...)
+			inCluster(t, objects, func(t *testing.T, f *fixture) {
+				f.pl.handle = withDefaultPreemption(f)
+				for pod, expected := range map[*v1.Pod]string{p: "a", q: "b"} {
+					state := framework.NewCycleState()
+					_, status := f.pl.PreFilter(f.ctx, state, pod, f.nodeInfos())
+					require.True(t, status.IsSuccess(), "%v", status)
+					victims := deviceHolders{f.pl}.Elsewhere(f.ctx, state, pod, f.nodeInfos()[0].Node())
+					require.Len(t, victims, 1)
+					require.Equal(t, expected, victims[0].Name)
+				}
+			})
+		})
+	}
 }
 
 // leaves marks a pod as being deleted, with time left.

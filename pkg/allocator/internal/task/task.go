@@ -199,7 +199,7 @@ func (t *Task) Interested(ctx context.Context, pool *inventory.NodePool, devices
 	if !pool.Partitions.Empty() {
 		devices = nil
 	}
-	for _, r := range t.requests {
+	for _, r := range t.kinds {
 		if r.Err != nil {
 			continue
 		}
