@@ -144,7 +144,7 @@ func (w *World) inDomains(one *Waiting, taken []placed, looks *int) (best *solut
 func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *solution {
 	t := &trial{
 		world: w, waiting: one, base: w.Usage(one), taken: slices.Clone(taken), gone: make(map[types.UID]*Holding),
-		known: make(map[offerKey]*offer), looks: looks,
+		known: make(map[offerKey]*offer), wanted: make(map[wantedKey][]*Holding), looks: looks,
 	}
 	for _, pod := range one.Pods {
 		if !t.place(pod, nodes) {
@@ -189,6 +189,8 @@ type trial struct {
 	taken []placed
 	gone  map[types.UID]*Holding
 	known map[offerKey]*offer
+	// wanted are the claims in pools that have devices which pods of a kind may get.
+	wanted map[wantedKey][]*Holding
 	// looks counts the looks at a pod on a node that are left to the holder.
 	looks *int
 }
@@ -221,15 +223,11 @@ func (t *trial) offer(pod *Pod, node *Node) *offer {
 
 // examine implements offer for a node that suits the pod: the first claims to end go until the pod fits.
 func (t *trial) examine(pod *Pod, node *Node) *offer {
-	var order []*Holding
-	for _, claim := range node.Claims {
-		if holding := t.world.Holding(claim); holding != nil && t.gone[claim] == nil && t.endOf(holding).Kind != Never {
-			order = append(order, holding)
-		}
-	}
+	order := t.inTheWay(pod, node)
 	slices.SortFunc(order, func(a, b *Holding) int {
 		return cmp.Or(t.endOf(a).Compare(t.endOf(b)), cmp.Compare(a.Use.Claim.UID, b.Use.Claim.UID))
 	})
+	order = slices.CompactFunc(order, func(a, b *Holding) bool { return a.Use.Claim.UID == b.Use.Claim.UID })
 	if !t.fits(pod, node, order) {
 		return nil
 	}
@@ -268,7 +266,11 @@ func (t *trial) fits(pod *Pod, node *Node, more []*Holding) bool {
 // solve returns the devices of a pod on a node once more claims are gone.
 func (t *trial) solve(pod *Pod, node *Node, more []*Holding) []ledger.Use {
 	var gone, held []ledger.Use
-	near := func(use ledger.Use) bool { return use.IsIn(node.Pools) }
+	pools := make([]inventory.PoolID, 0, len(node.Pools))
+	for _, pool := range node.Pools {
+		pools = append(pools, pool.ID)
+	}
+	near := func(use ledger.Use) bool { return use.IsIn(pools) }
 	for _, holding := range t.gone {
 		if near(holding.Use) {
 			gone = append(gone, holding.Use)
@@ -370,7 +372,7 @@ func (t *trial) accept(pod *Pod, on *offer) bool {
 	}
 	spent := *t.looks <= 0 // What is known of other nodes may be outdated: accept finds that out.
 	for key, known := range t.known {
-		if known != nil && (key.node == on.node.Name || !spent && slices.ContainsFunc(known.node.Pools, func(id inventory.PoolID) bool { return changed[id] })) {
+		if known != nil && (key.node == on.node.Name || !spent && slices.ContainsFunc(known.node.Pools, func(pool *inventory.NodePool) bool { return changed[pool.ID] })) {
 			delete(t.known, key)
 		}
 	}

@@ -76,14 +76,16 @@ type Requirements interface {
 	Admits(*v1.Node) bool
 	// Solve returns the devices that the pod gets on a node with the given usage, nil if they do not suffice.
 	Solve(*v1.Node, ledger.View) []ledger.Use
+	// Wants reports whether the pod may get one of some devices of a pool.
+	Wants(pool *inventory.NodePool, devices ...string) bool
 }
 
 // A Node is a node with its devices.
 type Node struct {
 	*v1.Node
-	// Pools are the pools that the node reaches, and Claims those that hold devices in them.
-	Pools  []inventory.PoolID
-	Claims []types.UID
+	// Pools are the pools that the node reaches, and Claims those that hold devices in each. Nodes that reach the same pool share its list.
+	Pools  []*inventory.NodePool
+	Claims [][]types.UID
 	// Room is the node's free room besides devices.
 	Room noderesources.Resources
 }
@@ -122,6 +124,8 @@ type World struct {
 	stays map[types.UID]*Waiting
 	// looks is the number of looks that a plan has had at a pod on a node.
 	looks int
+	// on are the claims of the pods on each node; see claimsOn.
+	on map[string][]*Holding
 }
 
 // Tried is a present hold of somebody who is just being tried.

@@ -199,8 +199,9 @@ func TestPoolOfAllNodes(t *testing.T) {
 	t.Parallel()
 	const nodes = 100
 	c := newTestCluster(slices.Repeat([]int{1}, nodes)...)
+	fabric := &inventory.NodePool{ID: inventory.PoolID{Driver: "fabric", Name: "all"}}
 	for i := range c.nodes {
-		c.nodes[i].Pools = append(c.nodes[i].Pools, inventory.PoolID{Driver: "fabric", Name: "all"})
+		c.nodes[i].Pools = append(c.nodes[i].Pools, fabric)
 	}
 	w := c.world(noLimits, rand.New(rand.NewPCG(2, 2)))
 	require.Len(t, w.Plan([]*Waiting{c.waiting("group", 5, epoch, nodes, 1)}), 1)

@@ -52,7 +52,7 @@ func newTestCluster(sizes ...int) *testCluster {
 		c.sizes[name] = size
 		c.nodes = append(c.nodes, Node{
 			Node:  &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": fmt.Sprint(i / 2)}}},
-			Pools: []inventory.PoolID{{Driver: testDriver, Name: name}}, Room: noderesources.Resources{Pods: 100},
+			Pools: []*inventory.NodePool{{ID: inventory.PoolID{Driver: testDriver, Name: name}}}, Room: noderesources.Resources{Pods: 100},
 		})
 	}
 	return c
@@ -137,12 +137,15 @@ func (c *testCluster) pass(d time.Duration) {
 func (c *testCluster) world(limits Limits, random *rand.Rand) *World {
 	w := &World{Now: c.now, Limits: limits}
 	for _, node := range c.nodes {
+		var claims []types.UID
 		for uid, j := range c.jobs {
 			if j.node == node.Name {
-				node.Claims = append(node.Claims, uid)
+				claims = append(claims, uid)
 			}
 		}
-		random.Shuffle(len(node.Claims), func(i, k int) { node.Claims[i], node.Claims[k] = node.Claims[k], node.Claims[i] })
+		random.Shuffle(len(claims), func(i, k int) { claims[i], claims[k] = claims[k], claims[i] })
+		node.Claims = make([][]types.UID, len(node.Pools))
+		node.Claims[0] = claims
 		w.Nodes = append(w.Nodes, node)
 	}
 	w.Cluster = c
@@ -194,6 +197,9 @@ func (p testPod) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	}
 	return []ledger.Use{useOf(p.uid, node.Name, free[:p.size])}
 }
+
+// Wants implements Requirements.
+func (p testPod) Wants(*inventory.NodePool, ...string) bool { return true }
 
 // waiting returns a holder with some pods of a size.
 func (c *testCluster) waiting(name string, priority int32, since time.Time, pods, size int) *Waiting {

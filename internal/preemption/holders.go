@@ -13,7 +13,6 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -138,20 +137,6 @@ func (h *Holders) stateOf(claim types.UID, priority int32) claimState {
 		return claimState{keeping: below, pods: holding.pods, steady: isSteady(use, holding.pods)}
 	}
 	return claimState{}
-}
-
-// devicesOf returns the devices of a pool that a claim holds.
-func (h *Holders) devicesOf(claim types.UID, pool inventory.PoolID) (devices []string) {
-	use := h.Ledger.UseOf(claim)
-	if use.Allocation == nil {
-		return nil
-	}
-	for i := range use.Allocation.Devices.Results {
-		if result := &use.Allocation.Devices.Results[i]; result.Driver == pool.Driver && result.Pool == pool.Name {
-			devices = append(devices, result.Device)
-		}
-	}
-	return devices
 }
 
 // WithoutEnded returns the usage without those of some claims that are about to be deallocated: all their pods have ended by now.

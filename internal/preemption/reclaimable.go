@@ -294,7 +294,7 @@ func (s *Reclaimable) inTheWay(pools []*inventory.NodePool, node string, wanted 
 		}
 		if below := s.in(pool).below; len(below) > 0 && wanted(pool) {
 			for _, claim := range below {
-				if !claims[claim] && wanted(pool, s.holders.devicesOf(claim, pool.ID)...) {
+				if !claims[claim] && wanted(pool, s.holders.Ledger.UseOf(claim).DevicesIn(pool.ID)...) {
 					claims[claim] = true
 				}
 			}

@@ -65,6 +65,16 @@ func (u Use) IsIn(pools []inventory.PoolID) bool {
 	return false
 }
 
+// DevicesIn returns the devices of a pool that a use has, apart from those with admin access.
+func (u Use) DevicesIn(pool inventory.PoolID) (devices []string) {
+	for result := range Used(u.Allocation) {
+		if PoolOf(result) == pool {
+			devices = append(devices, result.Device)
+		}
+	}
+	return devices
+}
+
 // poolsOf returns the pools of all devices in the allocations, each once. Allocations may be nil.
 func poolsOf(allocations ...*resourceapi.AllocationResult) []inventory.PoolID {
 	var pools []inventory.PoolID

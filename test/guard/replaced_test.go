@@ -47,6 +47,9 @@ func TestReplacedWithIgnore(t *testing.T) {
 	g.start()
 	g.decider()
 	b := newBurst(t, "ignore")
+	// Kube-scheduler takes a device for free as soon as one of two claims that had it is deallocated. A pod of its own gets another device by
+	// chance then, in an attempt every 10 s.
+	b.Patience = 10 * time.Minute
 	held := harness.WatchHolders(b.Space)
 	b.startOurs("ignore-ours-1")
 	b.startOurs("ignore-ours-2")

@@ -92,6 +92,11 @@ func (t *heldTask) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
 	return plan
 }
 
+// Wants implements hold.Requirements. A pool that is not complete may be so when devices are searched in it.
+func (t *heldTask) Wants(pool *inventory.NodePool, devices ...string) bool {
+	return pool.State != inventory.Complete || t.task.Interested(t.ctx, pool, devices...)
+}
+
 // drawsFromCounters reports whether a device of a plan draws from shared counters. Such a device is not held: while others still
 // use the counters, the pool would count as overdrawn, and nobody would get any of its devices.
 func drawsFromCounters(plan []ledger.Use, pools []*inventory.NodePool) bool {

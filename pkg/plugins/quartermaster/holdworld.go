@@ -299,9 +299,8 @@ func (w *holdWorld) addNodes() {
 		if !known { // Bookings do not need to know it, and no pod fits.
 			room.Pods = -math.MaxInt32
 		}
-		found := hold.Node{Node: node, Room: room}
+		found := hold.Node{Node: node, Room: room, Pools: pools}
 		for _, pool := range pools {
-			found.Pools = append(found.Pools, pool.ID)
 			usage := w.usage[pool.ID]
 			if usage == nil {
 				usage = ledger.Of(w.state.Ledger, pool)
@@ -313,25 +312,23 @@ func (w *holdWorld) addNodes() {
 					w.Holding(claim) // As of the same moment.
 				}
 			}
-			found.Claims = append(found.Claims, claims[usage]...)
+			found.Claims = append(found.Claims, claims[usage])
 		}
-		slices.Sort(found.Claims)
-		found.Claims = slices.Compact(found.Claims)
 		w.Nodes = append(w.Nodes, found)
 	}
 	slices.SortFunc(w.Nodes, func(a, b hold.Node) int { return cmp.Compare(a.Name, b.Name) })
 	seen := make(map[inventory.PoolID]bool)
 	for i := range w.Nodes {
-		for _, id := range w.Nodes[i].Pools {
-			if !seen[id] {
-				seen[id] = true
-				w.pools = append(w.pools, id)
+		for _, pool := range w.Nodes[i].Pools {
+			if !seen[pool.ID] {
+				seen[pool.ID] = true
+				w.pools = append(w.pools, pool.ID)
 			}
 		}
 	}
 }
 
-// claimsIn returns the claims that hold devices or shares of devices.
+// claimsIn returns the claims that hold devices or shares of devices, each once.
 func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
 	for _, use := range usage.All() {
 		for _, holder := range use.Holders {
@@ -341,7 +338,8 @@ func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
 			claims = append(claims, share.Holder.UID)
 		}
 	}
-	return claims
+	slices.Sort(claims)
+	return slices.Compact(claims)
 }
 
 // Usage implements hold.Cluster: with devices that are kept for nominated pods.
