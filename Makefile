@@ -108,7 +108,8 @@ CONTROL_PLANE := cmd/kube-controller-manager pkg/controller pkg/controlplane pkg
 export GOFLAGS := $(OPTIMIZED) $(foreach folder,$(CONTROL_PLANE),'-gcflags=k8s.io/kubernetes/$(folder)/...=-dwarf=false -N -l')
 bench bench-%: export GOFLAGS := $(OPTIMIZED)
 GO_BUILD := hack/with-progress $(GO) build
-# What serves as an older control plane or is tested with the race detector, and is not measured: compiled without optimization, which takes a fifth less.
+# What serves as an older control plane, is a neighbour with older libraries, or is tested with the race detector, and is not measured: compiled
+# without optimization, which takes a fifth less.
 # Packages of third parties keep the settings above, so that those of the main module are reused.
 # Each flag is quoted as a whole, for recipes and for GOFLAGS.
 UNOPTIMIZED := '-gcflags=k8s.io/...=-dwarf=false -N -l' '-gcflags=sigs.k8s.io/...=-dwarf=false -N -l'
@@ -510,17 +511,17 @@ bin/kwok: tools/kwok/go.mod tools/kwok/go.sum | bin
 # the main module's versions of what they share with it, schedulerlibrary, Kueue and JobSet the driver's, so that each is compiled once.
 bin/dra-example-kubeletplugin bin/dra-example-controller: bin/%: tools/driver/go.mod tools/driver/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/driver -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
+	@$(GO_BUILD) -C tools/driver -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/dra-example-driver/cmd/$*
 	@touch $@
 
 bin/kueue: tools/kueue/go.mod tools/kueue/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/kueue -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kueue/cmd/kueue
+	@$(GO_BUILD) -C tools/kueue -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kueue/cmd/kueue
 	@touch $@
 
 bin/jobset: tools/kueue/go.mod tools/kueue/go.sum | bin
 	@echo "build: $@"
-	@$(GO_BUILD) -C tools/kueue -v -ldflags '-s -w' -o ../../$@ sigs.k8s.io/jobset
+	@$(GO_BUILD) -C tools/kueue -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/jobset
 	@touch $@
 
 bin/descheduler: tools/descheduler/go.mod tools/descheduler/go.sum | bin
@@ -530,7 +531,7 @@ bin/descheduler: tools/descheduler/go.mod tools/descheduler/go.sum | bin
 
 bin/schedulerlibrary: tools/schedulerlibrary/main.go tools/schedulerlibrary/go.mod tools/schedulerlibrary/go.sum | bin
 	@echo "build: $@ (minutes, if nothing is cached)"
-	@$(GO_BUILD) -C tools/schedulerlibrary -v -ldflags '-s -w' -o ../../$@ .
+	@$(GO_BUILD) -C tools/schedulerlibrary -v $(UNOPTIMIZED) -ldflags '-s -w' -o ../../$@ .
 	@touch $@
 
 bin/karpenter: tools/karpenter/main.go tools/karpenter/go.mod tools/karpenter/go.sum | bin
