@@ -1,8 +1,6 @@
 package hold
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
@@ -71,9 +69,9 @@ func (w *World) addRunning(claims []types.UID, seen map[types.UID]bool) {
 			continue
 		}
 		seen[claim] = true
-		for i, runner := range holding.Pods {
-			if !slices.ContainsFunc(holding.Pods[:i], func(before Runner) bool { return before.Node == runner.Node }) {
-				w.on[runner.Node] = append(w.on[runner.Node], holding)
+		for _, runner := range holding.Pods { // Hundreds may share a claim.
+			if on := w.on[runner.Node]; len(on) == 0 || on[len(on)-1] != holding {
+				w.on[runner.Node] = append(on, holding)
 			}
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
-// pickyPod wants devices of one pool only, and records how many claims were gone when its devices were searched.
+// pickyPod wants devices of one pool only, and records how many devices of the pool net were in use when its devices were searched.
 type pickyPod struct {
 	testPod
-	pool string
-	gone *[]int
+	pool  string
+	inUse *[]int
 }
 
 // Wants implements Requirements.
@@ -26,8 +26,7 @@ func (p pickyPod) Wants(pool *inventory.NodePool, _ ...string) bool { return poo
 
 // Solve implements Requirements.
 func (p pickyPod) Solve(node *v1.Node, usage ledger.View) []ledger.Use {
-	held := usage.Pool(inventory.PoolID{Driver: testDriver, Name: "net"}).Len()
-	*p.gone = append(*p.gone, held)
+	*p.inUse = append(*p.inUse, usage.Pool(inventory.PoolID{Driver: testDriver, Name: "net"}).Len())
 	return p.testPod.Solve(node, usage)
 }
 

@@ -152,7 +152,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		}
 		usage, _ := p.UsageFor(pod, ofGroup...)
 		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
-		leaving := Leaving(reclaimable.Elsewhere(site.Pools, "", WantedBy(ctx, task)))
+		leaving := Leaving(reclaimable.Elsewhere(ctx, site.Pools, "", task))
 		site.Usage = reclaimable.Without(ByUID(leaving))
 		plan, err := PlanOrError(ctx, task, claims, site)
 		if errors.Is(err, selector.ErrPending) && p.PlanSoon(pod.UID, time.Now()) {
@@ -164,11 +164,6 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		p.keep(ctx, pod, node.Name, plan, leaving, p.SetNominated)
 	}
 	return undecided
-}
-
-// WantedBy returns what a task wants.
-func WantedBy(ctx context.Context, task *allocator.Task) Wanted {
-	return func(pool *inventory.NodePool, devices ...string) bool { return task.Interested(ctx, pool, devices...) }
 }
 
 // interesting returns the pools that have, or may have, devices for a task.

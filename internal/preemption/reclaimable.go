@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"weak"
@@ -32,6 +33,8 @@ type Reclaimable struct {
 	claims map[types.UID]claimState
 	pools  map[inventory.PoolID]poolState
 	uses   map[types.UID][]ledger.Use // by pod
+	// wanted holds the results of wantedIn.
+	wanted map[wantedKey][]types.UID
 }
 
 // claimState is the state of a claim; pods are those to evict if it is below.
@@ -68,7 +71,7 @@ func NewReclaimable(holders *Holders, usage ledger.View, priority int32, own ...
 	s := &Reclaimable{
 		holders: holders, usage: usage, priority: priority, own: make(map[types.UID]bool),
 		claims: make(map[types.UID]claimState), pools: make(map[inventory.PoolID]poolState),
-		uses: make(map[types.UID][]ledger.Use),
+		uses: make(map[types.UID][]ledger.Use), wanted: make(map[wantedKey][]types.UID),
 	}
 	for _, claim := range own {
 		s.own[claim] = true
@@ -171,7 +174,7 @@ func (s *Reclaimable) in(pool *inventory.NodePool) poolState {
 // all of it is steady.
 func (s *Reclaimable) find(pool *inventory.NodePool) (known poolState) {
 	usage := ledger.Of(s.usage, pool)
-	claims := claimsIn(usage)
+	claims := usage.Claims()
 	if len(claims) == 0 {
 		return known
 	}
@@ -179,7 +182,7 @@ func (s *Reclaimable) find(pool *inventory.NodePool) (known poolState) {
 	held.changes = held.count.Load()
 	steady := usage == ledger.Of(s.holders.Ledger, pool)
 	var pods []*v1.Pod
-	for claim := range claims {
+	for _, claim := range claims {
 		of, fresh := s.lookUp(claim)
 		switch of.keeping {
 		case below:
@@ -194,26 +197,11 @@ func (s *Reclaimable) find(pool *inventory.NodePool) (known poolState) {
 	}
 	known.Below = len(known.below)
 	if steady {
-		slices.Sort(known.below)
 		held.claims = known.below
 		held.of(pods)
 		s.holders.remember(pool, held)
 	}
 	return known
-}
-
-// claimsIn returns the claims that hold devices or shares of devices.
-func claimsIn(usage *ledger.PoolUsage) map[types.UID]bool {
-	claims := make(map[types.UID]bool)
-	for _, use := range usage.All() {
-		for _, holder := range use.Holders {
-			claims[holder.UID] = true
-		}
-		for _, share := range use.Shares {
-			claims[share.Holder.UID] = true
-		}
-	}
-	return claims
 }
 
 // Without returns the usage as it is once the given pods of lower priority are gone. It leaves out claims that are
@@ -264,15 +252,22 @@ func (s *Reclaimable) Ending() (claims []ledger.ClaimRef) {
 	return claims
 }
 
-// Wanted reports whether a pod may get devices of a pool: any of the named ones, or any at all if there are no names.
-// Who holds other devices is not in its way.
-type Wanted func(pool *inventory.NodePool, devices ...string) bool
+// Wanting knows which devices a pod may get. Who holds other devices is not in its way. A *allocator.Task is one.
+type Wanting interface {
+	// Interested reports whether the pod may get any of the named devices of a pool, or any at all if there are no names.
+	Interested(ctx context.Context, pool *inventory.NodePool, devices ...string) bool
+}
+
+type wantedKey struct {
+	by   Wanting
+	pool *inventory.NodePool
+}
 
 // Elsewhere returns the pods of lower priority that hold wanted devices, except pods on the given node, "" for none.
-func (s *Reclaimable) Elsewhere(pools []*inventory.NodePool, node string, wanted Wanted) []*v1.Pod {
+func (s *Reclaimable) Elsewhere(ctx context.Context, pools []*inventory.NodePool, node string, by Wanting) []*v1.Pod {
 	var pods []*v1.Pod
 	seen := make(map[types.UID]bool)
-	for claim := range s.inTheWay(pools, node, wanted) {
+	for _, claim := range s.inTheWay(ctx, pools, node, by) {
 		for _, pod := range s.of(claim).pods {
 			if !seen[pod.UID] && (node == "" || pod.Spec.NodeName != node) {
 				seen[pod.UID] = true
@@ -284,21 +279,46 @@ func (s *Reclaimable) Elsewhere(pools []*inventory.NodePool, node string, wanted
 	return pods
 }
 
-// inTheWay returns the claims of pods of lower priority that hold wanted devices. It leaves out pools that only pods on the given node
-// hold, "" for none.
-func (s *Reclaimable) inTheWay(pools []*inventory.NodePool, node string, wanted Wanted) map[types.UID]bool {
-	claims := make(map[types.UID]bool)
+// inTheWay returns the claims of pods of lower priority that hold wanted devices, each once. It leaves out pools that only pods on the
+// given node hold, "" for none.
+func (s *Reclaimable) inTheWay(ctx context.Context, pools []*inventory.NodePool, node string, by Wanting) (claims []types.UID) {
 	for _, pool := range pools {
 		if held := s.heldBelow(pool); held != nil && node != "" && held.onlyOn == node {
 			continue // As in most pools.
 		}
-		if below := s.in(pool).below; len(below) > 0 && wanted(pool) {
-			for _, claim := range below {
-				if !claims[claim] && wanted(pool, s.holders.Ledger.UseOf(claim).DevicesIn(pool.ID)...) {
-					claims[claim] = true
-				}
-			}
+		switch wanted := s.wantedIn(ctx, pool, by); {
+		case len(claims) == 0:
+			claims = wanted // As on most nodes. All nodes that reach the pool share the list.
+		case len(wanted) > 0:
+			claims = append(slices.Clip(claims), wanted...)
+			slices.Sort(claims)
+			claims = slices.Compact(claims)
 		}
 	}
 	return claims
+}
+
+// wantedIn returns the claims of pods of lower priority that hold wanted devices of a pool. It looks at the claims of a pool that all nodes
+// reach once.
+func (s *Reclaimable) wantedIn(ctx context.Context, pool *inventory.NodePool, by Wanting) []types.UID {
+	below := s.in(pool).below
+	if len(below) == 0 || !by.Interested(ctx, pool) {
+		return nil
+	}
+	key := wantedKey{by, pool}
+	s.mutex.Lock()
+	wanted, known := s.wanted[key]
+	s.mutex.Unlock()
+	if known {
+		return wanted
+	}
+	for _, claim := range below {
+		if by.Interested(ctx, pool, s.holders.Ledger.UseOf(claim).DevicesIn(pool.ID)...) {
+			wanted = append(wanted, claim)
+		}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.wanted[key] = wanted
+	return wanted
 }

@@ -38,7 +38,7 @@ type heldPool struct {
 	usage   weak.Pointer[ledger.PoolUsage]
 	count   *atomic.Uint64
 	changes uint64
-	// claims hold the used devices, for pods of priority highest at most.
+	// claims hold the used devices, by UID, for pods of priority highest at most.
 	claims  []types.UID
 	highest int32
 	// onlyOn is the node of all these pods, "" if they are on several.

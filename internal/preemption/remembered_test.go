@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"math/rand"
@@ -155,12 +156,12 @@ func (c *cluster) look(holders *Holders, priority int32, own ...types.UID) []str
 		said = append(said, fmt.Sprintf("%s: %d below, %d ending, apart from these %v and %v", pool.ID.Name, tally.Below, tally.Ending,
 			used(s.WithoutLowerPriority, pool), used(s.WithoutEnding, pool)))
 	}
-	wanted := []Wanted{anything, only(c.pools, "gpu-0"), only(c.pools[1:])}[c.version%3]
-	anywhere := s.Elsewhere(c.pools, "", wanted)
+	wanted := []*wanting{{pools: c.pools}, {pools: c.pools, names: []string{"gpu-0"}}, {pools: c.pools[1:]}}[c.version%3]
+	anywhere := s.Elsewhere(c.t.Context(), c.pools, "", wanted)
 	for _, pod := range anywhere {
 		said = append(said, "has a wanted device: "+pod.Name)
 	}
-	for _, pod := range s.Elsewhere(c.pools, "n1", wanted) {
+	for _, pod := range s.Elsewhere(c.t.Context(), c.pools, "n1", wanted) {
 		require.True(c.t, slices.Contains(anywhere, pod), "pod %s", pod.Name)
 		said = append(said, "elsewhere "+pod.Name)
 	}
@@ -189,7 +190,7 @@ func (c *cluster) verdict(s *Reclaimable) *fwk.Status {
 		return n
 	}
 	reason := fmt.Sprintf("%d are in use in the eyes of priority %d", count(c.ledger), s.priority)
-	status, _ := s.Reject(site, reason, true, only(counted), func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
+	status, _ := s.Reject(c.t.Context(), site, reason, true, &wanting{pools: counted}, func(view ledger.View) (bool, bool) { return count(view) <= 2, true })
 	return status
 }
 
@@ -289,13 +290,14 @@ func TestNothingIsKeptOfPoolUsage(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// anything is wanted.
-func anything(*inventory.NodePool, ...string) bool { return true }
+// wanting is a pod that wants devices of some pools, all of them if none are named.
+type wanting struct {
+	pools []*inventory.NodePool
+	names []string
+}
 
-// only the devices of some pools are wanted, all of them if none are named.
-func only(pools []*inventory.NodePool, names ...string) Wanted {
-	return func(pool *inventory.NodePool, devices ...string) bool {
-		return slices.Contains(pools, pool) && (len(names) == 0 || len(devices) == 0 ||
-			slices.ContainsFunc(devices, func(device string) bool { return slices.Contains(names, device) }))
-	}
+// Interested implements Wanting.
+func (w *wanting) Interested(_ context.Context, pool *inventory.NodePool, devices ...string) bool {
+	return slices.Contains(w.pools, pool) && (len(w.names) == 0 || len(devices) == 0 ||
+		slices.ContainsFunc(devices, func(device string) bool { return slices.Contains(w.names, device) }))
 }

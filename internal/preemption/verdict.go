@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -124,7 +125,7 @@ func (v *verdict) isOf(claims *ledger.Ledger) bool {
 // set if the node would fit as soon as claims of pods that have ended are deallocated. wouldFit reports whether the
 // node fits with a given usage, and whether that is certain. certain says whether the reason is. The reason counts the claims that hold
 // wanted devices.
-func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain bool, wanted Wanted,
+func (s *Reclaimable) Reject(ctx context.Context, site allocator.NodeView, reason string, certain bool, by Wanting,
 	wouldFit func(ledger.View) (fits, certain bool)) (status *fwk.Status, awaitsRelease bool) {
 	tally := s.In(site.Pools)
 	if tally.Ending > 0 {
@@ -134,9 +135,9 @@ func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain boo
 	}
 	if tally.Below > 0 {
 		if fits, sure := wouldFit(s.WithoutLowerPriority); fits {
-			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(cmp.Or(len(s.inTheWay(site.Pools, "", wanted)), tally.Below)))
+			reason = fmt.Sprintf("%s; devices are held by %s of lower-priority pods", reason, numberOfClaims(cmp.Or(len(s.inTheWay(ctx, site.Pools, "", by)), tally.Below)))
 			if certain && sure {
-				s.remember(site, reason, wanted)
+				s.remember(ctx, site, reason, by)
 			}
 			return kube.New(fwk.Unschedulable, reason), false
 		}
@@ -148,7 +149,7 @@ func (s *Reclaimable) Reject(site allocator.NodeView, reason string, certain boo
 var unwanted = &heldPool{}
 
 // remember caches a verdict, unless it depends on a pool that is not cached.
-func (s *Reclaimable) remember(site allocator.NodeView, reason string, wanted Wanted) {
+func (s *Reclaimable) remember(ctx context.Context, site allocator.NodeView, reason string, by Wanting) {
 	if s.question == (question{}) {
 		return
 	}
@@ -156,7 +157,7 @@ func (s *Reclaimable) remember(site allocator.NodeView, reason string, wanted Wa
 	for _, pool := range site.Pools {
 		held := s.heldBelow(pool)
 		if held == nil && ledger.Of(s.usage, pool).Len() > 0 {
-			if wanted(pool) {
+			if by.Interested(ctx, pool) {
 				return
 			}
 			held = unwanted

@@ -67,10 +67,8 @@ func (u Use) IsIn(pools []inventory.PoolID) bool {
 
 // DevicesIn returns the devices of a pool that a use has, apart from those with admin access.
 func (u Use) DevicesIn(pool inventory.PoolID) (devices []string) {
-	for result := range Used(u.Allocation) {
-		if PoolOf(result) == pool {
-			devices = append(devices, result.Device)
-		}
+	for result := range usedOf(pool, u.Allocation) {
+		devices = append(devices, result.Device)
 	}
 	return devices
 }

@@ -155,6 +155,20 @@ func (u *PoolUsage) All() iter.Seq2[string, DeviceUsage] {
 	return func(yield func(string, DeviceUsage) bool) { u.devices.root.all(yield) }
 }
 
+// Claims returns the claims that hold devices or shares of devices, each once, by UID.
+func (u *PoolUsage) Claims() (claims []types.UID) {
+	for _, use := range u.All() {
+		for _, holder := range use.Holders {
+			claims = append(claims, holder.UID)
+		}
+		for _, share := range use.Shares {
+			claims = append(claims, share.Holder.UID)
+		}
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
+}
+
 // Occupied returns the devices of the pool, by position, that are in use. The set is shared and
 // must not be changed. It is nil if no device is in use.
 func (u *PoolUsage) Occupied(pool *inventory.NodePool) bitset.Set {

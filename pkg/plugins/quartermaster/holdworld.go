@@ -307,7 +307,7 @@ func (w *holdWorld) addNodes() {
 				w.usage[pool.ID] = usage
 			}
 			if _, seen := claims[usage]; !seen {
-				claims[usage] = claimsIn(usage)
+				claims[usage] = usage.Claims()
 				for _, claim := range claims[usage] {
 					w.Holding(claim) // As of the same moment.
 				}
@@ -326,20 +326,6 @@ func (w *holdWorld) addNodes() {
 			}
 		}
 	}
-}
-
-// claimsIn returns the claims that hold devices or shares of devices, each once.
-func claimsIn(usage *ledger.PoolUsage) (claims []types.UID) {
-	for _, use := range usage.All() {
-		for _, holder := range use.Holders {
-			claims = append(claims, holder.UID)
-		}
-		for _, share := range use.Shares {
-			claims = append(claims, share.Holder.UID)
-		}
-	}
-	slices.Sort(claims)
-	return slices.Compact(claims)
 }
 
 // Usage implements hold.Cluster: with devices that are kept for nominated pods.

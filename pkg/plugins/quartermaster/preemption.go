@@ -133,8 +133,7 @@ func (pl *Quartermaster) rejection(ctx context.Context, c *cycle, task *allocato
 	if !pl.mayPreempt(c.pod.Latest()) {
 		return unschedulable("%s", reason)
 	}
-	status, awaitsRelease := pl.reclaimable(c).Reject(site, reason, certain,
-		preemption.WantedBy(pl.dryRunContext(ctx, c), task),
+	status, awaitsRelease := pl.reclaimable(c).Reject(pl.dryRunContext(ctx, c), site, reason, certain, task,
 		func(usage ledger.View) (bool, bool) { return pl.wouldFit(ctx, c, task, site, usage) })
 	c.pod.Causes.NoteReclaimable(awaitsRelease, status.Code() == fwk.Unschedulable)
 	if awaitsRelease {
@@ -173,7 +172,7 @@ func (d deviceHolders) holders(ctx context.Context, c *cycle, node *v1.Node, exc
 	if err != nil || task == nil {
 		return nil
 	}
-	return d.pl.reclaimable(c).Elsewhere(d.pl.state.Inventory.OnNode(node), except, preemption.WantedBy(d.pl.dryRunContext(ctx, c), task))
+	return d.pl.reclaimable(c).Elsewhere(d.pl.dryRunContext(ctx, c), d.pl.state.Inventory.OnNode(node), except, task)
 }
 
 // taskOn returns the task for a node of the snapshot, nil if the pod needs no devices there.
