@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
@@ -143,6 +144,11 @@ func (h *Hold) Keeps(allocation *resourceapi.AllocationResult) bool {
 		}
 	}
 	return false
+}
+
+// KeepsFrom reports whether a hold keeps a device of an allocation from a claim. What it keeps for the claim itself is the claim's own.
+func (h *Hold) KeepsFrom(claim types.UID, allocation *resourceapi.AllocationResult) bool {
+	return h.Keeps(allocation) && !slices.ContainsFunc(h.All(), func(use ledger.Use) bool { return use.Claim.UID == claim })
 }
 
 // IsIn reports whether devices of a pool are held.

@@ -175,7 +175,7 @@ func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.N
 // pods of lower priority, and those held for others, such as pods that wait. kept reports whether devices of a pool are kept; it is nil if
 // none are.
 func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
-	against := append(p.PlannedAgainst(pod, p.Holders.Priority(pod)), held...)
+	against := append(p.PlannedAgainst(pod, p.Holders.Priority(pod)), p.ForOthers(pod, held)...)
 	if len(against) == 0 {
 		if p.areNone() {
 			p.kept.forget()
@@ -192,7 +192,19 @@ func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32) (against 
 	for _, nomination := range p.Against(pod, priority, time.Now()) {
 		against = append(against, p.Open(nomination.Pod, nomination.Plan)...)
 	}
-	return against
+	return p.ForOthers(pod, against)
+}
+
+// ForOthers removes the uses of a pod's own claims: what is kept for a claim is kept for all pods that share it. The claim would
+// otherwise get other devices, or none, until the pod that it is kept for gives up.
+func (p *NominatedDevices) ForOthers(pod *v1.Pod, uses []ledger.Use) []ledger.Use {
+	if len(uses) == 0 {
+		return uses
+	}
+	claims, _ := p.Needs.Claims.Of(pod) // A pod whose claims are not known gets no devices.
+	return slices.DeleteFunc(uses, func(use ledger.Use) bool {
+		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == use.Claim.UID })
+	})
 }
 
 // Open returns those allocations in the plan for a pod that are not in the ledger yet.

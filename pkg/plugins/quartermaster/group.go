@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -139,18 +138,15 @@ func (c *cycleGang) groupAssignment() *planning.Assignment {
 }
 
 // keptForMembers returns the allocations planned for members of the pod's group that kube-scheduler tries later, if the plan for the
-// group leaves the pod out. Claims of the pod itself are not among them.
-func (pl *Quartermaster) keptForMembers(c *cycle, claims []*resourceapi.ResourceClaim) (uses []ledger.Use) {
+// group leaves the pod out.
+func (pl *Quartermaster) keptForMembers(c *cycle) (uses []ledger.Use) {
 	if c.group == nil || c.dryRun != nil || c.place != (workload.Place{}) {
 		return nil
-	}
-	own := func(uid types.UID) bool {
-		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == uid })
 	}
 	for _, assignment := range c.group.PlannedForOthers(c.uid) {
 		var planned []ledger.Use
 		for _, claim := range assignment.Claims {
-			if allocation := assignment.Allocations[claim.UID]; allocation != nil && !own(claim.UID) {
+			if allocation := assignment.Allocations[claim.UID]; allocation != nil {
 				planned = append(planned, ledger.Use{Claim: ledger.RefTo(claim), Allocation: allocation})
 			}
 		}

@@ -142,8 +142,8 @@ func (s *shared) holdLimits() (limits hold.Limits) {
 
 // respectHolds is PreFilter's step that determines the usage which the pod must respect: of nominated pods, of holds, and of the plan
 // for its group.
-func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod, claims []*resourceapi.ResourceClaim) {
-	members := pl.keptForMembers(c, claims)
+func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod) {
+	members := pl.keptForMembers(c)
 	if !pl.state.holdsOn.Load() {
 		c.usage, c.kept = pl.nominated.UsageFor(pod, members...)
 		return

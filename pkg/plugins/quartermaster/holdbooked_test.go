@@ -158,6 +158,10 @@ func TestHeldFrom(t *testing.T) {
 			}
 			require.Empty(t, asks(f, "gpu-1", reservation(higher)))
 			require.Empty(t, asks(f, "gpu-1", reservation(large)))
+			itself := f.claim("large").DeepCopy()
+			allocate("n1", "gpu-0", "gpu-1")(itself)
+			require.Empty(t, f.pl.state.HeldFrom(ledger.RefTo(itself), itself.Status.Allocation, []resourceapi.ResourceClaimConsumerReference{reservation(same)}),
+				"the claim that they are held for may be allocated for another pod that shares it")
 		})
 	}
 	objects := append(holder("a", "n2", "gpu-0"), holder("b", "n2", "gpu-1")...)

@@ -20,7 +20,7 @@ import (
 func (s *shared) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.AllocationResult, consumers []resourceapi.ResourceClaimConsumerReference) string {
 	now := time.Now()
 	for _, h := range s.holds.Holds() {
-		if namespace, err := s.namespaces.Get(h.Namespace); err != nil || namespace.Labels[hold.GuardLabel] != "true" || !h.Keeps(allocation) {
+		if namespace, err := s.namespaces.Get(h.Namespace); err != nil || namespace.Labels[hold.GuardLabel] != "true" || !h.KeepsFrom(claim.UID, allocation) {
 			continue
 		}
 		binds := func(consumer resourceapi.ResourceClaimConsumerReference) bool {

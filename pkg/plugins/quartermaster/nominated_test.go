@@ -34,6 +34,25 @@ func TestNominatedByOthers(t *testing.T) {
 	})
 }
 
+// TestKeptForSharedClaim: a device that is kept or held for a claim is kept for all pods that share the claim.
+func TestKeptForSharedClaim(t *testing.T) {
+	t.Parallel()
+	theirs := newPod("theirs", of("other"), uses("a"), priority(10), nominatedFor("n1"))
+	inCluster(t, plus(gpuNodes(2, "n1"), gpus("a", 1).Obj(), gpus("b", 1).Obj(), gpus("c", 1).Obj(), theirs), func(t *testing.T, f *fixture) {
+		require.Equal(t, "n1", f.schedule(newPod("other", uses("c"))).node)
+		require.Contains(t, f.schedule(newPod("both", uses("a"), uses("b"))).reasons["n1"], "claims default/a and default/b want 2 devices", "what is left is not enough")
+		result := f.schedule(newPod("shares", uses("a")))
+		require.Equal(t, "n1", result.node, "%v", result.status)
+	})
+	objects, _ := besideLarge(5 * time.Minute)
+	inHolding(t, objects, func(t *testing.T, f *fixture) {
+		require.Equal(t, "held for pod default/large", strings.Split(f.schedule(newPod("small", uses("s"))).reasons["n1"], " until")[0])
+		f.gone("a")
+		result := f.schedule(newPod("shares", uses("large")))
+		require.Equal(t, "n1", result.node, "%v", result.status)
+	})
+}
+
 // TestNominatedForExtendedResources: a device is kept for a nominated pod of another scheduler that asks for an extended resource, unless the
 // node offers that resource itself.
 func TestNominatedForExtendedResources(t *testing.T) {

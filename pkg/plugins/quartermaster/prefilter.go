@@ -92,7 +92,7 @@ func (pl *Quartermaster) preFilter(ctx context.Context, cs fwk.CycleState, c *cy
 
 	// 4.4. Keep devices for nominated pods, and for those that have waited for long. The pod must respect what is kept for others.
 	undecided := pl.nominated.PlanNominated(selector.WithBudget(ctx, c.evaluation), pod)
-	pl.respectHolds(ctx, c, pod, claims)
+	pl.respectHolds(ctx, c, pod)
 	c.awaitPlans(undecided)
 
 	// 4.5. Wait until an earlier attempt is undone.
