@@ -124,9 +124,7 @@ func TestGuardedHold(t *testing.T) {
 	require.NoError(t, err)
 	s := cluster.NewSpace(t, "guarded-hold", "", 1)
 	s.Devices(0, harness.Numbered(2)...)
-	ours := s.StartScheduler(harness.SchedulerOptions{
-		ExtraArgs: args, PluginArgs: map[string]any{"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100},
-	})
+	ours := s.StartScheduler(harness.SchedulerOptions{ExtraArgs: args, PluginArgs: harness.HoldArgs("1s")})
 	t.Cleanup(func() { require.NoError(t, cluster.RemoveGuard(context.WithoutCancel(t.Context()))) })
 	knowsOfGuard(s, ours)
 	s.ClaimAndPod("runs", s.Want(1))

@@ -66,7 +66,7 @@ func TestBooking(t *testing.T) {
 	const nodes, each = 3, 2
 	require.NoError(t, manifests.Apply(t.Context(), cluster.ControlPlane.AdminConfig(), manifests.DeviceBookings, manifests.ApplyOptions{}))
 	s := newSpace(t, "booking", true, nodes, each)
-	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"holdAfter": "0s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100}})
+	scheduler := s.StartScheduler(harness.SchedulerOptions{PluginArgs: harness.HoldArgs("0s")})
 	s.Create(builder.Claim("node", s.Want(each)).Template(), s.Pod("first", builder.FromTemplate("one")))
 	s.Running("first") // Without an election, a scheduler begins with its first pod.
 	s.DeletePod("first")

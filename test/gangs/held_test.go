@@ -23,7 +23,7 @@ func TestStream(t *testing.T) {
 	t.Parallel()
 	const nodes, each = 4, 4
 	s := newSpace(t, "stream", true, nodes, each)
-	s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100}})
+	s.StartScheduler(harness.SchedulerOptions{PluginArgs: harness.HoldArgs("1s")})
 	s.Create(builder.Claim("node", s.Want(each)).Template())
 	small := 0
 	more := func(n int) {

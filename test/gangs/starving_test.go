@@ -62,7 +62,7 @@ func TestStarving(t *testing.T) {
 			after = "10s"
 			fallthrough
 		default:
-			s.StartScheduler(harness.SchedulerOptions{PluginArgs: map[string]any{"holdAfter": after, "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100}})
+			s.StartScheduler(harness.SchedulerOptions{PluginArgs: harness.HoldArgs(after)})
 		}
 		streams.Go(func() {
 			s.run(limit, done)

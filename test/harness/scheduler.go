@@ -159,6 +159,12 @@ const takeoverPause = "3s"
 // pluginName is quartermaster.Name; this package does not import the plugin.
 const pluginName = "Quartermaster"
 
+// HoldArgs are PluginArgs with which devices are held for what has waited for some time, all of them if need be. Pods of the tests
+// beside it wait as well, and each may have a hold.
+func HoldArgs(after string) map[string]any {
+	return map[string]any{"holdAfter": after, "maxHolds": 64, "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100}
+}
+
 // pluginArgs returns PluginArgs. Without leader election, the default of takeoverPause is short.
 func (o *SchedulerOptions) pluginArgs() map[string]any {
 	args := make(map[string]any)

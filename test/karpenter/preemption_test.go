@@ -100,9 +100,7 @@ func testNominatedRemoved(t *testing.T) {
 // testHeld: to Karpenter, a device is free that is held for a pod that has waited for long. It adds no node for another pod until the
 // device is in use.
 func testHeld(t *testing.T) {
-	s := newSpace(t, "held", poolOptions{kind: "gpu-one", args: map[string]any{
-		"holdAfter": "1s", "maxHeldPercent": 100, "maxHeldPercentPerNamespace": 100,
-	}})
+	s := newSpace(t, "held", poolOptions{kind: "gpu-one", args: harness.HoldArgs("1s")})
 	s.AddNode(0, nil)
 	s.Devices(0, harness.Numbered(2)...)
 	s.Known()
