@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,6 +32,7 @@ func TestInDemo(t *testing.T) {
 	dialect, err := catalogue.DialectNamed("quartermaster")
 	require.NoError(t, err)
 	ran := false
+	var told bytes.Buffer
 	err = playground.RunDemo(t.Context(), playground.DemoOptions{
 		Cluster: playground.ClusterOptions{Dir: t.TempDir()}, Dialect: dialect, Patience: patience,
 		Finished: func(c *playground.Cluster, _ scenario.Tally) {
@@ -49,8 +49,8 @@ func TestInDemo(t *testing.T) {
 			t.Run("watch", demo.watch)
 			t.Run("metrics", func(t *testing.T) { metrics(t, c.MetricsCommand()) })
 		},
-	}, io.Discard)
-	require.NoError(t, err)
+	}, &told)
+	require.NoError(t, err, &told)
 	require.True(t, ran)
 }
 
