@@ -175,7 +175,7 @@ func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.N
 // pods of lower priority, and those held for others, such as pods that wait. kept reports whether devices of a pool are kept; it is nil if
 // none are.
 func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
-	against := append(p.PlannedAgainst(pod, p.Holders.Priority(pod)), p.ForOthers(pod, held)...)
+	against := p.PlannedAgainst(pod, p.Holders.Priority(pod), held...)
 	if len(against) == 0 {
 		if p.areNone() {
 			p.kept.forget()
@@ -186,23 +186,18 @@ func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledg
 	return view, view.keepsIn
 }
 
-// PlannedAgainst returns the allocations that are planned for other nominated pods, unless the claims have got their devices. A pod of
-// some priority must leave them alone.
-func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32) (against []ledger.Use) {
+// PlannedAgainst returns the allocations that are planned for other nominated pods, unless the claims have got their devices, and those
+// held for others. A pod of some priority must leave them alone. The uses of its own claims are not among them: what is kept for a claim is
+// kept for all pods that share it. The claim would otherwise get other devices, or none, until the pod that it is kept for gives up.
+func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32, held ...ledger.Use) (against []ledger.Use) {
 	for _, nomination := range p.Against(pod, priority, time.Now()) {
 		against = append(against, p.Open(nomination.Pod, nomination.Plan)...)
 	}
-	return p.ForOthers(pod, against)
-}
-
-// ForOthers removes the uses of a pod's own claims: what is kept for a claim is kept for all pods that share it. The claim would
-// otherwise get other devices, or none, until the pod that it is kept for gives up.
-func (p *NominatedDevices) ForOthers(pod *v1.Pod, uses []ledger.Use) []ledger.Use {
-	if len(uses) == 0 {
-		return uses
+	if against = append(against, held...); len(against) == 0 {
+		return nil
 	}
 	claims, _ := p.Needs.Claims.Of(pod) // A pod whose claims are not known gets no devices.
-	return slices.DeleteFunc(uses, func(use ledger.Use) bool {
+	return slices.DeleteFunc(against, func(use ledger.Use) bool {
 		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == use.Claim.UID })
 	})
 }

@@ -42,14 +42,12 @@ func (w *holdWorld) bookedFor(pod *v1.Pod) (on []string) {
 }
 
 // heldFrom returns what is held or planned for others that a pod must leave alone.
-func (w *holdWorld) heldFrom(pod *v1.Pod) []ledger.Use {
+func (w *holdWorld) heldFrom(pod *v1.Pod) (held []ledger.Use) {
 	priority := w.priority(pod)
-	nominated := w.state.served()[0].nominated
-	held := nominated.PlannedAgainst(pod, priority)
 	for _, h := range w.state.holds.Against(pod, preemption.GroupOf(pod), priority, w.now) {
 		held = append(held, h.All()...)
 	}
-	return nominated.ForOthers(pod, held)
+	return w.state.served()[0].nominated.PlannedAgainst(pod, priority, held...)
 }
 
 // solveBooked returns the devices that a pod gets on one of some nodes, nil if it fits on none.
