@@ -129,6 +129,16 @@ func (s *State) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.Allocati
 	return s.Holds.HeldFrom(claim, allocation, consumers)
 }
 
+// GivenUp wakes the pods that wait for claims which are no longer in flight for a gang, except for those that were allocated: no event of the
+// API does.
+func (s *State) GivenUp(claims []ledger.ClaimRef) {
+	for _, claim := range claims {
+		if s.Ledger.State(claim.UID).Committed == nil {
+			s.wakeOthersOf(nil, time.Time{}, claim)
+		}
+	}
+}
+
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
 	s.Landed(by, since, devices)
 	s.wakeOthersOf(by, since, claim)

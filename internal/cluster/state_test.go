@@ -224,6 +224,22 @@ func TestEndOfAnApproval(t *testing.T) {
 	})
 }
 
+// TestGivenUp: pods outside a gang that share a claim wait for it while it is in flight for the gang.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	open := builder.Claim("open", builder.Request("gpu", "gpu")).Allocated("n1", "gpu-0")
+	held, stored := builder.Claim("held").Allocated("n1", "gpu-1"), builder.Claim("stored").Allocated("n1", "gpu-2")
+	inCluster(t, nil, func(t *testing.T, s *State, _ func()) {
+		w := &woken{}
+		s.Wakes(w)
+		require.NoError(t, s.Ledger.AddInFlight(ledger.RefTo(held), "another", held.Status.Allocation))
+		require.NoError(t, s.Claims.Add(stored))
+		s.RefreshClaim("default/stored")
+		s.GivenUp([]ledger.ClaimRef{ledger.RefTo(open), ledger.RefTo(held), ledger.RefTo(stored)})
+		require.Equal(t, []string{"open"}, w.claims)
+	})
+}
+
 func TestMemoryTakesTheLargestBound(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

@@ -33,6 +33,25 @@ func TestAssignmentEndsAfterTheNextOneBegan(t *testing.T) {
 		w.end(second)
 		require.Zero(t, w.Ledger.InFlightCount())
 		require.Empty(t, w.held)
+		require.Equal(t, []string{"first", "second"}, w.givenUp)
+	})
+}
+
+// TestGivenUp: of a plan that cannot be kept as a whole, pods outside the gang hear of the claims that were in flight, and only of those.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		plan := func(claim, device string) *planning.Assignment {
+			of := builder.Claim(claim).Obj()
+			return &planning.Assignment{Gang: "ns/gang", Pod: builder.Pod("p-" + claim), Node: "node", Claims: []*resourceapi.ResourceClaim{of},
+				Allocations: map[types.UID]*resourceapi.AllocationResult{of.UID: builder.Claim(claim).Allocated("pool", device).Status.Allocation}}
+		}
+		require.NoError(t, w.hold(&Group{Name: "ns/other", UID: "other"}, []*planning.Assignment{plan("others", "gpu-1")}))
+		err := w.hold(&Group{Name: "ns/gang", UID: "gang"}, []*planning.Assignment{plan("a", "gpu-0"), plan("b", "gpu-1"), plan("c", "gpu-2")})
+		require.Error(t, err)
+		require.Equal(t, []string{"a"}, w.givenUp)
+		require.Equal(t, 1, w.Ledger.InFlightCount())
 	})
 }
 

@@ -30,10 +30,16 @@ type Cluster struct {
 	Groups Groups
 	Claims Claims
 	Ledger *ledger.Ledger
-	// Waker wakes the pods that wait for devices that are no longer held for a gang.
-	Waker ledger.Receiver
+	Waker  Waker
 	// Backing says which resources devices back; nil means that devices back no resource.
 	Backing Backing
+}
+
+// A Waker wakes the pods that wait for devices or claims that are no longer in flight for a gang.
+type Waker interface {
+	ledger.Receiver
+	// GivenUp wakes the pods that wait for some claims, except for those that were allocated.
+	GivenUp([]ledger.ClaimRef)
 }
 
 // Groups has the PodGroups.

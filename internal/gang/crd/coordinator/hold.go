@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -34,17 +35,20 @@ func (c *Coordinator) hold(group *Group, assignments []*planning.Assignment) err
 // flight in the pods' own names.
 func (c *Coordinator) release(group types.UID, assignments []*planning.Assignment) {
 	var freed ledger.Freed
+	var ended []ledger.ClaimRef
 	for _, assignment := range assignments {
 		for _, claim := range assignment.Claims {
-			if c.progress.Uses(assignment.Gang, claim.UID) {
-				continue // Other pods with an assignment share it.
+			ref, users := ledger.RefTo(claim), c.Ledger.UseOf(claim.UID).InFlight
+			if !slices.Contains(users, group) || c.progress.Uses(assignment.Gang, claim.UID) { // Other pods with an assignment share it.
+				continue
 			}
-			freed = freed.And(c.Ledger.RemoveInFlight(claim.UID, group))
+			freed, ended = freed.And(c.Ledger.RemoveInFlight(claim.UID, group)), append(ended, ref)
 		}
 	}
 	if len(freed) > 0 {
 		c.Waker.Freed(freed)
 	}
+	c.Waker.GivenUp(ended)
 }
 
 // HandOver ends what is in flight in the gang's name for a claim that must still be created for a pod, because the claim is

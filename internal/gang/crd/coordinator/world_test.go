@@ -53,6 +53,8 @@ type world struct {
 	waiting map[types.UID]*waitingPod
 	tried   map[string]int
 	plans   int
+	// givenUp are the names of the claims that GivenUp was told of.
+	givenUp []string
 }
 
 // inWorld runs a test in a world with so many devices. When it returns, nothing may be kept for any gang.
@@ -91,6 +93,14 @@ func newWorld(t *testing.T, devices int) *world {
 }
 
 func (w *world) Freed(ledger.Freed) { w.WakeForDevices(nil) }
+
+func (w *world) GivenUp(claims []ledger.ClaimRef) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, claim := range claims {
+		w.givenUp = append(w.givenUp, claim.Name)
+	}
+}
 
 func (w *world) Check(pod *v1.Pod) error { return w.ready(pod) }
 
