@@ -50,6 +50,17 @@ func NewFailures(clock clock.PassiveClock) *Failures {
 // Note remembers the devices of a claim that make it Broken: those that have failed, or if none has, those that are not
 // ready.
 func (f *Failures) Note(pod types.UID, claim *resourceapi.ResourceClaim) {
+	f.noteUnless(nil, pod, claim)
+}
+
+// NoteUnknown does the same as Note for the devices without a recent failure for the claim: another process has noted their failure, and the
+// claim shows it until it is deallocated.
+func (f *Failures) NoteUnknown(pod types.UID, claim *resourceapi.ResourceClaim) {
+	f.noteUnless(f.Of(claim.UID), pod, claim)
+}
+
+// noteUnless implements Note, except for known devices.
+func (f *Failures) noteUnless(known map[Device]int, pod types.UID, claim *resourceapi.ResourceClaim) {
 	devices := readinessOf(claim)
 	hasFailed := failure(claim, devices) != nil
 	for _, of := range devices {
@@ -57,8 +68,10 @@ func (f *Failures) Note(pod types.UID, claim *resourceapi.ResourceClaim) {
 			continue
 		}
 		device := Device{inventory.PoolID{Driver: of.device.Driver, Name: of.device.Pool}, of.device.Device}
-		f.note(pod, device)
-		f.note(claim.UID, device)
+		if known[device] == 0 {
+			f.note(pod, device)
+			f.note(claim.UID, device)
+		}
 	}
 }
 

@@ -53,6 +53,17 @@ func TestFailuresAreRemembered(t *testing.T) {
 	require.Nil(t, f.Of("pod", "claim", "again"), "too long ago")
 }
 
+// TestFailuresOfOthers: the failure that another process has noted counts once, also if other devices of the claim have failed before.
+func TestFailuresOfOthers(t *testing.T) {
+	t.Parallel()
+	f := NewFailures(testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
+	f.Note("pod", claimWith("claim", map[string]string{"first": "broken"}))
+	for range 3 {
+		f.NoteUnknown("pod", claimWith("claim", map[string]string{"second": "broken"}))
+	}
+	require.Equal(t, map[Device]int{deviceOf("first"): 1, deviceOf("second"): 1}, f.Of("claim"))
+}
+
 func TestFailuresAreForgottenWithThePod(t *testing.T) {
 	t.Parallel()
 	f := NewFailures(testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
