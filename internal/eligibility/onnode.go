@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 )
@@ -75,4 +76,13 @@ func Objects(claims []*Claim) (objects []*resourceapi.ResourceClaim) {
 		objects = append(objects, claim.Object)
 	}
 	return objects
+}
+
+// UIDs returns the UIDs of claims.
+func UIDs(claims []*Claim) []types.UID {
+	uids := make([]types.UID, len(claims))
+	for i, claim := range claims {
+		uids[i] = claim.Object.UID
+	}
+	return uids
 }

@@ -135,20 +135,16 @@ func (h *Hold) NodeNames() []string {
 	return slices.Compact(slices.Sorted(maps.Values(h.Nodes)))
 }
 
-// Keeps reports whether a hold keeps a device of an allocation, in use or not. Shares of a device do not count: others may have other shares.
-func (h *Hold) Keeps(allocation *resourceapi.AllocationResult) bool {
-	held := h.devicesHeld()
+// KeepsFrom reports whether a hold keeps a device of an allocation from a claim, in use or not. What it keeps for the claim itself is the claim's
+// own. Shares of a device do not count: others may have other shares.
+func (h *Hold) KeepsFrom(claim types.UID, allocation *resourceapi.AllocationResult) bool {
+	held := h.heldExceptFor(claim)
 	for result := range ledger.Used(allocation) {
 		if result.ShareID == nil && slices.Contains(held[ledger.PoolOf(result)], result.Device) {
 			return true
 		}
 	}
 	return false
-}
-
-// KeepsFrom reports whether a hold keeps a device of an allocation from a claim. What it keeps for the claim itself is the claim's own.
-func (h *Hold) KeepsFrom(claim types.UID, allocation *resourceapi.AllocationResult) bool {
-	return h.Keeps(allocation) && !slices.ContainsFunc(h.All(), func(use ledger.Use) bool { return use.Claim.UID == claim })
 }
 
 // IsIn reports whether devices of a pool are held.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
@@ -110,6 +111,28 @@ func TestBinds(t *testing.T) {
 	slow.Spec.TerminationGracePeriodSeconds = nil // The default is 30 seconds.
 	require.False(t, known.Binds(slow.Pod, "", 10, epoch))
 	require.True(t, known.Binds(slow.Pod, "", 10, epoch.Add(time.Second)))
+}
+
+// TestKeepsFrom: a hold keeps devices from all claims but the one that gets them, and those in use by pods of a booking also from their claim.
+func TestKeepsFrom(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(4)
+	h := &Hold{Waiting: c.waiting("w", 0, epoch, 2, 1), Uses: map[types.UID][]ledger.Use{
+		"w-0": {useOf("a", "node-0", []string{"gpu-00"})}, "w-1": {useOf("b", "node-0", []string{"gpu-01"})},
+	}}
+	h.InUse, h.Briefly = []ledger.Use{useOf("runs", "node-0", []string{"gpu-02"})}, []ledger.Use{useOf("ends", "node-0", []string{"gpu-03"})}
+	for device, from := range map[string][]types.UID{
+		"gpu-00": {"b", "runs", "ends", "other"}, "gpu-01": {"a", "runs", "ends", "other"},
+		"gpu-02": {"a", "b", "runs", "ends", "other"}, "gpu-03": {"a", "b", "runs", "ends", "other"}, "gpu-04": nil,
+	} {
+		var kept []types.UID
+		for _, claim := range []types.UID{"a", "b", "runs", "ends", "other"} {
+			if h.KeepsFrom(claim, allocationOf("node-0", []string{device})) {
+				kept = append(kept, claim)
+			}
+		}
+		require.Equal(t, from, kept, device)
+	}
 }
 
 // TestTexts: reasons name only holders in the pod's own namespace, and the time only if it is known.

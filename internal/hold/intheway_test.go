@@ -78,3 +78,23 @@ func TestRoomOfOtherClaims(t *testing.T) {
 	require.Len(t, holds, 1)
 	require.Equal(t, c.now.Add(10*time.Minute), holds[0].Begin)
 }
+
+// TestOwnClaimStays: the devices of a claim that the holder's pod shares with one that runs do not become free for it when that one ends. Its
+// room does.
+func TestOwnClaimStays(t *testing.T) {
+	t.Parallel()
+	for _, room := range []int{0, 100} {
+		c := newTestCluster(2)
+		c.nodes[0].Room.Pods = room
+		c.put(newJob("shared", 1, time.Hour, 10*time.Minute), "node-0", "gpu-00")
+		c.put(newJob("other", 1, time.Hour, 20*time.Minute), "node-0", "gpu-01")
+		one := c.waiting("waiting", 0, c.now.Add(-time.Hour), 1, 1)
+		one.Pods[0].Claims = []types.UID{"shared", "open"}
+		holds := c.world(noLimits, rand.New(rand.NewPCG(1, 1))).Plan([]*Waiting{one})
+		require.Len(t, holds, 1)
+		require.Equal(t, c.now.Add(20*time.Minute), holds[0].Begin)
+		require.Equal(t, []ledger.Use{useOf("waiting-0", "node-0", []string{"gpu-01"})}, holds[0].All())
+		one.Pods[0].Requirements = testPod{c, "waiting-0", 2}
+		require.Empty(t, c.world(noLimits, rand.New(rand.NewPCG(1, 1))).Plan([]*Waiting{one}), "there are not two more")
+	}
+}

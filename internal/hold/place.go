@@ -144,7 +144,12 @@ func (w *World) inDomains(one *Waiting, taken []placed, looks *int) (best *solut
 func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *solution {
 	t := &trial{
 		world: w, waiting: one, base: w.Usage(one), taken: slices.Clone(taken), gone: make(map[types.UID]*Holding),
-		known: make(map[offerKey]*offer), wanted: make(map[wantedKey][]*Holding), looks: looks,
+		own: make(map[types.UID]bool), known: make(map[offerKey]*offer), wanted: make(map[wantedKey][]*Holding), looks: looks,
+	}
+	for _, pod := range one.Pods {
+		for _, claim := range pod.Claims {
+			t.own[claim] = true
+		}
 	}
 	for _, pod := range one.Pods {
 		if !t.place(pod, nodes) {
@@ -188,6 +193,8 @@ type trial struct {
 	// taken are the places of earlier holders and pods, and gone the claims that have to go for these pods.
 	taken []placed
 	gone  map[types.UID]*Holding
+	// own are the claims of the holder's pods. They keep their devices when other pods that share them have ended.
+	own   map[types.UID]bool
 	known map[offerKey]*offer
 	// wanted are the claims in pools that have devices which pods of a kind may get.
 	wanted map[wantedKey][]*Holding
@@ -272,12 +279,14 @@ func (t *trial) solve(pod *Pod, node *Node, more []*Holding) []ledger.Use {
 	}
 	near := func(use ledger.Use) bool { return use.IsIn(pools) }
 	for _, holding := range t.gone {
-		if near(holding.Use) {
+		if near(holding.Use) && !t.own[holding.Use.Claim.UID] {
 			gone = append(gone, holding.Use)
 		}
 	}
 	for _, holding := range more {
-		gone = append(gone, holding.Use)
+		if !t.own[holding.Use.Claim.UID] {
+			gone = append(gone, holding.Use)
+		}
 	}
 	for _, place := range t.taken {
 		for _, use := range place.uses {

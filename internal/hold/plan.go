@@ -65,6 +65,8 @@ type Pod struct {
 	UID types.UID
 	// Takes is its use of a node besides devices.
 	Takes noderesources.Resources
+	// Claims are the pod's claims, with devices or without.
+	Claims []types.UID
 	// Kind is equal for pods that the same nodes suit.
 	Kind string
 	Requirements
@@ -182,8 +184,12 @@ func (h *Hold) All() (uses []ledger.Use) {
 }
 
 // devicesHeld returns the devices of a hold, with those that are in use by pods that a booking is for.
-func (h *Hold) devicesHeld() ledger.Freed {
-	return devicesOf(devicesOf(devicesOf(nil, h.All()), h.InUse), h.Briefly)
+func (h *Hold) devicesHeld() ledger.Freed { return h.heldExceptFor("") }
+
+// heldExceptFor does the same without what waiting pods are to get for a claim.
+func (h *Hold) heldExceptFor(claim types.UID) ledger.Freed {
+	planned := slices.DeleteFunc(h.All(), func(use ledger.Use) bool { return use.Claim.UID == claim })
+	return devicesOf(devicesOf(devicesOf(nil, planned), h.InUse), h.Briefly)
 }
 
 // isOf reports whether a hold is another one, or what is left of it.

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -68,8 +69,9 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
 		return false
 	}
+	own := p.allocatedTo(pod)
 	nomination := &Nomination{
-		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: plan, Victims: victims,
+		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: append(slices.Clip(plan), own...), Victims: victims,
 	}
 	var pools []inventory.PoolID
 	for _, use := range plan {
@@ -79,7 +81,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	}
 	for _, use := range p.Holders.Released(ByUID(victims)) {
 		// Claims elsewhere are not in the way: that of a PodGroup is its own as long as the group is there.
-		if use.IsIn(pools) {
+		if use.IsIn(pools) && !slices.ContainsFunc(own, func(known ledger.Use) bool { return known.Claim.UID == use.Claim.UID }) {
 			nomination.Awaited = append(nomination.Awaited, use.Claim)
 		}
 	}
@@ -102,6 +104,18 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 		return false
 	}
 	return true
+}
+
+// allocatedTo returns the uses of those claims of a pod that are allocated. The pod counts on these devices, and the claim may lose them before
+// the pod is reserved: a claim that the pod shares with its victims is deallocated when these have ended.
+func (p *NominatedDevices) allocatedTo(pod *v1.Pod) (uses []ledger.Use) {
+	claims, _ := p.Needs.Claims.Of(pod)
+	for _, claim := range claims {
+		if use := p.Holders.Ledger.UseOf(claim.UID); use.Allocation != nil {
+			uses = append(uses, ledger.Use{Claim: use.Claim, Allocation: use.Allocation})
+		}
+	}
+	return uses
 }
 
 // An Undecided is a nominated pod whose devices cannot be planned yet, because an expression is still being evaluated. Pods that come after
@@ -150,8 +164,12 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		for _, nomination := range p.OfGroup(pod) {
 			ofGroup = append(ofGroup, p.Open(nomination.Pod, nomination.Plan)...)
 		}
-		usage, _ := p.UsageFor(pod, ofGroup...)
-		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod))
+		usage, _ := p.UsageFor(pod, nil, ofGroup...)
+		var own []types.UID
+		for _, claim := range ours {
+			own = append(own, claim.UID)
+		}
+		reclaimable := NewReclaimable(p.Holders, usage, p.Holders.Priority(pod), own...)
 		leaving := Leaving(reclaimable.Elsewhere(ctx, site.Pools, "", task))
 		site.Usage = reclaimable.Without(ByUID(leaving))
 		plan, err := PlanOrError(ctx, task, claims, site)
@@ -171,11 +189,23 @@ func interesting(ctx context.Context, task *allocator.Task, pools []*inventory.N
 	return slices.DeleteFunc(slices.Clone(pools), func(pool *inventory.NodePool) bool { return !task.Interested(ctx, pool) })
 }
 
+// OwnClaims returns the claims of some pods.
+func (p *NominatedDevices) OwnClaims(pods ...*v1.Pod) sets.Set[types.UID] {
+	own := sets.New[types.UID]()
+	for _, pod := range pods {
+		claims, _ := p.Needs.Claims.Of(pod) // A pod whose claims are not known gets no devices.
+		for _, claim := range claims {
+			own.Insert(claim.UID)
+		}
+	}
+	return own
+}
+
 // UsageFor returns the usage that a pod must respect: it includes devices kept for other nominated pods, except for
-// pods of lower priority, and those held for others, such as pods that wait. kept reports whether devices of a pool are kept; it is nil if
-// none are.
-func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
-	against := p.PlannedAgainst(pod, p.Holders.Priority(pod), held...)
+// pods of lower priority, and those held for others, such as pods that wait. own are the claims of all pods that are planned with the pod, nil
+// if it is tried alone. kept reports whether devices of a pool are kept; it is nil if none are.
+func (p *NominatedDevices) UsageFor(pod *v1.Pod, own sets.Set[types.UID], held ...ledger.Use) (usage ledger.View, kept func(inventory.PoolID) bool) {
+	against := p.PlannedAgainst(pod, p.Holders.Priority(pod), own, held...)
 	if len(against) == 0 {
 		if p.areNone() {
 			p.kept.forget()
@@ -187,19 +217,39 @@ func (p *NominatedDevices) UsageFor(pod *v1.Pod, held ...ledger.Use) (usage ledg
 }
 
 // PlannedAgainst returns the allocations that are planned for other nominated pods, unless the claims have got their devices, and those
-// held for others. A pod of some priority must leave them alone. The uses of its own claims are not among them: what is kept for a claim is
-// kept for all pods that share it. The claim would otherwise get other devices, or none, until the pod that it is kept for gives up.
-func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32, held ...ledger.Use) (against []ledger.Use) {
+// held for others. A pod of some priority must leave them alone. The uses of its own claims, and of those of the pods that are planned with it,
+// are not among them: what is kept for a claim is kept for all pods that share it. The claim would otherwise get other devices, or none, until
+// the pod that it is kept for gives up. A claim that several pods share gets only one of the allocations that are planned for it.
+func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32, own sets.Set[types.UID], held ...ledger.Use) (against []ledger.Use) {
 	for _, nomination := range p.Against(pod, priority, time.Now()) {
 		against = append(against, p.Open(nomination.Pod, nomination.Plan)...)
 	}
 	if against = append(against, held...); len(against) == 0 {
 		return nil
 	}
-	claims, _ := p.Needs.Claims.Of(pod) // A pod whose claims are not known gets no devices.
+	if own == nil {
+		own = p.OwnClaims(pod)
+	}
+	counted := sets.New[types.UID]()
 	return slices.DeleteFunc(against, func(use ledger.Use) bool {
-		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == use.Claim.UID })
+		again := own.Has(use.Claim.UID) || counted.Has(use.Claim.UID)
+		counted.Insert(use.Claim.UID)
+		return again
 	})
+}
+
+// PlannedFor returns the nomination of another pod for which others are being evicted, and according to which one of some claims gets devices; nil
+// if there is none.
+func (p *NominatedDevices) PlannedFor(pod *v1.Pod, claims []*resourceapi.ResourceClaim) *Nomination {
+	of := func(use ledger.Use) bool {
+		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == use.Claim.UID })
+	}
+	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
+		if slices.ContainsFunc(p.Open(nomination.Pod, nomination.Plan), of) && len(p.Holders.Leaving(nomination)) > 0 {
+			return nomination
+		}
+	}
+	return nil
 }
 
 // Open returns those allocations in the plan for a pod that are not in the ledger yet.

@@ -193,8 +193,8 @@ func (a checkedAttempt) BrokenBinding(pod *v1.Pod, claim *resourceapi.ResourceCl
 		return nil
 	}
 	err := a.devices.Broken(claim)
-	if err != nil && a.failures.Of(claim.UID) == nil {
-		a.failures.Note(pod.UID, claim)
+	if err != nil {
+		a.failures.NoteUnknown(pod.UID, claim)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
@@ -76,7 +77,7 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 		describer.Account = pl.accountsOf(ctx)
 	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, nodes, released},
+		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, pl.nominated.OwnClaims(gang.Pods...), nodes, released},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.
@@ -93,6 +94,7 @@ type gangPods struct {
 	*eligibility.Describer
 	pl       *Quartermaster
 	gang     []*v1.Pod
+	own      sets.Set[types.UID]
 	nodes    []fwk.NodeInfo
 	released []ledger.Use
 }
@@ -103,6 +105,7 @@ type gangPods struct {
 func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
 	pl, cs := g.pl, kube.NewCycleState()
 	c := pl.newCycle(pl.needs.Of(pod), preemption.ForGang(cs, g.released), len(g.nodes))
+	c.own = g.own
 	_, status := pl.preFilter(ctx, cs, c, pod, g.nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()

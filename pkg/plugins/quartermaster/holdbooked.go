@@ -47,7 +47,7 @@ func (w *holdWorld) heldFrom(pod *v1.Pod) (held []ledger.Use) {
 	for _, h := range w.state.holds.Against(pod, preemption.GroupOf(pod), priority, w.now) {
 		held = append(held, h.All()...)
 	}
-	return w.state.served()[0].nominated.PlannedAgainst(pod, priority, held...)
+	return w.state.served()[0].nominated.PlannedAgainst(pod, priority, nil, held...)
 }
 
 // solveBooked returns the devices that a pod gets on one of some nodes, nil if it fits on none.

@@ -43,7 +43,7 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 		return nil, false
 	}
 	for _, claim := range open {
-		if shared[claim.UID] {
+		if shared[claim.UID] || w.sought[claim.UID] {
 			return nil, false
 		}
 		shared[claim.UID] = true
@@ -53,7 +53,7 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Free.Nodes())))
 	takes := noderesources.Of(pod)
 	return &hold.Pod{
-		UID: pod.UID, Takes: takes, Kind: kindOf(pod, task, takes, checked),
+		UID: pod.UID, Takes: takes, Claims: eligibility.UIDs(checked), Kind: kindOf(pod, task, takes, checked),
 		Requirements: &heldTask{ctx: ctx, world: w, task: task, claims: checked, open: open, admits: nodes.Admission(klog.FromContext(w.ctx), pod), inventory: w.state.Inventory},
 	}, true
 }

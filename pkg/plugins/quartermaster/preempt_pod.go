@@ -24,6 +24,10 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		pl.waker.WakeAfterPause(c.pod) // One of these pods may have been unknown until now.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
+	if by := pl.nominated.PlannedFor(pod, c.open()); by != nil {
+		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: a claim of this pod is to get devices on node "+by.Node+
+			" and pods are being evicted for that already")
+	}
 	if rest := pl.preemptionDelay(1, pod); rest > 0 && pl.mayPreempt(pod) {
 		pl.waker.WakeIn(c.pod, rest)
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, pl.delayed())

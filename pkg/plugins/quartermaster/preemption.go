@@ -10,8 +10,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/hold"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
@@ -38,6 +40,8 @@ type cyclePreemption struct {
 	against []*hold.Hold
 	// lasting are claims that are held for others when their pods have ended: evicting these is of no use.
 	lasting []types.UID
+	// own are the claims of all pods of the gang that is planned, nil if none is.
+	own sets.Set[types.UID]
 	// reclaimable classifies the claims that are in the way only for now; see Quartermaster.reclaimable.
 	reclaimable     *preemption.Reclaimable
 	reclaimableOnce sync.Once
@@ -78,10 +82,7 @@ func (c *cyclePreemption) checkPlanned(pools []*inventory.NodePool) error {
 // reclaimable returns the Reclaimable that says which claims are in the pod's way only for now.
 func (pl *Quartermaster) reclaimable(c *cycle) *preemption.Reclaimable {
 	c.reclaimableOnce.Do(func() {
-		own := slices.Clone(c.lasting)
-		for _, claim := range c.claims {
-			own = append(own, claim.Object.UID)
-		}
+		own := slices.Concat(c.lasting, sets.List(c.own), eligibility.UIDs(c.claims))
 		c.reclaimable = preemption.NewReclaimable(pl.holders, c.usage, pl.holders.Priority(c.pod.Latest()), own...)
 		if plain := c.group == nil && c.dryRun.Group() == nil && c.task != nil && c.extended == nil && !c.scored && len(c.open()) == len(c.claims); plain {
 			c.reclaimable.Ask(c.task, c.open()...)

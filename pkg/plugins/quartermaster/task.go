@@ -9,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/eligibility"
 	"github.com/quartermaster-dra/quartermaster/internal/queue/reasons"
 	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 )
@@ -72,10 +73,7 @@ func (pl *Quartermaster) failed(claims []*podClaim, pods ...*v1.Pod) map[binding
 	for _, pod := range pods {
 		uids = append(uids, pod.UID)
 	}
-	for _, claim := range claims {
-		uids = append(uids, claim.Object.UID)
-	}
-	return pl.failures.Of(uids...)
+	return pl.failures.Of(append(uids, eligibility.UIDs(claims)...)...)
 }
 
 // failedOn returns the failures in the form that a search needs, nil if there are none.
