@@ -88,7 +88,7 @@ func consumerInWords(c *devicefacts.Consumer) string {
 // printDevice prints the holders of a device.
 func (o *options) printDevice(d *devicefacts.Device) error {
 	o.heading("Device %s: %s", d.DeviceID, joined(stateInWords(d), d.Why))
-	o.say("  for %s, in slice %s", placeInWords(d.Place), d.Slice)
+	o.say("  for %s, in slice %s", reachInWords(d.Reach), d.Slice)
 	if len(d.PartitionOf) > 0 {
 		o.say("  draws from %s", strings.Join(d.PartitionOf, ", "))
 	}
@@ -107,7 +107,7 @@ func (o *options) printDevice(d *devicefacts.Device) error {
 	return nil
 }
 
-func placeInWords(p devicefacts.Place) string {
+func reachInWords(p devicefacts.Reach) string {
 	switch {
 	case p.Node != "":
 		return "node " + p.Node

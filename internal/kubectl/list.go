@@ -220,7 +220,7 @@ func (o *options) printDevices(devices []devicefacts.Device, attributes []string
 		ofNode := slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return len(d.OfNode) > 0 })
 		table := o.deviceTable(attributes, ofNode)
 		table.Indent = indent
-		nodes := o.wide() || slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return d.Place.String() != d.Pool })
+		nodes := o.wide() || slices.ContainsFunc(devices[start:end], func(d devicefacts.Device) bool { return d.Reach.String() != d.Pool })
 		for i := start; i < end; i++ {
 			table.Row(o.deviceRow(&devices[i], attributes, nodes, ofNode)...)
 		}
@@ -253,7 +253,7 @@ func (o *options) deviceTable(attributes []string, ofNode bool) *screen.Table {
 func (o *options) deviceRow(d *devicefacts.Device, attributes []string, node, ofNode bool) []screen.Cell {
 	row := screen.Text(d.Pool+"/"+d.DeviceID.Device, "", "", o.first(o.claims(d.Holders)), o.first(pods(d.Holders)), "", "")
 	if node {
-		row[1].Text = d.Place.String()
+		row[1].Text = d.Reach.String()
 	}
 	row[2] = screen.Cell{Text: stateInWords(d), Style: stateStyles[d.State]}
 	row[6].Text = o.roomOf(d)

@@ -128,7 +128,7 @@ func TestTakenIsHonest(t *testing.T) {
 	// Not parallel, because the test measures the heap.
 	for name, length := range map[string]int{"small": 1, "large": 500} {
 		m, on := New(1<<30), subjects(2000)
-		write(m, "first", on, 1) // Subjects get their places.
+		write(m, "first", on, 1) // Subjects get their slots.
 		before, taken := heapBytes(), m.Taken()
 		for i := range 20 {
 			write(m, fmt.Sprint("key ", i), on, length)
@@ -149,7 +149,7 @@ func heapBytes() int {
 	return int(stats.HeapAlloc)
 }
 
-// TestNothingIsKnownAboutNewSubjects: new subjects get the places of those that are gone. The findings about
+// TestNothingIsKnownAboutNewSubjects: new subjects get the slots of those that are gone. The findings about
 // these are freed gradually.
 func TestNothingIsKnownAboutNewSubjects(t *testing.T) {
 	m := New(1 << 30)

@@ -22,7 +22,7 @@ type Finding[T any] interface {
 type Table[T Finding[T]] struct {
 	header
 	mutex sync.Mutex
-	// pages hold a note about each subject, by the number of its place. The pointer is nil after the table is
+	// pages hold a note about each subject, by the number of its slot. The pointer is nil after the table is
 	// forgotten.
 	pages atomic.Pointer[[]atomic.Pointer[page]]
 	// findings are those that notes refer to. An element changes only while no note of a live subject refers
@@ -37,7 +37,7 @@ type Table[T Finding[T]] struct {
 	errors map[string]error
 }
 
-// page holds the notes for neighbouring places. A note has the subject's serial number in its high bits and
+// page holds the notes for neighbouring slots. A note has the subject's serial number in its high bits and
 // the index of the finding plus 1 in its low bits; 0 means that there is no finding.
 type page [1 << pageBits]atomic.Uint64
 
@@ -57,7 +57,7 @@ const (
 
 // Get returns the finding about a subject.
 func (s *Table[T]) Get(subject *Subject) (finding T, found bool) {
-	p, pages := subject.place.Load(), s.pages.Load()
+	p, pages := subject.slot.Load(), s.pages.Load()
 	number := numberOf(p)
 	if p == 0 || pages == nil || number>>pageBits >= len(*pages) {
 		return finding, false
@@ -76,7 +76,7 @@ func (s *Table[T]) Get(subject *Subject) (finding T, found bool) {
 	}
 	s.touch()
 	finding = (*findings)[uint32(note)-1]
-	runtime.KeepAlive(subject) // The subject keeps its place until here.
+	runtime.KeepAlive(subject) // The subject keeps its slot until here.
 	return finding, true
 }
 
@@ -89,7 +89,7 @@ func (s *Table[T]) Put(subject *Subject, finding T) T {
 	return kept
 }
 
-func (s *Table[T]) put(p place, finding T) (kept T, grown int) {
+func (s *Table[T]) put(p slot, finding T) (kept T, grown int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.pages.Load() == nil {

@@ -36,7 +36,7 @@ func (s *Snapshot) mostAt(i int, pools []*inventory.NodePool, asBefore bool) int
 	if !asBefore || i < 0 {
 		return s.mostOf(pools)
 	}
-	known := &s.world.places[i].most
+	known := &s.world.nodes[i].most
 	if most := known.Load(); most > 0 {
 		return most - 1
 	}

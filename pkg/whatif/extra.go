@@ -111,7 +111,7 @@ func named(all []*resourceapi.ResourceSlice, known func(name string) bool) []*re
 // are those of the world.
 func (s *Snapshot) poolsOn(node *v1.Node) (pools []*inventory.NodePool, asBefore bool) {
 	i, known := s.world.index[node.Name]
-	if known && s.world.places[i].node == node {
+	if known && s.world.nodes[i].node == node {
 		pools, asBefore = s.world.poolsAt(i), true
 	} else {
 		pools = s.world.store.OnNode(node)

@@ -169,7 +169,7 @@ func (s *Snapshot) withSteps(ctx context.Context) context.Context {
 	if steps == 0 {
 		steps = allocator.DefaultStepBudget
 	}
-	return allocator.WithSteps(ctx, allocator.NewSteps(hardNodes*steps, len(s.world.places)))
+	return allocator.WithSteps(ctx, allocator.NewSteps(hardNodes*steps, len(s.world.nodes)))
 }
 
 func doubts(undecided int) []string {
@@ -185,7 +185,7 @@ func (s *Snapshot) mayRun(q *question, i int, node *v1.Node) bool {
 	if s.freeOn(i, node).lacking(q.askedOf(node)) != "" {
 		return false
 	}
-	if i >= 0 && q.task != nil && s.world.places[i].node == node && s.extra == nil && len(s.usage.changed) == 0 {
+	if i >= 0 && q.task != nil && s.world.nodes[i].node == node && s.extra == nil && len(s.usage.changed) == 0 {
 		if v := q.known(s, q.task).at(i); v == lacks {
 			return false
 		}

@@ -21,13 +21,13 @@ import (
 )
 
 // candidates yields the nodes in the order in which they are tried, with their index in
-// world.places, or -1 if the world does not have the node. The order depends only on the nodes, not
+// world.nodes, or -1 if the world does not have the node. The order depends only on the nodes, not
 // on how the snapshot was made.
 func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
 	return func(yield func(int, *v1.Node) bool) {
 		added := s.addedNodes()
-		for i := range s.world.places {
-			for len(added) > 0 && s.world.before(added[0], s.world.places[i].node) {
+		for i := range s.world.nodes {
+			for len(added) > 0 && s.world.before(added[0], s.world.nodes[i].node) {
 				if !yield(-1, added[0]) {
 					return
 				}
@@ -45,9 +45,9 @@ func (s *Snapshot) candidates() iter.Seq2[int, *v1.Node] {
 	}
 }
 
-// nodeAt returns the snapshot's node at a place of the world, nil if it was removed.
+// nodeAt returns the snapshot's node at a position of the world, nil if it was removed.
 func (s *Snapshot) nodeAt(i int) *v1.Node {
-	node := s.world.places[i].node
+	node := s.world.nodes[i].node
 	if len(s.nodes.change) > 0 {
 		if changed, is := s.nodes.change[node.Name]; is {
 			return changed
@@ -74,10 +74,10 @@ func (s *Snapshot) freeOn(i int, node *v1.Node) room {
 	switch {
 	case i < 0:
 		free = roomOf(node.Status.Allocatable).minus(s.world.elsewhere[node.Name])
-	case s.world.places[i].node == node:
-		free = s.world.places[i].free
+	case s.world.nodes[i].node == node:
+		free = s.world.nodes[i].free
 	default: // Another node of the same name has the same pods.
-		taken := roomOf(s.world.places[i].node.Status.Allocatable).minus(s.world.places[i].free)
+		taken := roomOf(s.world.nodes[i].node.Status.Allocatable).minus(s.world.nodes[i].free)
 		free = roomOf(node.Status.Allocatable).minus(taken)
 	}
 	if taken, changed := s.taken[node.Name]; changed {
@@ -228,7 +228,7 @@ func (s *Snapshot) look(ctx context.Context, task *allocator.Task, claims []*res
 func (q *question) known(s *Snapshot, task *allocator.Task) findings {
 	known := q.keys[task]
 	if known == nil {
-		known = s.world.memory.of(task, len(s.world.places))
+		known = s.world.memory.of(task, len(s.world.nodes))
 		q.keys[task] = known
 	}
 	return known

@@ -46,7 +46,7 @@ type memory struct {
 	mutex sync.Mutex
 }
 
-// findings holds the verdicts for one task, by place of the node.
+// findings holds the verdicts for one task, by position of the node.
 type findings []atomic.Uint32
 
 // of returns the findings for a task on the given number of nodes.

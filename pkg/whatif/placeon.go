@@ -48,10 +48,10 @@ func (s *Snapshot) judgeOn(ctx context.Context, pod *v1.Pod, name string) (q *qu
 		return nil, nil, lacks, nil
 	}
 	q = s.ask(pod)
-	place := s.world.placeOf(name)
-	if q.problem != nil || !s.mayRun(q, place, node) {
+	position := s.world.positionOf(name)
+	if q.problem != nil || !s.mayRun(q, position, node) {
 		return q, node, lacks, nil
 	}
-	v, err = s.devices(ctx, q, place, node)
+	v, err = s.devices(ctx, q, position, node)
 	return q, node, v, err
 }

@@ -30,17 +30,17 @@ type world struct {
 
 	ledger *ledger.Ledger
 
-	// places holds the nodes in the order in which they are tried, and index maps a node to its
-	// place.
-	places []place
+	// nodes holds the nodes in the order in which they are tried, and index maps a node to its
+	// position.
+	nodes []worldNode
 	// elsewhere holds the resources that pods take of nodes that the world does not have.
 	elsewhere map[string]room
 	index     map[string]int
 	memory    memory
 }
 
-// place is a node of the world.
-type place struct {
+// worldNode is a node of the world, at its position in nodes.
+type worldNode struct {
 	node *v1.Node
 	// free holds the resources that the node's pods leave.
 	free room
@@ -94,13 +94,13 @@ func (w *world) addPlaces(s *Snapshot) {
 	}
 	nodes := s.Nodes()
 	slices.SortFunc(nodes, w.order)
-	w.places = make([]place, len(nodes))
+	w.nodes = make([]worldNode, len(nodes))
 	for i, node := range nodes {
 		free := roomOf(node.Status.Allocatable)
 		for _, pod := range taken[node.Name] {
 			free = free.minus(takenBy(pod, nil))
 		}
-		w.places[i].node, w.places[i].free, w.index[node.Name] = node, free, i
+		w.nodes[i].node, w.nodes[i].free, w.index[node.Name] = node, free, i
 		delete(taken, node.Name)
 	}
 	w.elsewhere = make(map[string]room, len(taken))
@@ -113,8 +113,8 @@ func (w *world) addPlaces(s *Snapshot) {
 	}
 }
 
-// placeOf returns the place of a node, -1 if the world does not have it.
-func (w *world) placeOf(node string) int {
+// positionOf returns the position of a node, -1 if the world does not have it.
+func (w *world) positionOf(node string) int {
 	if i, known := w.index[node]; known {
 		return i
 	}
@@ -163,7 +163,7 @@ func poolsOf(published []*resourceapi.ResourceSlice) map[inventory.PoolID][]*res
 
 // poolsAt returns the pools that a node of the world sees.
 func (w *world) poolsAt(i int) []*inventory.NodePool {
-	p := &w.places[i]
+	p := &w.nodes[i]
 	if known := p.pools.Load(); known != nil {
 		return *known
 	}

@@ -19,10 +19,10 @@ type Answer struct {
 	bytes int // as accounted for by the index
 	// names maps nodes to their numbers; nil before any node was looked at.
 	names *directory
-	// places holds the results of nodes that were looked at, by number of the node. having counts
+	// results holds the results of nodes that were looked at, by number of the node. having counts
 	// those that may have devices.
-	places map[int32]place
-	having int
+	results map[int32]result
+	having  int
 	// complete is set if all nodes were looked at since their last change.
 	complete bool
 	// ranking holds the rated nodes, cheapest first, and sorted by number if they cost the same.
@@ -30,7 +30,7 @@ type Answer struct {
 	// changed lists the nodes to look at again because they changed. stale lists the nodes that
 	// were rated with an earlier version, cheapest first: costs of different versions cannot be
 	// compared, so these nodes are not in ranking until they are rated again. An entry only counts
-	// if place.queue names its list.
+	// if result.queue names its list.
 	changed, stale []int32
 	version        uint64
 	// position is the position in the log of the index that the answer is up to date with.
@@ -44,7 +44,7 @@ type Answer struct {
 	everywhere, free bool
 	// consolidates is as in Question.
 	consolidates bool
-	// shared is set, instead of places and the fields that belong to it, if the task could use
+	// shared is set, instead of results and the fields that belong to it, if the task could use
 	// devices that several nodes reach.
 	shared *shared
 }
@@ -53,8 +53,8 @@ type Answer struct {
 // unknown because there is no answer. The costs of devices are unknown then.
 func (a *Answer) IsShared() bool { return a == nil || a.shared != nil }
 
-// place is the result of a node for a task.
-type place struct {
+// result holds the findings about a node for a task.
+type result struct {
 	value allocator.Value
 	seen  uint64 // time of the look, by the clock of the directory
 	state state
@@ -62,10 +62,10 @@ type place struct {
 	queue queue
 }
 
-// Memory of an answer without places, and of a place in places and ranking.
+// Memory of an answer without results, and of one result in results and ranking.
 const (
 	answerBytes = 512
-	placeBytes  = 112
+	resultBytes = 112
 )
 
 // state is the known state of the devices on a node.
@@ -96,8 +96,8 @@ func (a *Answer) Has(node string) bool {
 	if a.shared != nil {
 		return a.hasTied(node)
 	}
-	place, known := a.at(node)
-	return known && place.state == certain
+	result, known := a.at(node)
+	return known && result.state == certain
 }
 
 func (a *Answer) hasTied(node string) bool {
@@ -113,18 +113,18 @@ func (a *Answer) hasTied(node string) bool {
 
 // Value returns the cost of the devices on a node, and whether it is known.
 func (a *Answer) Value(node string) (allocator.Value, bool) {
-	place, known := a.at(node)
-	return place.value, known && place.rated
+	result, known := a.at(node)
+	return result.value, known && result.rated
 }
 
-func (a *Answer) at(node string) (place, bool) {
+func (a *Answer) at(node string) (result, bool) {
 	a.index.mutex.RLock()
 	defer a.index.mutex.RUnlock()
 	id, known := a.names.ids[node]
 	if !known {
-		return place{}, false
+		return result{}, false
 	}
-	p, known := a.places[id]
+	p, known := a.results[id]
 	return p, known
 }
 
@@ -145,7 +145,7 @@ func (a *Answer) Names(most int) (names sets.Set[string], ok bool) {
 			}
 		}
 	}
-	for id, p := range a.places {
+	for id, p := range a.results {
 		if p.state.mayHave() {
 			names.Insert(a.names.names[id])
 		}
@@ -166,7 +166,7 @@ func (a *Answer) Best(enough, most int, accept func(node string) bool) sets.Set[
 // isInDoubt reports whether an expression is still being evaluated for a node that the caller accepts. Other nodes without a result,
 // where the search failed, are not looked at again until they change.
 func (a *Answer) isInDoubt(accept func(node string) bool) bool {
-	for id, p := range a.places {
+	for id, p := range a.results {
 		if p.state == uncertain && p.queue == inChanged && accept(a.names.names[id]) {
 			return true
 		}

@@ -1,4 +1,4 @@
 package nodecache
 
-// AnswerBytes is the memory of an answer without its places.
+// AnswerBytes is the memory of an answer without its results.
 const AnswerBytes = answerBytes

@@ -14,32 +14,32 @@ const enoughFree = 32
 func (x *Index) lookAtRoom(ctx context.Context, name string, q *Question) look {
 	node := x.node(name)
 	if node == nil {
-		return look{place: place{state: lacking}}
+		return look{result: result{state: lacking}}
 	}
-	l := look{place: place{state: certain}}
+	l := look{result: result{state: certain}}
 	room, known := x.rooms.At(name)
 	if !known || !room.Holds(q.Pod) {
 		return l
 	}
 	pools := x.inventory.OwnPools(node)
 	if len(pools) == 0 && !q.Consolidates {
-		l.place.rated = true
+		l.result.rated = true
 		return l
 	}
 	verdict, err := q.Rate(ctx, allocator.NodeView{Node: node, Pools: pools, Usage: x.ledger}, room)
-	l.place.rated, l.place.value = err == nil && verdict.Fits, verdict.Value
+	l.result.rated, l.result.value = err == nil && verdict.Fits, verdict.Value
 	return l
 }
 
 // resizeFree follows a change of the room on a node without devices, which costs nothing as long as it
 // has room for the pod.
 func (a *Answer) resizeFree(id int32, q *Question) {
-	p := a.places[id]
+	p := a.results[id]
 	room, known := a.index.rooms.At(a.names.names[id])
 	switch has := known && room.Holds(q.Pod) && p.state == certain; {
 	case has && !p.rated:
 		p.rated, p.value = true, allocator.Value{}
-		a.places[id] = p
+		a.results[id] = p
 		a.rank(id, p.value)
 	case !has:
 		a.setUnrated(id)

@@ -215,7 +215,7 @@ func (x *Index) answer(q *Question) (a *Answer, known bool) {
 // account updates the memory of an answer, and drops other answers if the total is too high.
 func (x *Index) account(a *Answer) {
 	x.bytes -= a.bytes
-	a.bytes = answerBytes + placeBytes*len(a.places)
+	a.bytes = answerBytes + resultBytes*len(a.results)
 	if a.shared != nil {
 		a.bytes += a.shared.bytes()
 	}

@@ -18,7 +18,7 @@ const workers = 16
 // look is the result of a look at a node.
 type look struct {
 	id      int32
-	place   place
+	result  result
 	pending bool
 }
 
@@ -31,7 +31,7 @@ func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) [
 		} else {
 			looks[i] = x.lookAt(ctx, name, x.inventory.OwnPools, q)
 		}
-		looks[i].id, looks[i].place.seen = ids[i], now
+		looks[i].id, looks[i].result.seen = ids[i], now
 	}
 	if len(ids) < 2*workers {
 		for i := range ids {
@@ -46,7 +46,7 @@ func (x *Index) look(ctx context.Context, a *Answer, q *Question, ids []int32) [
 // lookAt checks whether a node has devices in some pools, and what they cost. After an error the
 // node counts as uncertain, so that the scheduler meets the error on that node.
 func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []*inventory.NodePool, q *Question) look {
-	l := look{place: place{state: uncertain}}
+	l := look{result: result{state: uncertain}}
 	node := x.node(name)
 	if node == nil {
 		return l
@@ -65,9 +65,9 @@ func (x *Index) lookAt(ctx context.Context, name string, pools func(*v1.Node) []
 	case err != nil:
 		l.pending = errors.Is(err, selector.ErrPending)
 	case verdict.Fits:
-		l.place = place{state: certain, rated: hasRoom, value: verdict.Value}
+		l.result = result{state: certain, rated: hasRoom, value: verdict.Value}
 	case !verdict.GaveUp:
-		l.place.state = lacking
+		l.result.state = lacking
 	}
 	return l
 }

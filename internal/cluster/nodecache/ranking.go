@@ -21,7 +21,7 @@ func (r ranked) compare(other ranked) int {
 // rankAll rebuilds the ranking.
 func (a *Answer) rankAll() {
 	a.ranking = a.ranking[:0]
-	for id, p := range a.places {
+	for id, p := range a.results {
 		if p.rated {
 			a.ranking = append(a.ranking, ranked{p.value, id})
 		}
@@ -38,7 +38,7 @@ func (a *Answer) rank(id int32, value allocator.Value) {
 
 // setUnrated removes a node from the ranking, if it is rated.
 func (a *Answer) setUnrated(id int32) {
-	p := a.places[id]
+	p := a.results[id]
 	if !p.rated {
 		return
 	}
@@ -46,5 +46,5 @@ func (a *Answer) setUnrated(id int32) {
 		a.ranking = slices.Delete(a.ranking, at, at+1)
 	}
 	p.rated = false
-	a.places[id] = p
+	a.results[id] = p
 }

@@ -229,7 +229,7 @@ func (x *Index) judge(ctx context.Context, t *shared, q *Question, groups []*gro
 		if l.pending {
 			pending = append(pending, g)
 		}
-		t.setState(g, l.place.state)
+		t.setState(g, l.result.state)
 	}
 	return pending
 }

@@ -41,7 +41,7 @@ const (
 type Device struct {
 	DeviceID `json:",inline"`
 	Slice    string `json:"slice"`
-	Place    `json:",inline"`
+	Reach    `json:",inline"`
 
 	Attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute `json:"attributes,omitempty"`
 	Capacities map[resourceapi.QualifiedName]resource.Quantity           `json:"capacities,omitempty"`
@@ -171,7 +171,7 @@ func (f *Facts) eachOn(node *v1.Node, use func(pool *inventory.NodePool, positio
 		}
 		whole := f.snapshot.Pool(pool.ID) // The node's view of an incomplete pool has no devices.
 		for i := range whole.Devices {
-			if placeOf(&whole.Devices[i]).Node == node.Name {
+			if reachOf(&whole.Devices[i]).Node == node.Name {
 				use(whole, i)
 			}
 		}
@@ -197,7 +197,7 @@ func (f *Facts) device(pool *inventory.NodePool, position int) Device {
 	published, usage := &pool.Devices[position], f.usage(pool)
 	use := usage.Device(published.Name)
 	d := Device{
-		DeviceID: DeviceID{pool.ID.Driver, pool.ID.Name, published.Name}, Slice: published.Slice.Name, Place: placeOf(published),
+		DeviceID: DeviceID{pool.ID.Driver, pool.ID.Name, published.Name}, Slice: published.Slice.Name, Reach: reachOf(published),
 		Attributes: published.Attributes, Shareable: ptr.Deref(published.AllowMultipleAllocations, false), Taints: published.Taints,
 		OfNode: published.NodeAllocatableResources, device: published,
 	}
@@ -225,7 +225,7 @@ func (f *Facts) stateOf(pool *inventory.NodePool, usage *ledger.PoolUsage, posit
 		return Shared, ""
 	case slices.ContainsFunc(pool.Devices[position].Taints, inventory.KeepsAway):
 		return Tainted, ""
-	case f.isCordoned(placeOf(&pool.Devices[position]).Node):
+	case f.isCordoned(reachOf(&pool.Devices[position]).Node):
 		return Unavailable, "the node is cordoned (spec.unschedulable)"
 	case pool.State != inventory.Complete:
 		return Unavailable, fmt.Sprintf("the pool is %s: %s", pool.State, pool.Reason)

@@ -97,17 +97,17 @@ func (f *Facts) usage(pool *inventory.NodePool) *ledger.PoolUsage {
 	return ledger.Of(f.snapshot.Usage(), pool)
 }
 
-// Place says which nodes can use a device: one node, all nodes, or those that a selector matches.
-type Place struct {
+// Reach says which nodes can use a device: one node, all nodes, or those that a selector matches.
+type Reach struct {
 	Node         string `json:"node,omitempty"`
 	AllNodes     bool   `json:"allNodes,omitempty"`
 	NodeSelector string `json:"nodeSelector,omitempty"`
 }
 
 // IsShared reports whether the device is for more than one node.
-func (p Place) IsShared() bool { return p.Node == "" }
+func (p Reach) IsShared() bool { return p.Node == "" }
 
-func (p Place) String() string {
+func (p Reach) String() string {
 	switch {
 	case p.Node != "":
 		return p.Node
@@ -119,26 +119,26 @@ func (p Place) String() string {
 	return "no node"
 }
 
-// placeOf returns the place of a device, from its slice or from the device itself (perDeviceNodeSelection of
+// reachOf returns the reach of a device, from its slice or from the device itself (perDeviceNodeSelection of
 // KEP-4815).
-func placeOf(device *inventory.Device) Place {
+func reachOf(device *inventory.Device) Reach {
 	spec := &device.Slice.Spec
 	if ptr.Deref(spec.PerDeviceNodeSelection, false) {
-		return newPlace(device.NodeName, device.AllNodes, device.NodeSelector)
+		return newReach(device.NodeName, device.AllNodes, device.NodeSelector)
 	}
-	return newPlace(spec.NodeName, spec.AllNodes, spec.NodeSelector)
+	return newReach(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 }
 
-func newPlace(node *string, all *bool, selector *v1.NodeSelector) Place {
+func newReach(node *string, all *bool, selector *v1.NodeSelector) Reach {
 	switch {
 	case ptr.Deref(node, "") != "":
-		return Place{Node: *node}
+		return Reach{Node: *node}
 	case ptr.Deref(all, false):
-		return Place{AllNodes: true}
+		return Reach{AllNodes: true}
 	case selector != nil:
-		return Place{NodeSelector: inWords(selector)}
+		return Reach{NodeSelector: inWords(selector)}
 	}
-	return Place{}
+	return Reach{}
 }
 
 // inWords formats a node selector in kubectl's syntax; alternative terms are joined by "or".

@@ -86,7 +86,7 @@ func TestOnePoolForManyNodes(t *testing.T) {
 		places = append(places, fmt.Sprintf("%s%s: %d", summary.Node, summary.Pool, summary.Devices))
 	}
 	require.Equal(t, []string{"n-1: 1", "n-2: 1", "pool: 2"}, places)
-	require.Equal(t, "rack=1", all.Devices()[3].Place.String())
+	require.Equal(t, "rack=1", all.Devices()[3].Reach.String())
 	require.True(t, all.Overview("").Pools[0].Shared)
 }
 

@@ -77,19 +77,19 @@ func room(ctx context.Context, s *whatif.Snapshot, pod *v1.Pod, questions int) (
 
 // search tries increasing numbers of moves, each on all nodes.
 func (m *mover) search(ctx context.Context, advice *Advice) error {
-	places, err := m.places(ctx, advice)
+	targets, err := m.targets(ctx, advice)
 	if err != nil {
 		return err
 	}
 	defer func() { advice.Tried = m.tried }()
 	for count := 1; count <= MovesAtMost; count++ {
-		for i := range places {
-			found, err := m.onNode(ctx, &places[i], count)
+		for i := range targets {
+			found, err := m.onNode(ctx, &targets[i], count)
 			if err != nil {
 				return err
 			}
 			if found != nil {
-				advice.Node, advice.Moves = places[i].node, found
+				advice.Node, advice.Moves = targets[i].node, found
 				return nil
 			}
 		}
@@ -97,15 +97,15 @@ func (m *mover) search(ctx context.Context, advice *Advice) error {
 	return nil
 }
 
-// place is a node on which the pod would fit without all movable pods.
-type place struct {
+// target is a node on which the pod would fit without all movable pods.
+type target struct {
 	node    string
 	movable []*movable
 }
 
-// places returns the nodes on which moves can help.
-func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
-	var places []place
+// targets returns the nodes on which moves can help.
+func (m *mover) targets(ctx context.Context, advice *Advice) ([]target, error) {
+	var targets []target
 	unmovable := make(map[string]bool)
 	for _, node := range m.nodes {
 		candidates, fixed := m.candidates(node.Name)
@@ -127,14 +127,14 @@ func (m *mover) places(ctx context.Context, advice *Advice) ([]place, error) {
 		slices.SortStableFunc(candidates, func(a, b *movable) int {
 			return cmp.Or(cmp.Compare(corev1helpers.PodPriority(a.pod), corev1helpers.PodPriority(b.pod)), cmp.Compare(a.key, b.key))
 		})
-		places = append(places, place{node.Name, candidates})
+		targets = append(targets, target{node.Name, candidates})
 	}
 	advice.Unmovable = len(unmovable)
-	return places, nil
+	return targets, nil
 }
 
 // onNode tries each set of count pods.
-func (m *mover) onNode(ctx context.Context, p *place, count int) ([]Move, error) {
+func (m *mover) onNode(ctx context.Context, p *target, count int) ([]Move, error) {
 	chosen := make([]*movable, 0, count)
 	var try func(from int) ([]Move, error)
 	try = func(from int) ([]Move, error) {

@@ -174,12 +174,12 @@ func (s *summing) add(pool *inventory.NodePool, node string) {
 		use := usage.Device(device.Name)
 		states[i], _ = s.facts.stateOf(pool, usage, i, use)
 		p.add(states[i])
-		place := placeOf(device)
-		p.Shared = p.Shared || place.IsShared()
-		if node != "" && place.Node != "" && place.Node != node {
+		reach := reachOf(device)
+		p.Shared = p.Shared || reach.IsShared()
+		if node != "" && reach.Node != "" && reach.Node != node {
 			continue
 		}
-		summary := s.at(pool.ID, place)
+		summary := s.at(pool.ID, reach)
 		summary.add(states[i])
 		rooms := capacities(device, use)
 		for _, room := range rooms {
@@ -195,18 +195,18 @@ func (s *summing) add(pool *inventory.NodePool, node string) {
 	}
 }
 
-// addPartitions adds a unit for each counter set, at the place of the first device that draws from it.
+// addPartitions adds a unit for each counter set, with the reach of the first device that draws from it.
 func (s *summing) addPartitions(pool *inventory.NodePool, states []State, left []quantity.Amount, node string) {
 	for set, name := range pool.Counters.Sets {
 		drawing := pool.Drawing(set)
 		if len(drawing) == 0 {
 			continue
 		}
-		place := placeOf(&pool.Devices[drawing[0]])
-		if node != "" && place.Node != "" && place.Node != node {
+		reach := reachOf(&pool.Devices[drawing[0]])
+		if node != "" && reach.Node != "" && reach.Node != node {
 			continue
 		}
-		summary := s.at(pool.ID, place)
+		summary := s.at(pool.ID, reach)
 		unit := Unit{Name: name, Partitioned: true, State: stateOfPartitions(states, drawing)}
 		first, end := pool.Counters.Range(set)
 		for number := first; number < end; number++ {
@@ -253,14 +253,14 @@ func unitOf(name string, state State, rooms []Room) Unit {
 	return unit
 }
 
-func (s *summing) at(id inventory.PoolID, place Place) *Summary {
-	key := [3]string{id.Driver, place.Node, ""}
-	if place.IsShared() {
+func (s *summing) at(id inventory.PoolID, reach Reach) *Summary {
+	key := [3]string{id.Driver, reach.Node, ""}
+	if reach.IsShared() {
 		key[2] = id.Name
 	}
 	summary := s.byPlace[key]
 	if summary == nil {
-		summary = &Summary{Driver: id.Driver, Node: place.Node, Pool: key[2]}
+		summary = &Summary{Driver: id.Driver, Node: reach.Node, Pool: key[2]}
 		s.byPlace[key] = summary
 	}
 	return summary

@@ -99,9 +99,9 @@ func (f *finder) of(ctx context.Context, pool *inventory.NodePool) (*selector.Se
 
 // mark adds the matching devices of a tile to a choice.
 func (f *finder) mark(ctx context.Context, tile *sheet, choice *Choice) error {
-	marks := make([]byte, len(tile.places))
+	marks := make([]byte, len(tile.devices))
 	any := false
-	for at, p := range tile.places {
+	for at, p := range tile.devices {
 		marks[at] = '0'
 		if f.set.IsEmpty() {
 			marks[at], any = '1', true
@@ -152,9 +152,9 @@ func (s *server) attribute(_ context.Context, r *http.Request) (any, error) {
 	values := &Values{Values: []string{}, Tiles: make(map[string][]int)}
 	numbers := make(map[string]int)
 	for _, tile := range sheets(world) {
-		has := make([]int, len(tile.places))
+		has := make([]int, len(tile.devices))
 		found := false
-		for at, p := range tile.places {
+		for at, p := range tile.devices {
 			has[at] = -1
 			text, ok := valueOf(&p.pool.Devices[p.device], p.pool.ID.Driver, name)
 			if !ok {

@@ -83,9 +83,9 @@ func (r *Reasons) addBlocks(ctx context.Context, world *whatif.Snapshot, pod *v1
 		if !tile.shared && elsewhere[tile.name] {
 			continue
 		}
-		marks := []byte(strings.Repeat("0", len(tile.places)))
+		marks := []byte(strings.Repeat("0", len(tile.devices)))
 		any := false
-		for at, p := range tile.places {
+		for at, p := range tile.devices {
 			usage := ledger.Of(world.Usage(), p.pool)
 			use := usage.Device(p.pool.Devices[p.device].Name)
 			if drawing.state(p, usage, use) == Free && !tainted(&p.pool.Devices[p.device]) {
@@ -119,7 +119,7 @@ func tainted(device *inventory.Device) bool {
 	return slices.ContainsFunc(device.Taints, inventory.KeepsAway)
 }
 
-func matchesAny(ctx context.Context, finders []*finder, p place) (bool, error) {
+func matchesAny(ctx context.Context, finders []*finder, p deviceOfPool) (bool, error) {
 	for _, f := range finders {
 		selection, err := f.of(ctx, p.pool)
 		if err != nil {

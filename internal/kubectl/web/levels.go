@@ -16,7 +16,7 @@ type counterSet struct {
 }
 
 // addPart puts a device into its whole. A device that draws from several counter sets, or from none, is not a part.
-func addPart(layout *Layout, wholes map[counterSet]int, p place, at int) int {
+func addPart(layout *Layout, wholes map[counterSet]int, p deviceOfPool, at int) int {
 	if p.pool.Counters == nil || !p.pool.Partitions.Has(p.device) {
 		return -1
 	}
@@ -85,7 +85,7 @@ func (d *drawing) wholeLevels(from *sheet, layout *Layout) []int {
 		if whole < 0 || levels[whole] >= 0 {
 			continue
 		}
-		p := from.places[at]
+		p := from.devices[at]
 		left := ledger.Of(d.snapshot.Usage(), p.pool).Remaining(p.pool)
 		levels[whole] = percentDrawn(p.pool.Counters, p.pool.Counters.Draws(p.device)[0].Set, left)
 	}

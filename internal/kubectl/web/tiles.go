@@ -15,36 +15,36 @@ import (
 	"github.com/quartermaster-dra/quartermaster/pkg/whatif"
 )
 
-// place identifies a device in its pool.
-type place struct {
+// deviceOfPool identifies a device in its pool.
+type deviceOfPool struct {
 	pool   *inventory.NodePool
 	device int // position in the pool
 }
 
 // sheet is a tile in preparation: the devices on it.
 type sheet struct {
-	name   string
-	shared bool
-	places []place
+	name    string
+	shared  bool
+	devices []deviceOfPool
 }
 
 // sheets puts each device on the tile of its node, or on that of its pool if it is for several nodes.
 func sheets(s *whatif.Snapshot) []*sheet {
 	byName := make(map[string]*sheet)
-	add := func(name string, shared bool, p place) {
+	add := func(name string, shared bool, p deviceOfPool) {
 		one := byName[name]
 		if one == nil {
 			one = &sheet{name: name, shared: shared}
 			byName[name] = one
 		}
-		one.places = append(one.places, p)
+		one.devices = append(one.devices, p)
 	}
 	for _, pool := range s.Pools() {
 		for i := range pool.Devices {
 			if node := nodeOf(&pool.Devices[i]); node != "" {
-				add(node, false, place{pool, i})
+				add(node, false, deviceOfPool{pool, i})
 			} else {
-				add(pool.ID.String(), true, place{pool, i})
+				add(pool.ID.String(), true, deviceOfPool{pool, i})
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (d *drawing) tile(from *sheet) Tile {
 	pools := make(map[*inventory.NodePool]int)
 	wholes := make(map[counterSet]int)
 	var states strings.Builder
-	for at, p := range from.places {
+	for at, p := range from.devices {
 		number, known := pools[p.pool]
 		if !known {
 			number = len(tile.Pools)
@@ -144,7 +144,7 @@ func (d *drawing) tile(from *sheet) Tile {
 }
 
 // device adds the facts about one device to its tile, and returns its state.
-func (d *drawing) device(tile *Tile, at int, p place) byte {
+func (d *drawing) device(tile *Tile, at int, p deviceOfPool) byte {
 	device := &p.pool.Devices[p.device]
 	usage := ledger.Of(d.snapshot.Usage(), p.pool)
 	use := usage.Device(device.Name)
@@ -169,7 +169,7 @@ func (d *drawing) device(tile *Tile, at int, p place) byte {
 	return d.state(p, usage, use)
 }
 
-func (d *drawing) state(p place, usage *ledger.PoolUsage, use ledger.DeviceUsage) byte {
+func (d *drawing) state(p deviceOfPool, usage *ledger.PoolUsage, use ledger.DeviceUsage) byte {
 	switch {
 	case len(use.Holders) > 0:
 		return Allocated
@@ -183,7 +183,7 @@ func (d *drawing) state(p place, usage *ledger.PoolUsage, use ledger.DeviceUsage
 	return Free
 }
 
-func exhausted(p place, usage *ledger.PoolUsage) bool {
+func exhausted(p deviceOfPool, usage *ledger.PoolUsage) bool {
 	if p.pool.Partitions.Empty() {
 		return false
 	}

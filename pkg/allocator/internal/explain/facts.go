@@ -61,8 +61,8 @@ type Facts interface {
 // inquiry finds the problem after a search.
 type inquiry struct{ Facts }
 
-// place identifies a device by its positions: of the pool among those of the node, and of the device in the pool.
-type place struct{ pool, device int }
+// deviceIndex identifies a device by its positions: of the pool among those of the node, and of the device in the pool.
+type deviceIndex struct{ pool, device int }
 
 // constraint is a constraint of a claim.
 type constraint struct {

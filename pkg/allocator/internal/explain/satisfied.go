@@ -98,7 +98,7 @@ func (q inquiry) drainedBy(have *satisfied) (list []drained, ok bool) {
 	for _, r := range have.next.Alternatives {
 		for _, in := range q.inspect(r) {
 			for device := range in.selection.Matches.All() {
-				if chosen[place{in.index, device}] || in.cause(device) != Available {
+				if chosen[deviceIndex{in.index, device}] || in.cause(device) != Available {
 					continue
 				}
 				if !in.addDrained(counters, device, left[in.index]) {
@@ -143,8 +143,8 @@ func (in *inspection) addDrained(counters map[string]*drained, device int, left 
 }
 
 // chosenIn returns the places of the devices in results.
-func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool {
-	chosen := make(map[place]bool)
+func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[deviceIndex]bool {
+	chosen := make(map[deviceIndex]bool)
 	for i := range results {
 		for _, result := range results[i].Devices.Results {
 			for index, pool := range q.Pools() {
@@ -153,7 +153,7 @@ func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool
 				}
 				for device := range pool.Devices {
 					if pool.Devices[device].Name == result.Device {
-						chosen[place{index, device}] = true
+						chosen[deviceIndex{index, device}] = true
 					}
 				}
 			}
@@ -163,7 +163,7 @@ func (q inquiry) chosenIn(results []resourceapi.AllocationResult) map[place]bool
 }
 
 // leftAfter returns the remaining amounts of the counters, by pool, after the draws of the chosen devices.
-func (q inquiry) leftAfter(chosen map[place]bool) [][]quantity.Amount {
+func (q inquiry) leftAfter(chosen map[deviceIndex]bool) [][]quantity.Amount {
 	left := make([][]quantity.Amount, len(q.Pools()))
 	for index, pool := range q.Pools() {
 		if pool.Counters != nil {

@@ -11,7 +11,7 @@ var seed = maphash.MakeSeed()
 
 // begin resets the answer. Different questions begin with different nodes.
 func (a *Answer) begin(names *directory) {
-	a.names, a.places, a.having = names, make(map[int32]place), 0
+	a.names, a.results, a.having = names, make(map[int32]result), 0
 	a.ranking, a.changed, a.stale, a.complete = nil, nil, nil, false
 	a.free = a.everywhere && !a.consolidates
 	a.cursor = int(maphash.Bytes(seed, a.key[:]) % uint64(max(1, len(names.names))))
@@ -25,8 +25,8 @@ func (a *Answer) follow(q *Question) {
 	switch {
 	case a.names != a.index.names:
 		a.begin(a.index.names)
-	case !complete || len(changes) > len(a.places):
-		for id, p := range a.places {
+	case !complete || len(changes) > len(a.results):
+		for id, p := range a.results {
 			a.followOne(id, a.names.changed[id] > p.seen, a.names.resized[id] > p.seen, q)
 		}
 	default:
@@ -44,7 +44,7 @@ func (a *Answer) follow(q *Question) {
 
 // followOne processes a change of a node, if the answer has a result for it.
 func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
-	p, known := a.places[id]
+	p, known := a.results[id]
 	switch {
 	case !known:
 	case !a.counts(id):
@@ -65,17 +65,17 @@ func (a *Answer) followOne(id int32, changed, resized bool, q *Question) {
 
 // lookAgain queues a node to be looked at again.
 func (a *Answer) lookAgain(id int32) {
-	p := a.places[id]
+	p := a.results[id]
 	if p.queue != inChanged {
 		p.queue = inChanged
-		a.places[id] = p
+		a.results[id] = p
 		a.changed = append(a.changed, id)
 	}
 }
 
 // setStale queues all rated nodes to be rated again, cheapest first.
 func (a *Answer) setStale() {
-	before := slices.DeleteFunc(a.stale, func(id int32) bool { return a.places[id].queue != inStale })
+	before := slices.DeleteFunc(a.stale, func(id int32) bool { return a.results[id].queue != inStale })
 	stale, free := make([]int32, 0, len(a.ranking)+len(before)), a.ranking[:0]
 	for i := range a.ranking {
 		id := a.ranking[i].id
@@ -83,9 +83,9 @@ func (a *Answer) setStale() {
 			free = append(free, a.ranking[i]) // It costs nothing by any measure.
 			continue
 		}
-		p := a.places[id]
+		p := a.results[id]
 		p.rated, p.queue = false, max(p.queue, inStale)
-		a.places[id] = p
+		a.results[id] = p
 		stale = append(stale, id)
 	}
 	a.ranking, a.stale = free, append(stale, before...)
@@ -100,9 +100,9 @@ func (a *Answer) isDue() bool {
 // last change.
 func (a *Answer) knowsAll() bool {
 	if a.everywhere {
-		return len(a.places) >= len(a.names.names)
+		return len(a.results) >= len(a.names.names)
 	}
-	return len(a.places) >= a.names.local
+	return len(a.results) >= a.names.local
 }
 
 // counts reports whether a node counts: in most answers only nodes with pools do.
@@ -161,7 +161,7 @@ func (a *Answer) unknown(ids []int32, most int, wanted func(id int32) bool) []in
 	nodes := len(a.names.names)
 	for i, from := 0, a.cursor; i < nodes && len(ids) < most; i++ {
 		id := int32((from + i) % nodes)
-		if _, known := a.places[id]; known || !wanted(id) {
+		if _, known := a.results[id]; known || !wanted(id) {
 			continue
 		}
 		ids = append(ids, id)
@@ -176,9 +176,9 @@ func (a *Answer) pop(ids []int32, from *[]int32, name queue, most int) []int32 {
 	for len(list) > 0 && len(ids) < most {
 		id := list[0]
 		list = list[1:]
-		if p, known := a.places[id]; known && p.queue == name {
+		if p, known := a.results[id]; known && p.queue == name {
 			p.queue = nowhere
-			a.places[id] = p
+			a.results[id] = p
 			ids = append(ids, id)
 		}
 	}
@@ -197,9 +197,9 @@ func (a *Answer) take(looks []look) (pending []int32) {
 		if !anew {
 			a.setUnrated(l.id)
 		}
-		a.put(l.id, l.place)
-		if l.place.rated && !anew {
-			a.rank(l.id, l.place.value)
+		a.put(l.id, l.result)
+		if l.result.rated && !anew {
+			a.rank(l.id, l.result.value)
 		}
 	}
 	if anew {
@@ -209,17 +209,17 @@ func (a *Answer) take(looks []look) (pending []int32) {
 }
 
 // put replaces the result of a node. The ranking stays unchanged.
-func (a *Answer) put(id int32, p place) {
-	if before, known := a.places[id]; known {
+func (a *Answer) put(id int32, p result) {
+	if before, known := a.results[id]; known {
 		a.count(before.state, -1)
 		p.queue = before.queue
 	}
 	a.count(p.state, 1)
-	a.places[id] = p
+	a.results[id] = p
 }
 
 func (a *Answer) setState(id int32, s state) {
-	p := a.places[id]
+	p := a.results[id]
 	p.state = s
 	a.put(id, p)
 }
@@ -227,8 +227,8 @@ func (a *Answer) setState(id int32, s state) {
 // remove drops the result of a node.
 func (a *Answer) remove(id int32) {
 	a.setUnrated(id)
-	a.count(a.places[id].state, -1)
-	delete(a.places, id)
+	a.count(a.results[id].state, -1)
+	delete(a.results, id)
 }
 
 func (a *Answer) count(s state, n int) {
