@@ -20,9 +20,9 @@ type Waker interface {
 	// WakeForLanded does the same for devices that a pod had in flight since then. It does not wake that pod,
 	// and the back-off of all others applies. by is nil and since zero if they are not known.
 	WakeForLanded(by *v1.Pod, since time.Time, devices map[inventory.PoolID][]string)
-	// WakeOthersOf wakes the pods that wait for a claim that was in flight for one of them since then and was
+	// WakeOthersOf wakes the pods that wait for claims that were in flight for one of them since then and were
 	// not allocated.
-	WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef)
+	WakeOthersOf(failed *v1.Pod, since time.Time, claims ...ledger.ClaimRef)
 	// WakeUsersOf wakes the pods that wait for a claim which has lost its allocation. WakeForDevices is told of its devices.
 	WakeUsersOf(claim ledger.ClaimRef)
 }
@@ -132,11 +132,7 @@ func (s *State) HeldFrom(claim ledger.ClaimRef, allocation *resourceapi.Allocati
 // GivenUp wakes the pods that wait for claims which are no longer in flight for a gang, except for those that were allocated: no event of the
 // API does.
 func (s *State) GivenUp(claims []ledger.ClaimRef) {
-	for _, claim := range claims {
-		if s.Ledger.State(claim.UID).Committed == nil {
-			s.wakeOthersOf(nil, time.Time{}, claim)
-		}
-	}
+	s.wakeOthersOf(nil, time.Time{}, slices.DeleteFunc(claims, func(claim ledger.ClaimRef) bool { return s.Ledger.State(claim.UID).Committed != nil })...)
 }
 
 func (s *State) givenUp(by *v1.Pod, since time.Time, claim ledger.ClaimRef, devices ledger.Freed) {
@@ -154,11 +150,13 @@ func (s *State) deallocated(claim ledger.ClaimRef) {
 	}
 }
 
-func (s *State) wakeOthersOf(by *v1.Pod, since time.Time, claim ledger.ClaimRef) {
-	if s.Ledger.InFlight(claim.UID) != nil {
-		return // Other pods of the group use it, or it may still be stored.
+// wakeOthersOf calls WakeOthersOf for those of the claims that are not in flight: other pods of the group use these, or they may still be stored.
+func (s *State) wakeOthersOf(by *v1.Pod, since time.Time, claims ...ledger.ClaimRef) {
+	claims = slices.DeleteFunc(claims, func(claim ledger.ClaimRef) bool { return s.Ledger.InFlight(claim.UID) != nil })
+	if len(claims) == 0 {
+		return
 	}
 	for _, waker := range s.allWakers() {
-		waker.WakeOthersOf(by, since, claim)
+		waker.WakeOthersOf(by, since, claims...)
 	}
 }

@@ -81,8 +81,10 @@ func (w *woken) WakeForLanded(by *v1.Pod, _ time.Time, devices map[inventory.Poo
 	w.devices, w.by = append(w.devices, devices), append(w.by, uid)
 }
 
-func (w *woken) WakeOthersOf(_ *v1.Pod, _ time.Time, claim ledger.ClaimRef) {
-	w.claims = append(w.claims, claim.Name)
+func (w *woken) WakeOthersOf(_ *v1.Pod, _ time.Time, claims ...ledger.ClaimRef) {
+	for _, claim := range claims {
+		w.claims = append(w.claims, claim.Name)
+	}
 }
 
 func (w *woken) WakeUsersOf(claim ledger.ClaimRef) {

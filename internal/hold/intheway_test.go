@@ -89,7 +89,7 @@ func TestOwnClaimStays(t *testing.T) {
 		c.put(newJob("shared", 1, time.Hour, 10*time.Minute), "node-0", "gpu-00")
 		c.put(newJob("other", 1, time.Hour, 20*time.Minute), "node-0", "gpu-01")
 		one := c.waiting("waiting", 0, c.now.Add(-time.Hour), 1, 1)
-		one.Pods[0].Claims = []types.UID{"shared", "open"}
+		one.Pods[0].Allocated = []types.UID{"shared"}
 		holds := c.world(noLimits, rand.New(rand.NewPCG(1, 1))).Plan([]*Waiting{one})
 		require.Len(t, holds, 1)
 		require.Equal(t, c.now.Add(20*time.Minute), holds[0].Begin)
@@ -97,4 +97,28 @@ func TestOwnClaimStays(t *testing.T) {
 		one.Pods[0].Requirements = testPod{c, "waiting-0", 2}
 		require.Empty(t, c.world(noLimits, rand.New(rand.NewPCG(1, 1))).Plan([]*Waiting{one}), "there are not two more")
 	}
+}
+
+// TestOneHoldForAClaim: of holders that share a claim, the first one that gets a hold has it, by priority and not by age.
+func TestOneHoldForAClaim(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(4)
+	c.put(newJob("old", 2, time.Hour, 10*time.Minute), "node-0", "gpu-00", "gpu-01")
+	holder := func(name string, priority int32, waits time.Duration, size int, claim types.UID) *Waiting {
+		one := c.waiting(name, priority, c.now.Add(-waits), 1, size)
+		one.Pods[0].Open = []types.UID{claim}
+		one.Pods[0].Requirements = testPod{c, claim, size}
+		return one
+	}
+	holds := c.world(noLimits, rand.New(rand.NewPCG(1, 1))).Plan([]*Waiting{
+		holder("impossible", 0, 3*time.Hour, 5, "shared"), holder("older", 0, 2*time.Hour, 1, "shared"), holder("higher", 1, time.Hour, 1, "shared"), holder("other", 0, time.Hour, 1, "other"),
+	})
+	var names []string
+	for _, h := range holds {
+		names = append(names, h.Name)
+	}
+	require.Equal(t, []string{"ns/higher", "ns/other"}, names)
+	w := c.world(noLimits, rand.New(rand.NewPCG(1, 1)))
+	w.Tried = []Tried{{Hold: holds[0]}}
+	require.Equal(t, holds[:1], w.Plan([]*Waiting{holder("older", 0, 2*time.Hour, 1, "shared")}))
 }

@@ -147,7 +147,7 @@ func (w *World) within(one *Waiting, nodes []Node, taken []placed, looks *int) *
 		own: make(map[types.UID]bool), known: make(map[offerKey]*offer), wanted: make(map[wantedKey][]*Holding), looks: looks,
 	}
 	for _, pod := range one.Pods {
-		for _, claim := range pod.Claims {
+		for _, claim := range pod.Allocated {
 			t.own[claim] = true
 		}
 	}
@@ -193,7 +193,7 @@ type trial struct {
 	// taken are the places of earlier holders and pods, and gone the claims that have to go for these pods.
 	taken []placed
 	gone  map[types.UID]*Holding
-	// own are the claims of the holder's pods. They keep their devices when other pods that share them have ended.
+	// own are the allocated claims of the holder's pods. They keep their devices when other pods that share them have ended.
 	own   map[types.UID]bool
 	known map[offerKey]*offer
 	// wanted are the claims in pools that have devices which pods of a kind may get.

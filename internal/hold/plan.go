@@ -65,8 +65,8 @@ type Pod struct {
 	UID types.UID
 	// Takes is its use of a node besides devices.
 	Takes noderesources.Resources
-	// Claims are the pod's claims, with devices or without.
-	Claims []types.UID
+	// Open and Allocated are the pod's claims without devices and with them.
+	Open, Allocated []types.UID
 	// Kind is equal for pods that the same nodes suit.
 	Kind string
 	Requirements
@@ -223,9 +223,10 @@ const mostImpossible = 16
 func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 	slices.SortFunc(waiting, (*Waiting).compare)
 	w.stays, w.looks = make(map[types.UID]*Waiting), 0
-	p := &planner{World: w, quota: newQuota(w), failed: make(map[share]int), planned: make(map[bool]int), impossible: make(map[string]bool)}
+	p := &planner{World: w, quota: newQuota(w), failed: make(map[share]int), planned: make(map[bool]int), impossible: make(map[string]bool), claims: make(map[types.UID]bool)}
 	for _, tried := range w.Tried {
 		holds = append(holds, tried.Hold)
+		p.noteClaims(tried.Hold)
 		if open := tried.open(); len(open) > 0 || len(tried.InUse) > 0 {
 			p.planned[tried.Booking != nil]++
 			p.keep(tried.Waiting, open, tried.devices)
@@ -244,6 +245,7 @@ func (w *World) Plan(waiting []*Waiting) (holds []*Hold) {
 		}
 		if h := p.hold(one); h != nil {
 			holds = append(holds, h)
+			p.noteClaims(h)
 		}
 	}
 	return holds
@@ -256,6 +258,8 @@ type planner struct {
 	// taken is held for earlier holders, and planned counts these, the booked ones apart.
 	taken   []placed
 	planned map[bool]int
+	// claims are those for which devices are held.
+	claims map[types.UID]bool
 	// impossible are the kinds that fit nowhere, and failed counts their holders.
 	impossible map[string]bool
 	failed     map[share]int
@@ -273,9 +277,23 @@ func (p *planner) keep(one *Waiting, places []placed, devices map[string]int) {
 	p.taken = append(p.taken, places...)
 }
 
+// noteClaims stores for which claims devices are held.
+func (p *planner) noteClaims(h *Hold) {
+	for _, use := range h.All() {
+		p.claims[use.Claim.UID] = true
+	}
+}
+
+// shares reports whether devices are held for a claim of a holder already: for another pod that shares it.
+func (p *planner) shares(one *Waiting) bool {
+	return slices.ContainsFunc(one.Pods, func(pod *Pod) bool {
+		return slices.ContainsFunc(pod.Open, func(claim types.UID) bool { return p.claims[claim] })
+	})
+}
+
 // hold returns the hold for one that waits, nil if it gets none. A booking that gets nothing more keeps the devices in use.
 func (p *planner) hold(one *Waiting) (h *Hold) {
-	if len(one.Pods) > 0 {
+	if len(one.Pods) > 0 && !p.shares(one) {
 		h = p.place(one)
 	}
 	if h == nil && len(one.InUse)+len(one.Briefly) > 0 {

@@ -58,20 +58,27 @@ func PlanOrError(ctx context.Context, task *allocator.Task, claims []*resourceap
 }
 
 // Keep stores a plan for a pod that is nominated for a node, in place of its previous plan. The plan takes the
-// victims as gone. Keep reports whether the plan is kept.
-func (p *NominatedDevices) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod) bool {
-	return p.keep(ctx, pod, node, plan, victims, func(nomination *Nomination) (ledger.Freed, bool) { return p.Set(nomination), true })
+// victims as gone. own are the claims of all pods that are nominated together, nil for those of the pod: they are not waited for. Keep reports
+// whether devices are kept.
+func (p *NominatedDevices) Keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, own sets.Set[types.UID], victims []*v1.Pod) bool {
+	return p.keep(ctx, pod, node, plan, own, victims, func(nomination *Nomination) (ledger.Freed, bool) { return p.Set(nomination), true })
 }
 
 // keep implements Keep. set stores the nomination, or returns false.
-func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, victims []*v1.Pod, set func(*Nomination) (ledger.Freed, bool)) bool {
+func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, plan []ledger.Use, own sets.Set[types.UID], victims []*v1.Pod, set func(*Nomination) (ledger.Freed, bool)) bool {
+	if own == nil {
+		own = p.OwnClaims(pod)
+	}
+	relies := p.allocatedTo(pod)
 	if plan == nil {
 		klog.FromContext(ctx).V(4).Info("Cannot plan which devices a nominated pod gets; none are kept for it", "pod", klog.KObj(pod), "node", klog.KRef("", node))
 		return false
 	}
-	own := p.allocatedTo(pod)
+	if len(plan)+len(relies) == 0 {
+		return false
+	}
 	nomination := &Nomination{
-		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: append(slices.Clip(plan), own...), Victims: victims,
+		Pod: pod.UID, Group: GroupOf(pod), Priority: p.Holders.Priority(pod), Node: node, Plan: plan, Relies: relies, Victims: victims, Since: time.Now(),
 	}
 	var pools []inventory.PoolID
 	for _, use := range plan {
@@ -81,7 +88,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	}
 	for _, use := range p.Holders.Released(ByUID(victims)) {
 		// Claims elsewhere are not in the way: that of a PodGroup is its own as long as the group is there.
-		if use.IsIn(pools) && !slices.ContainsFunc(own, func(known ledger.Use) bool { return known.Claim.UID == use.Claim.UID }) {
+		if use.IsIn(pools) && !own.Has(use.Claim.UID) {
 			nomination.Awaited = append(nomination.Awaited, use.Claim)
 		}
 	}
@@ -106,8 +113,7 @@ func (p *NominatedDevices) keep(ctx context.Context, pod *v1.Pod, node string, p
 	return true
 }
 
-// allocatedTo returns the uses of those claims of a pod that are allocated. The pod counts on these devices, and the claim may lose them before
-// the pod is reserved: a claim that the pod shares with its victims is deallocated when these have ended.
+// allocatedTo returns the uses of those claims of a pod that are allocated.
 func (p *NominatedDevices) allocatedTo(pod *v1.Pod) (uses []ledger.Use) {
 	claims, _ := p.Needs.Claims.Of(pod)
 	for _, claim := range claims {
@@ -162,7 +168,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 		site := allocator.NodeView{Node: node, Pools: p.Inventory.OnNode(node)}
 		var ofGroup []ledger.Use // Each pod of a group gets devices of its own.
 		for _, nomination := range p.OfGroup(pod) {
-			ofGroup = append(ofGroup, p.Open(nomination.Pod, nomination.Plan)...)
+			ofGroup = append(ofGroup, p.openOf(nomination)...)
 		}
 		usage, _ := p.UsageFor(pod, nil, ofGroup...)
 		var own []types.UID
@@ -179,7 +185,7 @@ func (p *NominatedDevices) PlanNominated(ctx context.Context, before *v1.Pod) (u
 			}
 			continue
 		}
-		p.keep(ctx, pod, node.Name, plan, leaving, p.SetNominated)
+		p.keep(ctx, pod, node.Name, plan, nil, leaving, p.SetNominated)
 	}
 	return undecided
 }
@@ -219,10 +225,10 @@ func (p *NominatedDevices) UsageFor(pod *v1.Pod, own sets.Set[types.UID], held .
 // PlannedAgainst returns the allocations that are planned for other nominated pods, unless the claims have got their devices, and those
 // held for others. A pod of some priority must leave them alone. The uses of its own claims, and of those of the pods that are planned with it,
 // are not among them: what is kept for a claim is kept for all pods that share it. The claim would otherwise get other devices, or none, until
-// the pod that it is kept for gives up. A claim that several pods share gets only one of the allocations that are planned for it.
+// the pod that it is kept for gives up. Devices that several plans have for one claim count once.
 func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32, own sets.Set[types.UID], held ...ledger.Use) (against []ledger.Use) {
 	for _, nomination := range p.Against(pod, priority, time.Now()) {
-		against = append(against, p.Open(nomination.Pod, nomination.Plan)...)
+		against = append(against, p.openOf(nomination)...)
 	}
 	if against = append(against, held...); len(against) == 0 {
 		return nil
@@ -230,13 +236,17 @@ func (p *NominatedDevices) PlannedAgainst(pod *v1.Pod, priority int32, own sets.
 	if own == nil {
 		own = p.OwnClaims(pod)
 	}
-	counted := sets.New[types.UID]()
+	counted := make(map[types.UID][]ledger.Use)
 	return slices.DeleteFunc(against, func(use ledger.Use) bool {
-		again := own.Has(use.Claim.UID) || counted.Has(use.Claim.UID)
-		counted.Insert(use.Claim.UID)
+		claim := use.Claim.UID
+		again := own.Has(claim) || slices.ContainsFunc(counted[claim], func(before ledger.Use) bool { return haveSameDevices(before, use) })
+		counted[claim] = append(counted[claim], use)
 		return again
 	})
 }
+
+// haveSameDevices reports whether two plans for a claim have the same devices, or parts of these.
+func haveSameDevices(a, b ledger.Use) bool { return slices.Equal(devicesOf(a), devicesOf(b)) }
 
 // PlannedFor returns the nomination of another pod for which others are being evicted, and according to which one of some claims gets devices; nil
 // if there is none.
@@ -245,11 +255,22 @@ func (p *NominatedDevices) PlannedFor(pod *v1.Pod, claims []*resourceapi.Resourc
 		return slices.ContainsFunc(claims, func(claim *resourceapi.ResourceClaim) bool { return claim.UID == use.Claim.UID })
 	}
 	for _, nomination := range p.Against(pod, p.Holders.Priority(pod), time.Now()) {
-		if slices.ContainsFunc(p.Open(nomination.Pod, nomination.Plan), of) && len(p.Holders.Leaving(nomination)) > 0 {
+		if slices.ContainsFunc(p.openOf(nomination), of) && p.isEvicting(nomination) {
 			return nomination
 		}
 	}
 	return nil
+}
+
+// isEvicting reports whether victims of a nomination are leaving, or are about to be evicted: that is done in the background.
+func (p *NominatedDevices) isEvicting(nomination *Nomination) bool {
+	if len(p.Holders.Leaving(nomination)) > 0 {
+		return true
+	}
+	return time.Since(nomination.Since) < longestStop && slices.ContainsFunc(nomination.Victims, func(victim *v1.Pod) bool {
+		latest := p.Holders.Claims.Pod(victim.Namespace, victim.Name)
+		return latest != nil && latest.UID == victim.UID && !isGoing(latest)
+	})
 }
 
 // Open returns those allocations in the plan for a pod that are not in the ledger yet.
@@ -264,6 +285,17 @@ func (p *NominatedDevices) Open(pod types.UID, plan []ledger.Use) (open []ledger
 		}
 	}
 	return open
+}
+
+// openOf returns those allocations that are kept for a nominated pod and are not in the ledger yet. A claim that was deleted gets none.
+func (p *NominatedDevices) openOf(nomination *Nomination) []ledger.Use {
+	return slices.DeleteFunc(p.Open(nomination.Pod, nomination.kept()), func(use ledger.Use) bool {
+		if use.Claim.Name == "" {
+			return false
+		}
+		claim := p.Needs.Claims.Claim(use.Claim.Namespace, use.Claim.Name)
+		return claim == nil || claim.UID != use.Claim.UID
+	})
 }
 
 // IsInFlight reports whether the ledger has devices for a pod that the API server is not known to have stored.

@@ -26,6 +26,11 @@ type Nomination struct {
 	Node string
 	// Plan holds the planned allocations of the pod's claims. Pods of lower priority must not take these devices.
 	Plan []ledger.Use
+	// Relies are the allocations of those of its claims that have devices. They are kept like the plan if the claims lose them before the pod is
+	// reserved: a claim that the pod shares with its victims is deallocated when these have ended.
+	Relies []ledger.Use
+	// Since is when it was made.
+	Since time.Time
 	// Victims are the pods that have to go for it, and Awaited the claims that become free then.
 	Victims []*v1.Pod
 	Awaited []ledger.ClaimRef
@@ -44,6 +49,9 @@ type Nominations struct {
 	// nominees holds the pods that are nominated according to the API server, by UID.
 	nominees map[types.UID]*nominee
 }
+
+// kept returns the allocations that are kept for the pod.
+func (n *Nomination) kept() []ledger.Use { return slices.Concat(n.Plan, n.Relies) }
 
 // A nominee is a pod that any scheduler has nominated for a node.
 type nominee struct {
@@ -305,8 +313,8 @@ func planned(nomination *Nomination) ledger.Freed {
 		return nil
 	}
 	devices := make(ledger.Freed)
-	for i := range nomination.Plan {
-		for result := range ledger.Used(nomination.Plan[i].Allocation) {
+	for _, use := range nomination.kept() {
+		for result := range ledger.Used(use.Allocation) {
 			id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
 			devices[id] = append(devices[id], result.Device)
 		}

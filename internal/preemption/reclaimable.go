@@ -116,12 +116,23 @@ func (s *Reclaimable) heldUsage(pool *inventory.NodePool) (*heldPool, *ledger.Po
 	if held == nil || held.highest >= s.priority || !held.isOf(usage) {
 		return nil, nil
 	}
-	for claim := range s.own {
-		if _, found := slices.BinarySearch(held.claims, claim); found {
-			return nil, nil
-		}
+	if s.hasOwn(held) {
+		return nil, nil
 	}
 	return held, usage
+}
+
+// hasOwn reports whether the pod's own claims are among those of a pool. A gang may have a thousand claims, a pool that all nodes reach as well.
+func (s *Reclaimable) hasOwn(held *heldPool) bool {
+	if len(held.claims) < len(s.own) {
+		return slices.ContainsFunc(held.claims, func(claim types.UID) bool { return s.own[claim] })
+	}
+	for claim := range s.own {
+		if _, found := slices.BinarySearch(held.claims, claim); found {
+			return true
+		}
+	}
+	return false
 }
 
 // of returns the state of a claim.

@@ -30,3 +30,22 @@ func useOfDevice(claim types.UID, device string) ledger.Use {
 		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "r", Driver: "d", Pool: "p", Device: device}},
 	}}}
 }
+
+// TestOwnClaimsInAPool: the pod's own claims are found among those of a pool, whichever are more.
+func TestOwnClaimsInAPool(t *testing.T) {
+	t.Parallel()
+	many := []types.UID{"a", "b", "c", "d", "e"}
+	for _, test := range []struct {
+		own, held []types.UID
+		has       bool
+	}{
+		{many, []types.UID{"c"}, true}, {[]types.UID{"c"}, many, true}, {many, many, true}, {nil, many, false}, {many, nil, false},
+		{many, []types.UID{"x"}, false}, {[]types.UID{"x"}, many, false},
+	} {
+		s := &Reclaimable{own: make(map[types.UID]bool)}
+		for _, claim := range test.own {
+			s.own[claim] = true
+		}
+		require.Equal(t, test.has, s.hasOwn(&heldPool{claims: test.held}), "%v", test)
+	}
+}

@@ -72,17 +72,19 @@ func (e *Events) wakeInterested(devices map[inventory.PoolID][]string, passOver 
 	}
 }
 
-// WakeOthersOf wakes the other pods that wait for a claim that was in flight for the failed pod, and
-// was not allocated, after their pause.
-func (e *Events) WakeOthersOf(failed *v1.Pod, since time.Time, claim ledger.ClaimRef) {
-	pods, err := e.Claims.Users(claim.Namespace, claim.Name)
-	if err != nil {
-		klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
-		return
-	}
-	for _, pod := range pods {
-		if entry := e.Pods.Get(pod.UID); entry != nil && !notHelped(entry, failed, since) {
-			e.Waker.WakeAfterPause(entry)
+// WakeOthersOf wakes the other pods that wait for claims that were in flight for the failed pod, and
+// were not allocated, after their pause.
+func (e *Events) WakeOthersOf(failed *v1.Pod, since time.Time, claims ...ledger.ClaimRef) {
+	for _, claim := range claims {
+		pods, err := e.Claims.Users(claim.Namespace, claim.Name)
+		if err != nil {
+			klog.Background().Error(err, "Cannot requeue the pods that wait for a claim", "claim", claim)
+			continue
+		}
+		for _, pod := range pods {
+			if entry := e.Pods.Get(pod.UID); entry != nil && !notHelped(entry, failed, since) {
+				e.Waker.WakeAfterPause(entry)
+			}
 		}
 	}
 }

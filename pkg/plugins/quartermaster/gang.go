@@ -76,8 +76,12 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	if pl.accountant != nil {
 		describer.Account = pl.accountsOf(ctx)
 	}
+	var own sets.Set[types.UID]
+	if gang.Need == len(gang.Pods) { // Otherwise a pod may take what is kept for the claim of one that stays out.
+		own = pl.nominated.OwnClaims(gang.Pods...)
+	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, pl.nominated.OwnClaims(gang.Pods...), nodes, released},
+		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, own, nodes, released},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.

@@ -34,7 +34,8 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 	if !ok {
 		return nil, false
 	}
-	open := eligibility.Objects(eligibility.Open(checked))
+	unallocated := eligibility.Open(checked)
+	open := eligibility.Objects(unallocated)
 	task := pl.solver.Prepare(open)
 	if len(open) == 0 || task.Err() == nil && !task.NeedsDevices() {
 		return nil, true
@@ -43,7 +44,7 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 		return nil, false
 	}
 	for _, claim := range open {
-		if shared[claim.UID] || w.sought[claim.UID] {
+		if shared[claim.UID] {
 			return nil, false
 		}
 		shared[claim.UID] = true
@@ -52,8 +53,9 @@ func (w *holdWorld) pod(pl *Quartermaster, pod *v1.Pod, shared map[types.UID]boo
 	ctx := selector.WithBudget(w.ctx, selector.NewBudget(pl.attemptBudget, 0))
 	ctx = allocator.WithSteps(ctx, allocator.NewSteps(int(*pl.args.AttemptStepBudget), len(w.state.Free.Nodes())))
 	takes := noderesources.Of(pod)
+	allocated := slices.DeleteFunc(slices.Clone(checked), func(claim *eligibility.Claim) bool { return claim.Decided() == nil })
 	return &hold.Pod{
-		UID: pod.UID, Takes: takes, Claims: eligibility.UIDs(checked), Kind: kindOf(pod, task, takes, checked),
+		UID: pod.UID, Takes: takes, Open: eligibility.UIDs(unallocated), Allocated: eligibility.UIDs(allocated), Kind: kindOf(pod, task, takes, checked),
 		Requirements: &heldTask{ctx: ctx, world: w, task: task, claims: checked, open: open, admits: nodes.Admission(klog.FromContext(w.ctx), pod), inventory: w.state.Inventory},
 	}, true
 }

@@ -51,8 +51,6 @@ type holdWorld struct {
 	// open are the pods for which devices may be held, planned are those of them about which all is known, and tried remembers which are just
 	// being tried.
 	open, planned, tried map[types.UID]bool
-	// sought are the claims for which devices are or may be held. Pods that share one get one hold.
-	sought map[types.UID]bool
 	// bookings are all, and considered those that may get devices.
 	bookings   []*booked
 	considered map[types.UID]*booked
@@ -133,7 +131,7 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 	w := &holdWorld{
 		ctx: ctx, state: s, now: now, claims: make(map[types.UID]*resourceapi.ResourceClaim), holdings: make(map[types.UID]*hold.Holding),
 		groups: make(map[string]bool), devices: make(map[string]int),
-		considered: make(map[types.UID]*booked), usage: make(ledger.Fixed), checks: make(map[string]int), first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), planned: make(map[types.UID]bool), tried: make(map[types.UID]bool), sought: make(map[types.UID]bool),
+		considered: make(map[types.UID]*booked), usage: make(ledger.Fixed), checks: make(map[string]int), first: make(map[*hold.Waiting]*v1.Pod), open: make(map[types.UID]bool), planned: make(map[types.UID]bool), tried: make(map[types.UID]bool),
 	}
 	pods := s.holds.Waiting(now)
 	for _, pod := range pods {
@@ -147,11 +145,8 @@ func (s *shared) holdWorldOf(ctx context.Context, now time.Time) *holdWorld {
 		if h.Group {
 			w.groups[h.Name] = true
 		}
-		for pod, uses := range h.Uses {
+		for pod := range h.Uses {
 			stays[pod] = true
-			for _, use := range uses {
-				w.sought[use.Claim.UID] = true
-			}
 		}
 	}
 	for _, pod := range pods {
@@ -223,7 +218,6 @@ func (w *holdWorld) add(pl *Quartermaster, pod *v1.Pod) {
 	if len(one.Pods) > 0 && !w.haveBooking(needing, one.Pods) {
 		one.For = w.bookingsFor(pod)
 		w.waiting, w.first[one] = append(w.waiting, one), pod
-		maps.Copy(w.sought, shared)
 	}
 }
 
@@ -339,7 +333,8 @@ func (w *holdWorld) addNodes() {
 func (w *holdWorld) Usage(one *hold.Waiting) ledger.View {
 	own := sets.New[types.UID]()
 	for _, pod := range one.Pods {
-		own.Insert(pod.Claims...)
+		own.Insert(pod.Open...)
+		own.Insert(pod.Allocated...)
 	}
 	nominated := w.state.served()[0].nominated
 	return ledger.WhatIf(w.usage, nil, nominated.PlannedAgainst(w.first[one], one.Priority, own))

@@ -116,7 +116,7 @@ func TestAwaitsWhatIsInTheWay(t *testing.T) {
 	high := newPod("high", uses("high"))
 	inCluster(t, append(objects, high, gpus("high", 1).Obj()), func(t *testing.T, f *fixture) {
 		plan := []ledger.Use{{Claim: ledger.RefTo(f.claim("high")), Allocation: f.claim("a").Status.Allocation}}
-		require.True(t, f.pl.nominated.Keep(f.ctx, high, "n1", plan, []*v1.Pod{f.pod("a"), f.pod("b")}))
+		require.True(t, f.pl.nominated.Keep(f.ctx, high, "n1", plan, nil, []*v1.Pod{f.pod("a"), f.pod("b")}))
 		require.Equal(t, []ledger.ClaimRef{ledger.RefTo(f.claim("a"))}, f.pl.state.nominations.Of(high.UID).Awaited)
 	})
 }

@@ -123,9 +123,10 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 	nodes := make(map[types.UID]string)
 	for _, assignment := range plan.assignments {
 		pods, nodes[assignment.Pod.UID] = append(pods, assignment.Pod), assignment.Node
-		if uses := usesOf(assignment); len(uses) > 0 {
-			pl.nominated.Keep(ctx, assignment.Pod, assignment.Node, uses, victims)
-		}
+	}
+	own := pl.nominated.OwnClaims(pods...)
+	for _, assignment := range plan.assignments {
+		pl.nominated.Keep(ctx, assignment.Pod, assignment.Node, usesOf(assignment), own, victims)
 	}
 	klog.FromContext(ctx).V(2).Info("Evicting pods for a group", "podGroup", gang, "pods", len(pods), "victims", len(victims))
 	pl.preemption.EvictFor(pods, nodes, victims, func(stay []*v1.Pod) { pl.state.gangs.Evicted(gang, stay) })
@@ -133,7 +134,8 @@ func (pl *Quartermaster) evictForGang(ctx context.Context, gang string, plan *ga
 }
 
 // usesOf returns the planned allocations of an assignment's claims.
-func usesOf(assignment *planning.Assignment) (uses []ledger.Use) {
+func usesOf(assignment *planning.Assignment) []ledger.Use {
+	uses := make([]ledger.Use, 0, len(assignment.Claims))
 	for _, claim := range assignment.Claims {
 		uses = append(uses, ledger.Use{Claim: ledger.RefTo(claim), Allocation: assignment.Allocations[claim.UID]})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/internal/queue"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // preemptForGroup lets kube-scheduler choose pods of lower priority to evict for a group, and evict them. The planner
@@ -101,6 +102,7 @@ func (pl *Quartermaster) awaitReleaseForGroup(state fwk.PodGroupCycleState, info
 
 // nominateGroup keeps the devices for each pod of a group on its nominated node.
 func (pl *Quartermaster) nominateGroup(ctx context.Context, run *preemption.GroupDryRun, info fwk.PodGroupInfo, result *fwk.PodGroupPostFilterResult) {
+	own := pl.nominated.OwnClaims(info.GetUnscheduledPods()...)
 	for _, pod := range info.GetUnscheduledPods() {
 		nominating := result.NominatingInfos[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		cs, dryRun := run.Of(pod.UID)
@@ -112,7 +114,7 @@ func (pl *Quartermaster) nominateGroup(ctx context.Context, run *preemption.Grou
 			continue
 		}
 		if status := pl.reserveInDryRun(ctx, c, dryRun, nominating.NominatedNodeName); status.IsSuccess() {
-			pl.nominated.Keep(ctx, pod, nominating.NominatedNodeName, run.Planned(pod.UID), run.Victims(pod.UID))
+			pl.nominated.Keep(ctx, pod, nominating.NominatedNodeName, append([]ledger.Use{}, run.Planned(pod.UID)...), own, run.Victims(pod.UID))
 			c.leaveExtended()
 		}
 	}

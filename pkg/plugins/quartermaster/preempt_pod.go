@@ -11,6 +11,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // preempt chooses pods of lower priority that hold the devices that the pod needs, and evicts them. NominatedDevices keeps
@@ -25,6 +26,7 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: devices become free as soon as claims of pods that have ended are deallocated")
 	}
 	if by := pl.nominated.PlannedFor(pod, c.open()); by != nil {
+		pl.waker.WakeIn(c.pod, mostForRelease) // No event shows that a victim does not end in time.
 		return nil, kube.New(fwk.UnschedulableAndUnresolvable, "no pods are evicted: a claim of this pod is to get devices on node "+by.Node+
 			" and pods are being evicted for that already")
 	}
@@ -36,7 +38,9 @@ func (pl *Quartermaster) preempt(ctx context.Context, cs fwk.CycleState, c *cycl
 	switch {
 	case status.IsSuccess() && len(victims) > 0:
 		if pl.nominate(ctx, c, pod, result.NominatedNodeName, victims) {
-			kube.Append(status, "it is to get "+pl.state.nominations.Of(pod.UID).Gets())
+			if gets := pl.state.nominations.Of(pod.UID).Gets(); gets != "" {
+				kube.Append(status, "it is to get "+gets)
+			}
 		}
 	case result != nil: // No node fits, so the pod is not nominated.
 		pl.state.Freed(pl.state.nominations.Drop(pod.UID))
@@ -86,12 +90,12 @@ func (pl *Quartermaster) nominate(ctx context.Context, c *cycle, pod *v1.Pod, no
 		}
 		task, claims = variant.Task, variant.Claims
 	}
-	if task == nil {
-		return false
+	if task == nil { // The pod may count on devices that it has together with the victims.
+		return pl.nominated.Keep(ctx, pod, nodeName, []ledger.Use{}, nil, victims)
 	}
 	site := pl.affordableView(c, info.Node())
 	site.Usage = pl.reclaimable(c).Without(preemption.ByUID(victims))
-	return pl.nominated.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), victims)
+	return pl.nominated.Keep(ctx, pod, nodeName, preemption.Plan(pl.searchContext(ctx, c), task, claims, site), nil, victims)
 }
 
 // unlessUsable ends the nomination of a pod that any PreFilter plugin rejected, if no eviction makes its node usable:

@@ -23,13 +23,25 @@ func TestKeepsWhatIsSharedWithVictims(t *testing.T) {
 	both, low := newPod("both", uses("victim"), uses("open"), priority(10)), newPod("low", uses("low"))
 	inCluster(t, append(objects, both, low, gpus("open", 1).Obj(), gpus("low", 1).Obj()), func(t *testing.T, f *fixture) {
 		plan := []ledger.Use{{Claim: ledger.RefTo(f.claim("open")), Allocation: gpus("open", 1).Allocated("n1", "gpu-1").Status.Allocation}}
-		require.True(t, f.pl.nominated.Keep(f.ctx, both, "n1", plan, []*v1.Pod{f.pod("victim")}))
+		require.True(t, f.pl.nominated.Keep(f.ctx, both, "n1", plan, nil, []*v1.Pod{f.pod("victim")}))
 		require.Empty(t, f.pl.state.nominations.Of(both.UID).Awaited)
 		f.remove(f.pod("victim"))
 		f.changeClaim("victim", func(claim *resourceapi.ResourceClaim) { claim.Status.Allocation, claim.Status.ReservedFor = nil, nil })
 		f.settle()
 		require.Equal(t, "Filter", f.schedule(low).phase)
 		require.Equal(t, "n1", f.schedule(both).node)
+	})
+	only := newPod("only", uses("victim"), priority(10))
+	inCluster(t, append(objects, only, low, gpus("low", 2).Obj()), func(t *testing.T, f *fixture) {
+		require.False(t, f.pl.nominated.Keep(f.ctx, low, "n1", []ledger.Use{}, nil, nil), "there is nothing to keep")
+		require.True(t, f.pl.nominated.Keep(f.ctx, only, "n1", []ledger.Use{}, nil, []*v1.Pod{f.pod("victim")}))
+		f.remove(f.pod("victim"))
+		f.changeClaim("victim", func(claim *resourceapi.ResourceClaim) { claim.Status.Allocation, claim.Status.ReservedFor = nil, nil })
+		f.settle()
+		require.Equal(t, "Filter", f.schedule(low).phase)
+		f.remove(f.claim("victim"))
+		f.settle()
+		require.Equal(t, "n1", f.schedule(low).node, "nothing is kept for a claim that was deleted")
 	})
 }
 
@@ -41,25 +53,23 @@ func TestPlanLeavesWhatIsShared(t *testing.T) {
 	both := newPod("both", of("other"), uses("victim"), uses("open"), priority(10), nominatedFor("n1"))
 	inCluster(t, append(objects, both, gpus("open", 1).Obj()), func(t *testing.T, f *fixture) {
 		require.Empty(t, f.pl.nominated.PlanNominated(f.ctx, newPod("low")))
-		plan := f.pl.state.nominations.Of(both.UID).Plan
-		require.Len(t, plan, 2)
-		require.Equal(t, "open", plan[0].Claim.Name)
-		require.Equal(t, "gpu-1", plan[0].Allocation.Devices.Results[0].Device)
-		require.Equal(t, "gpu-0", plan[1].Allocation.Devices.Results[0].Device)
+		nomination := f.pl.state.nominations.Of(both.UID)
+		require.Equal(t, "gpu-1", nomination.Plan[0].Allocation.Devices.Results[0].Device)
+		require.Equal(t, "gpu-0", nomination.Relies[0].Allocation.Devices.Results[0].Device)
 	})
 }
 
-// TestClaimInSeveralPlans: a claim that several nominated pods share gets one allocation.
+// TestClaimInSeveralPlans: devices count once that several nominated pods are to get for a claim that they share.
 func TestClaimInSeveralPlans(t *testing.T) {
 	t.Parallel()
 	inCluster(t, plus(gpuNodes(3, "n1"), gpus("shared", 1).Obj(), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
 		claim := f.claim("shared")
-		for name, device := range map[string]string{"one": "gpu-0", "other": "gpu-1"} {
+		for name, device := range map[string]string{"one": "gpu-0", "same": "gpu-0", "other": "gpu-1"} {
 			f.pl.state.nominations.Set(&preemption.Nomination{Pod: newPod(name).UID, Node: "n1", Plan: []ledger.Use{{
 				Claim: ledger.RefTo(claim), Allocation: gpus("shared", 1).Allocated("n1", device).Status.Allocation,
 			}}})
 		}
-		require.Len(t, f.pl.nominated.PlannedAgainst(newPod("p", uses("c")), 0, nil), 1)
+		require.Len(t, f.pl.nominated.PlannedAgainst(newPod("p", uses("c")), 0, nil), 2, "devices on another node are kept as well: it is not known yet which the claim gets")
 		require.Empty(t, f.pl.nominated.PlannedAgainst(newPod("p", uses("shared")), 0, nil))
 	})
 }
@@ -76,6 +86,14 @@ func TestGangKeepsToItsOwnClaims(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, out.Plan, "%+v", out)
 	})
+	onlyOn("elsewhere")(pods[1])
+	objects = plus(gpuNodes(1, "n1"), gpus("a", 1).Obj(), gpus("shared", 1).Obj(), pods[0], pods[1], theirs)
+	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
+		g.fixture.schedule(newPod("outside", uses("a")))
+		out, err := g.pl.planPods(g.ctx, g.nodeInfos(), planning.Gang{Name: "default/gang", Pods: pods, Need: 1}, nil)
+		require.NoError(t, err)
+		require.Nil(t, out.Plan, "the first pod alone must not take what is kept for the claim of the second one")
+	})
 }
 
 // TestNobodyIsEvictedTwiceForAClaim: a pod evicts nobody while others are being evicted for a claim that it shares.
@@ -86,14 +104,19 @@ func TestNobodyIsEvictedTwiceForAClaim(t *testing.T) {
 	first, second, higher := newPod("first", of("default"), uses("shared"), priority(10)), newPod("second", uses("shared"), priority(10)), newPod("higher", uses("shared"), priority(11))
 	inCluster(t, append(objects, first, second, higher, gpus("shared", 1).Obj()), func(t *testing.T, f *fixture) {
 		victim := f.pod("a").DeepCopy()
-		endsLate(victim)
-		f.arrive(victim)
 		plan := []ledger.Use{{Claim: ledger.RefTo(f.claim("shared")), Allocation: gpus("shared", 1).Allocated("n1", "gpu-0").Status.Allocation}}
-		require.True(t, f.pl.nominated.Keep(f.ctx, first, "n1", plan, []*v1.Pod{victim}))
-		p := preempt(t, f, second)
-		require.Empty(t, p.victims)
-		require.Equal(t, fwk.UnschedulableAndUnresolvable, p.status.Code())
-		require.Contains(t, p.status.Message(), "a claim of this pod is to get devices on node n1 and pods are being evicted for that already")
+		require.True(t, f.pl.nominated.Keep(f.ctx, first, "n1", plan, nil, []*v1.Pod{victim}))
+		for _, shown := range []bool{false, true} { // The eviction is under way in the background, and the informer shows it later.
+			if shown {
+				endsLate(victim)
+				f.arrive(victim)
+				time.Sleep(time.Minute)
+			}
+			p := preempt(t, f, second)
+			require.Empty(t, p.victims)
+			require.Equal(t, fwk.UnschedulableAndUnresolvable, p.status.Code())
+			require.Contains(t, p.status.Message(), "a claim of this pod is to get devices on node n1 and pods are being evicted for that already")
+		}
 		require.NotContains(t, preempt(t, f, higher).status.Message(), "for that already", "it does not wait for a pod of lower priority")
 	})
 }

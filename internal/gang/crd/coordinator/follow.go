@@ -117,7 +117,7 @@ func (c *Coordinator) WakeForDevices(map[inventory.PoolID][]string) { c.StirAll(
 func (c *Coordinator) WakeForLanded(*v1.Pod, time.Time, map[inventory.PoolID][]string) { c.StirAll() }
 
 // WakeOthersOf implements cluster.Waker.
-func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ledger.ClaimRef) { c.StirAll() }
+func (c *Coordinator) WakeOthersOf(*v1.Pod, time.Time, ...ledger.ClaimRef) { c.StirAll() }
 
 // WakeUsersOf implements cluster.Waker: WakeForDevices stirs for the claim's devices.
 func (c *Coordinator) WakeUsersOf(ledger.ClaimRef) {}

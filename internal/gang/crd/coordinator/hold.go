@@ -39,8 +39,8 @@ func (c *Coordinator) release(group types.UID, assignments []*planning.Assignmen
 	for _, assignment := range assignments {
 		for _, claim := range assignment.Claims {
 			ref, users := ledger.RefTo(claim), c.Ledger.UseOf(claim.UID).InFlight
-			if !slices.Contains(users, group) || c.progress.Uses(assignment.Gang, claim.UID) { // Other pods with an assignment share it.
-				continue
+			if !slices.Contains(users, group) || c.progress.Uses(assignment.Gang, claim.UID) {
+				continue // It never was in flight, or other pods with an assignment share it.
 			}
 			freed, ended = freed.And(c.Ledger.RemoveInFlight(claim.UID, group)), append(ended, ref)
 		}
