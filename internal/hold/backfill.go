@@ -87,7 +87,7 @@ func (h *Hold) Announcement(usage ledger.View) string {
 		on += fmt.Sprintf(" and %d more nodes", more)
 	}
 	devices, free := 0, 0
-	for id, names := range devicesOf(nil, h.All()) {
+	for id, names := range ledger.DevicesOf(h.All()...) {
 		devices += len(names)
 		for _, name := range names {
 			if !usage.Pool(id).Uses(name) {
@@ -149,17 +149,3 @@ func (h *Hold) KeepsFrom(claim types.UID, allocation *resourceapi.AllocationResu
 
 // IsIn reports whether devices of a pool are held.
 func (h *Hold) IsIn(pool inventory.PoolID) bool { return h.pools[pool] }
-
-// devicesOf adds the devices of allocations to those that were freed.
-func devicesOf(freed ledger.Freed, uses []ledger.Use) ledger.Freed {
-	for _, use := range uses {
-		for result := range ledger.Used(use.Allocation) {
-			if freed == nil {
-				freed = make(ledger.Freed)
-			}
-			id := ledger.PoolOf(result)
-			freed[id] = append(freed[id], result.Device)
-		}
-	}
-	return freed
-}

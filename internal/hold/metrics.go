@@ -34,7 +34,7 @@ func RegisterMetrics(register func(...k8smetrics.Registerable)) {
 func (r *Registry) Measure(usage ledger.View, since time.Duration) {
 	held, idle := 0, 0
 	for _, h := range r.Holds() {
-		for id, names := range devicesOf(nil, h.All()) {
+		for id, names := range ledger.DevicesOf(h.All()...) {
 			held += len(names)
 			for _, name := range names {
 				if !usage.Pool(id).Uses(name) {

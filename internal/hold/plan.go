@@ -187,7 +187,7 @@ func (h *Hold) devicesHeld() ledger.Freed { return h.heldExceptFor("") }
 // heldExceptFor does the same without what waiting pods are to get for a claim.
 func (h *Hold) heldExceptFor(claim types.UID) ledger.Freed {
 	planned := slices.DeleteFunc(h.All(), func(use ledger.Use) bool { return use.Claim.UID == claim })
-	return devicesOf(devicesOf(devicesOf(nil, planned), h.InUse), h.Briefly)
+	return ledger.DevicesOf(slices.Concat(planned, h.InUse, h.Briefly)...)
 }
 
 // isOf reports whether a hold is another one, or what is left of it.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -106,7 +105,7 @@ func (r *Registry) end(pod *v1.Pod) (freed ledger.Freed) {
 		if len(left.Uses) == 0 {
 			r.holds = slices.Delete(r.holds, i, i+1)
 		}
-		return devicesOf(freed, uses)
+		return ledger.DevicesOf(uses...)
 	}
 	return nil
 }
@@ -158,34 +157,33 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 	return freedBy(before, r.holds), news
 }
 
-// freedBy returns the devices that are held before and not after, and those of an edited booking: who has to leave it alone may be others
-// than before.
+// freedBy returns the devices that a holder had before and does not have after: others may have them, also if they are held for another holder
+// then. It has all devices of a hold that others must leave alone than before.
 func freedBy(before, after []*Hold) (freed ledger.Freed) {
-	kept := make(map[inventory.PoolID]map[string]bool)
-	for _, h := range after {
-		for id, names := range h.devicesHeld() {
-			if kept[id] == nil {
-				kept[id] = make(map[string]bool)
-			}
-			for _, name := range names {
-				kept[id][name] = true
-			}
-		}
-	}
 	for _, h := range before {
-		edited := h.Booking != nil && !slices.ContainsFunc(after, func(other *Hold) bool {
-			return other.Booking.isAs(h.Booking) && other.Priority == h.Priority
-		})
+		var kept ledger.Freed
+		if i := slices.IndexFunc(after, h.closesAsMuch); i >= 0 {
+			kept = after[i].devicesHeld()
+		}
 		for id, names := range h.devicesHeld() {
-			if !edited {
-				names = slices.DeleteFunc(names, func(name string) bool { return kept[id][name] })
-			}
-			if len(names) > 0 {
+			if names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept[id], name) }); len(names) > 0 {
 				freed = freed.And(ledger.Freed{id: names})
 			}
 		}
 	}
 	return freed
+}
+
+// opensBy is the time by which the begin of a hold must move for pods to be woken that may fit before it now: it moves a little with each plan.
+const opensBy = time.Minute
+
+// closesAsMuch reports whether another hold is for the same holder, and nobody may use its devices who must leave those of this one alone.
+func (h *Hold) closesAsMuch(after *Hold) bool {
+	if h.Booking != nil {
+		return after.Booking.isAs(h.Booking) && after.Priority == h.Priority
+	}
+	opens := !after.Begin.IsZero() && (h.Begin.IsZero() || after.Begin.Sub(h.Begin) > opensBy)
+	return after.Booking == nil && after.Name == h.Name && after.Group == h.Group && after.Priority == h.Priority && after.Evicts == h.Evicts && !opens
 }
 
 // isNews reports whether a hold is to be reported, and remembers that it is. A new one is, and one that has moved.

@@ -70,6 +70,31 @@ func TestHoldsEnd(t *testing.T) {
 	require.Empty(t, r.Waiting(epoch))
 }
 
+// TestPassesOn: devices that pass to another holder, or that others may use before the hold begins, are freed: these may have waited for them.
+func TestPassesOn(t *testing.T) {
+	t.Parallel()
+	c, r := newTestCluster(4), NewRegistry()
+	r.PodChanged(nil, waitingPod("v-0", epoch))
+	r.PodChanged(nil, waitingPod("w-0", epoch))
+	for i, step := range []struct {
+		holder   string
+		priority int32
+		begin    time.Duration
+		freed    bool
+	}{
+		{"v", 0, 0, false}, {"w", 0, 0, true}, {"w", 0, 0, false}, {"w", 0, time.Hour, true}, {"w", 0, time.Hour + opensBy, false},
+		{"w", 0, time.Hour + 2*opensBy + 1, true}, {"w", 0, time.Hour, false}, {"w", 0, 0, false}, {"w", 1, 0, true},
+	} {
+		h := holdOn(c.waiting(step.holder, step.priority, epoch, 1, 1), "node-0", "a")
+		if step.begin > 0 {
+			h.Begin = epoch.Add(step.begin)
+		}
+		freed, _ := r.Replace([]*Hold{h}, epoch)
+		require.Len(t, r.Holds(), 1)
+		require.Equal(t, step.freed, len(freed) > 0, "step %d", i)
+	}
+}
+
 // TestNew: Replace tells which holds are new or have moved.
 func TestNew(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 type ourProfile struct{}
 
 func (ourProfile) Trying(types.UID) *v1.Pod                   { return nil }
+func (ourProfile) Binding(types.UID) *v1.Pod                  { return nil }
 func (ourProfile) Schedules(name string) bool                 { return name == "" }
 func (ourProfile) LeavesAlone(_, _ types.UID, _ *v1.Pod) bool { return false }
 

@@ -32,6 +32,8 @@ type Holders struct {
 type Profiles interface {
 	// Trying returns a pod that one of the profiles tries to schedule or is binding, nil if none does.
 	Trying(types.UID) *v1.Pod
+	// Binding returns a pod that has reserved what it needs in an attempt which has not ended, nil if there is none.
+	Binding(types.UID) *v1.Pod
 	// Schedules reports whether one of the profiles schedules the pods with a spec.schedulerName.
 	Schedules(schedulerName string) bool
 }
@@ -94,7 +96,12 @@ func (h *Holders) holding(use ledger.Use) (result holding) {
 		case pod == nil || pod.UID != consumer.UID || dra.HasEnded(pod):
 		case pod.Spec.NodeName != "":
 			result.pods = append(result.pods, pod)
-		case !slices.Contains(use.InFlight, pod.UID):
+		case slices.Contains(use.InFlight, pod.UID):
+		default:
+			if binding := h.Profiles.Binding(pod.UID); binding != nil { // Its claim is stored already.
+				result.pods = append(result.pods, binding)
+				continue
+			}
 			result.others, result.unbound = true, append(result.unbound, pod)
 		}
 	}

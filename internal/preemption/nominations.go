@@ -11,7 +11,6 @@ import (
 
 	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/gang/crd"
-	"github.com/quartermaster-dra/quartermaster/pkg/inventory"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
@@ -312,14 +311,7 @@ func planned(nomination *Nomination) ledger.Freed {
 	if nomination == nil {
 		return nil
 	}
-	devices := make(ledger.Freed)
-	for _, use := range nomination.kept() {
-		for result := range ledger.Used(use.Allocation) {
-			id := inventory.PoolID{Driver: result.Driver, Name: result.Pool}
-			devices[id] = append(devices[id], result.Device)
-		}
-	}
-	return devices
+	return ledger.DevicesOf(nomination.kept()...)
 }
 
 // Leaving returns the victims of a nomination that are being deleted and not gone yet.

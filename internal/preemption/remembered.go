@@ -101,7 +101,7 @@ func (h *Holders) remember(pool *inventory.NodePool, held *heldPool) {
 // notice when that ends.
 func isSteady(use ledger.Use, pods []*v1.Pod) bool {
 	return len(use.InFlight) == 0 && len(pods) == len(use.ReservedFor) &&
-		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return dra.PodGroupName(pod) != "" })
+		!slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return dra.PodGroupName(pod) != "" || pod.Spec.NodeName == "" })
 }
 
 // of stores the highest priority and the common node of the pods that hold the pool's used devices.

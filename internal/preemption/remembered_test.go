@@ -65,6 +65,9 @@ func (c *cluster) holders() *Holders {
 
 func (c *cluster) Trying(uid types.UID) *v1.Pod { return c.pod(string(uid)) }
 
+// Binding implements Profiles.
+func (c *cluster) Binding(types.UID) *v1.Pod { return nil }
+
 func (c *cluster) Schedules(string) bool { return true }
 
 func (c *cluster) pod(name string) *v1.Pod {

@@ -327,12 +327,16 @@ func (p *Pod) activated(begun int) {
 	p.active = p.rejected && p.begun == begun && !p.kept
 }
 
-// isDue reports whether a rejected pod is in its pause, and its wake-up is scheduled.
+// isDue reports whether a rejected pod is in its pause, and is to be woken at the end of it. A wake-up may also be scheduled for minutes later.
 func (p *Pod) isDue(now time.Time) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.rejected && p.timer != nil && p.restLocked(now) > 0
+	rest := p.restLocked(now)
+	return p.rejected && p.timer != nil && rest > 0 && p.due.Sub(now) < rest+soon
 }
+
+// soon is more than the time between the calculation of a pause and of the time when its timer is due.
+const soon = 100 * time.Millisecond
 
 // rejectedBefore reports whether the pod waits since before a time and was not activated. A pod that was queued and not tried, as
 // one of a group whose attempt ended before it came to this pod, waits since then.

@@ -12,6 +12,18 @@ import (
 // devices.
 type Freed map[inventory.PoolID][]string
 
+// DevicesOf returns the devices of allocations.
+func DevicesOf(uses ...Use) Freed {
+	devices := make(Freed)
+	for _, use := range uses {
+		for result := range Used(use.Allocation) {
+			id := PoolOf(result)
+			devices[id] = append(devices[id], result.Device)
+		}
+	}
+	return devices
+}
+
 // Receiver is told of devices that became free.
 type Receiver interface {
 	Freed(Freed)

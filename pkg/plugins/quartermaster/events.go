@@ -2,6 +2,8 @@ package quartermaster
 
 import (
 	"errors"
+	"maps"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -9,9 +11,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/dra"
 	"github.com/quartermaster-dra/quartermaster/internal/informer"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
+	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
 )
 
 // follow registers the scheduler's handlers for the events of kube-scheduler's informers, one for each informer. Each first refreshes
@@ -67,14 +72,22 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 		s.turns.Forget(e.Before.UID)
 		s.failures.Forget(e.Before.UID)
 	}
+	if gone := e.Before != nil && (e.After == nil || dra.HasEnded(e.After) && !dra.HasEnded(e.Before)); gone {
+		s.leavesClaims(e.Before)
+	}
 	for _, pl := range s.served() {
 		if ends {
 			pl.tryNominees(e.Before)
 		}
 		pl.waiting.PodChanged(e)
 		pl.widened.PodChanged(e)
-		if entry := pl.waiting.Get(e.Latest().UID); entry != nil && isNominated(e) {
-			pl.waker.Nominated(entry)
+		if entry := pl.waiting.Get(e.Latest().UID); entry != nil {
+			if isNominated(e) {
+				pl.waker.Nominated(entry)
+			}
+			if s.holdsOn.Load() && mayPassHolds(e) {
+				pl.waker.Wake(entry)
+			}
 		}
 		if ends {
 			pl.devices.Changed.Tell(e.Before.UID)
@@ -103,6 +116,25 @@ func (pl *Quartermaster) tryNominees(victim *v1.Pod) {
 	if len(nominees) > 0 {
 		pl.handle.Activate(klog.Background(), nominees)
 	}
+}
+
+// leavesClaims wakes the pods that may evict the others which share claims with a pod that ends: it may have been of higher priority. Its own end
+// frees nothing.
+func (s *shared) leavesClaims(pod *v1.Pod) {
+	var left ledger.Freed
+	for _, use := range s.Ledger.UsesBy(pod.UID) {
+		if len(use.ReservedFor) > 1 {
+			left = left.And(ledger.DevicesOf(use))
+		}
+	}
+	s.Landed(nil, time.Time{}, left)
+}
+
+// mayPassHolds reports whether a waiting pod changed so that it may be allowed to use what is held: bookings are for labels, and a pod may use
+// devices that it gives back before a hold begins.
+func mayPassHolds(e informer.Event[v1.Pod]) bool {
+	return e.Before != nil && e.After != nil && e.After.Spec.NodeName == "" && (!maps.Equal(e.Before.Labels, e.After.Labels) ||
+		!ptr.Equal(e.Before.Spec.ActiveDeadlineSeconds, e.After.Spec.ActiveDeadlineSeconds))
 }
 
 // isNominated reports whether the event shows that a pod was nominated for a node.

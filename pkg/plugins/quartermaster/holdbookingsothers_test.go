@@ -96,6 +96,31 @@ func TestBookingEditWakes(t *testing.T) {
 	}
 }
 
+// TestPodEditWakes: a pod that waits beside a hold is tried again when its own labels or deadline change, and not for other changes.
+func TestPodEditWakes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit func(*v1.Pod)
+		fits bool
+	}{
+		"label":      {labeled("train"), true},
+		"deadline":   {deadline(time.Minute), true},
+		"annotation": {func(pod *v1.Pod) { pod.Annotations = map[string]string{"a": "b"} }, false},
+	} {
+		small := newPod("small", labeled("small"), uses("s"), priority(5), deadline(time.Hour*9))
+		inBooking(t, append(holder("a", "n2", "gpu-0", priority(20)), append(holder("b", "n2", "gpu-1", priority(20)), small)...), func(t *testing.T, f *fixture) {
+			f.book(deviceBooking("b", 2*time.Hour, 2, highClass))
+			f.sleep(small)
+			edited := f.pod("small").DeepCopy()
+			test.edit(edited)
+			f.replace(edited)
+			f.settle()
+			require.Equal(t, test.fits, slices.Contains(f.names(), "default/small"), name)
+			require.Equal(t, test.fits, f.fits(edited), name)
+		})
+	}
+}
+
 // TestBookingLeavesHigherPriorityItsHold: a pod of higher priority keeps its hold on devices that pods of a booking use.
 func TestBookingLeavesHigherPriorityItsHold(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,8 @@ func (pl *Quartermaster) PostFilter(ctx context.Context, cs fwk.CycleState, pod 
 		entry.Unnominated()
 	}
 	// Events wake only pods that this plugin has rejected, and other plugins may have rejected this one on all nodes. The end of the
-	// pause after a takeover wakes those that wait for it.
-	if status.IsSuccess() && !nominates(result) && !pl.takeover.Keeps(pod) {
+	// pause after a takeover wakes those that wait for it. After an error, kube-scheduler has the pod wait like any that does not fit.
+	if status.IsSuccess() && !nominates(result) && !pl.takeover.Keeps(pod) || status.Code() == fwk.Error {
 		pl.waker.Retry(entry)
 	}
 	return result, status

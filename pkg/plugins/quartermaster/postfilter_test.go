@@ -2,11 +2,14 @@ package quartermaster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/quartermaster-dra/quartermaster/internal/queue"
 )
 
 func TestPostFilter(t *testing.T) {
@@ -140,4 +143,22 @@ func TestPostFilterOnStaleState(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPostFilterFails: after an error, the pod is tried again after its pause, although nothing happens: kube-scheduler has it wait like a pod that
+// does not fit.
+func TestPostFilterFails(t *testing.T) {
+	t.Parallel()
+	claim := with(gpus("c", 1).Allocated("gone", "gpu-0"), onNode("gone"))
+	inCluster(t, plus(gpuNodes(1, "n1"), claim, newPod("p", uses("c"))), func(t *testing.T, f *fixture) {
+		f.settle()
+		f.forget()
+		f.fail(fault{on: "update/status", claim: "c", err: forbidden()})
+		result := f.schedule(f.pod("p"))
+		require.Equal(t, fwk.Error, result.status.Code(), "%v", result.status)
+		require.Empty(t, f.names())
+		time.Sleep(queue.LongestPause)
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.names())
+	})
 }

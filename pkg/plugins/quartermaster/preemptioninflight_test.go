@@ -32,9 +32,12 @@ func TestPreemptionOfPodsThatAreNotBoundYet(t *testing.T) {
 		on      string
 		edits   []func(*v1.Pod)
 		waits   bool
+		stored  bool
 		victims []string
 		code    fwk.Code
 	}{
+		"its claim is stored":             {objects: gpuNodes(1, "n1"), on: "n1", stored: true, victims: []string{"early"}, code: fwk.Unschedulable},
+		"its claim is stored, waits":      {objects: gpuNodes(1, "n1"), on: "n1", stored: true, waits: true, code: fwk.Unschedulable},
 		"waits for permission":            {objects: gpuNodes(1, "n1"), on: "n1", waits: true, code: fwk.Unschedulable},
 		"does not":                        {objects: gpuNodes(1, "n1"), on: "n1", victims: []string{"early"}, code: fwk.Unschedulable},
 		"on another node, waits":          {objects: network, on: "n2", waits: true, code: fwk.Unschedulable},
@@ -50,6 +53,11 @@ func TestPreemptionOfPodsThatAreNotBoundYet(t *testing.T) {
 			inCluster(t, plus(test.objects, early, pod, gpus("a", 1).Obj(), gpus("c", 1).Obj()), func(t *testing.T, f *fixture) {
 				a := f.mustBegin(early).filter()
 				require.NoError(t, a.reserve(test.on).AsError())
+				if test.stored {
+					require.NoError(t, a.preBind(test.on).AsError())
+					f.settle()
+					require.Empty(t, f.inFlight())
+				}
 				profile := withDefaultPreemption(f, assumedOn(early, test.on))
 				if test.waits {
 					profile.AddWaitingPod(assumedOn(early, test.on), map[string]time.Duration{"a plugin": time.Minute})

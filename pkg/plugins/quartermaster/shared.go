@@ -167,3 +167,11 @@ func (s *shared) Trying(pod types.UID) *v1.Pod {
 	}
 	return nil
 }
+
+// Binding implements preemption.Profiles.
+func (s *shared) Binding(pod types.UID) *v1.Pod {
+	if !s.isTried(pod) {
+		return nil
+	}
+	return s.Trying(pod)
+}

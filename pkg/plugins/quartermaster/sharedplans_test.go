@@ -13,6 +13,7 @@ import (
 	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/internal/preemption"
 	"github.com/quartermaster-dra/quartermaster/pkg/ledger"
+	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
 // TestKeepsWhatIsSharedWithVictims: a nominated pod has an allocated claim together with a victim. Nobody waits for its deallocation, and when
@@ -150,5 +151,20 @@ func TestOneHoldForAClaim(t *testing.T) {
 		f.remove(f.pod("one"))
 		f.settle()
 		require.Equal(t, []string{"default/two"}, holders())
+	})
+}
+
+// TestWakesWhenASharerEnds: a pod may evict those who share a claim as soon as the one of a higher priority has ended. That frees no device.
+func TestWakesWhenASharerEnds(t *testing.T) {
+	t.Parallel()
+	objects := append(gpuNodes(1, "n1"), holder("low", "n1", "gpu-0", priority(0))...)
+	sharer, pod, nic := newPod("sharer", uses("low"), runsOn("n1"), priority(20)), high("p", uses("c")), newPod("other", uses("nic"))
+	objects[len(objects)-1] = with(objects[len(objects)-1].(*resourceapi.ResourceClaim), reservedFor("low", "sharer"))
+	objects = append(objects, sharer, pod, nic, gpus("c", 1).Obj(), builder.Class("nic", `device.driver == "nic.example.com"`), builder.Claim("nic", builder.Request("r", "nic")).Obj())
+	inCluster(t, objects, func(t *testing.T, f *fixture) {
+		f.sleep(pod, nic)
+		f.remove(sharer)
+		f.settle()
+		require.Equal(t, []string{"default/p"}, f.names())
 	})
 }

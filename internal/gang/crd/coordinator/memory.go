@@ -223,13 +223,12 @@ func (c *Coordinator) begun(gang string) {
 	}
 }
 
-// succeeded resets the failures of a gang that runs.
+// succeeded resets the failures of a gang that runs. Its other pods may have been rejected with it before it was planned.
 func (c *Coordinator) succeeded(gang string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if w := c.gangs[gang]; w != nil {
-		w.failures = 0
-	}
+	w := c.waitingFor(gang)
+	w.failures, w.missed = 0, true
 }
 
 // letGo forgets why a gang waited, because enough of its pods run. It retries the pods that waited; each is scheduled on its own.
