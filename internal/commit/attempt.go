@@ -25,8 +25,8 @@ type Attempt struct {
 	// place among the pods whose claims are being written.
 	alone bool
 	place *limiter.Slot
-	// over is set once the attempt has been counted as ended.
-	over bool
+	// over is set once the attempt has been counted as ended, and writes once it has been counted as one that writes.
+	over, writes bool
 	// denied is the plan that a guard has denied, nil if there is none.
 	denied *denial
 	// conflict is set if it has failed with ErrConflict, kept if a claim that has lost keeps its devices:
@@ -90,6 +90,10 @@ func (a *Attempt) Commit(ctx context.Context, node string, lastWrite func(contex
 		return errors.New("the pod's claims are being released because it seemed to wait; trying again")
 	}
 	a.Enter()
+	if a != nil && !a.writes {
+		a.writes = true
+		a.pending.writing(a.pod.UID, 1)
+	}
 	if err := a.run(ctx, protocol.Event{Kind: protocol.Started}, node, lastWrite); err != nil {
 		return err
 	}
@@ -110,6 +114,9 @@ func (a *Attempt) finish() {
 	if a != nil && !a.over {
 		a.over = true
 		a.pending.tries(a.pod.UID, -1)
+		if a.writes {
+			a.pending.writing(a.pod.UID, -1)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ type pending struct {
 	mutex  sync.Mutex
 	claims map[types.UID]int // by UID of the pod, never 0
 	tried  map[types.UID]int // by UID of the pod, never 0
+	writes map[types.UID]int // the attempts of these that have begun to write, by UID of the pod, never 0
 }
 
 // begin is called for claims of an attempt, before that ends.
@@ -56,6 +57,19 @@ func (p *pending) isTried(pod types.UID) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.tried[pod] > 0
+}
+
+// writing is called with 1 when an attempt begins to write claims, and with -1 when it ends.
+func (p *pending) writing(pod types.UID, change int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.writes = count(p.writes, pod, change)
+}
+
+func (p *pending) hasWritten(pod types.UID) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.writes[pod] > 0
 }
 
 // count changes a counter of a pod, and returns the map, which it makes if there is none.

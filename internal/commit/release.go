@@ -169,3 +169,6 @@ func (r *release) carryOut(ctx context.Context, action protocol.ActionKind) (err
 
 // IsTried reports whether an attempt to schedule a pod has reserved its claims and has not ended.
 func (r *Runner) IsTried(pod types.UID) bool { return r.pending.isTried(pod) }
+
+// Writes reports whether an attempt for a pod, which has not ended, has begun to write claims.
+func (r *Runner) Writes(pod types.UID) bool { return r.pending.hasWritten(pod) }

@@ -154,19 +154,26 @@ func (r *Registry) Replace(holds []*Hold, now time.Time) (freed ledger.Freed, ne
 			news = append(news, h)
 		}
 	}
-	return freedBy(before, r.holds), news
+	return freedBy(before, r.holds, now), news
 }
 
 // freedBy returns the devices that a holder had before and does not have after: others may have them, also if they are held for another holder
-// then. It has all devices of a hold that others must leave alone than before.
-func freedBy(before, after []*Hold) (freed ledger.Freed) {
+// then. It has all devices of a hold that fewer must leave alone than before.
+func freedBy(before, after []*Hold, now time.Time) (freed ledger.Freed) {
 	for _, h := range before {
-		var kept ledger.Freed
-		if i := slices.IndexFunc(after, h.closesAsMuch); i >= 0 {
-			kept = after[i].devicesHeld()
+		kept := make(map[device]bool)
+		if i := slices.IndexFunc(after, func(other *Hold) bool { return h.closesAsMuch(other, now) }); i >= 0 {
+			if after[i] == h {
+				continue
+			}
+			for id, names := range after[i].devicesHeld() {
+				for _, name := range names {
+					kept[device{id, name}] = true
+				}
+			}
 		}
 		for id, names := range h.devicesHeld() {
-			if names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept[id], name) }); len(names) > 0 {
+			if names = slices.DeleteFunc(names, func(name string) bool { return kept[device{id, name}] }); len(names) > 0 {
 				freed = freed.And(ledger.Freed{id: names})
 			}
 		}
@@ -177,12 +184,17 @@ func freedBy(before, after []*Hold) (freed ledger.Freed) {
 // opensBy is the time by which the begin of a hold must move for pods to be woken that may fit before it now: it moves a little with each plan.
 const opensBy = time.Minute
 
-// closesAsMuch reports whether another hold is for the same holder, and nobody may use its devices who must leave those of this one alone.
-func (h *Hold) closesAsMuch(after *Hold) bool {
+// closesAsMuch reports whether another hold is for the same holder, and nobody may use its devices who must leave those of this one alone. A
+// begin in the past is now: the devices are free.
+func (h *Hold) closesAsMuch(after *Hold, now time.Time) bool {
 	if h.Booking != nil {
 		return after.Booking.isAs(h.Booking) && after.Priority == h.Priority
 	}
-	opens := !after.Begin.IsZero() && (h.Begin.IsZero() || after.Begin.Sub(h.Begin) > opensBy)
+	begin := h.Begin
+	if begin.Before(now) && !begin.IsZero() {
+		begin = now
+	}
+	opens := !after.Begin.IsZero() && (begin.IsZero() || after.Begin.Sub(begin) > opensBy)
 	return after.Booking == nil && after.Name == h.Name && after.Group == h.Group && after.Priority == h.Priority && after.Evicts == h.Evicts && !opens
 }
 

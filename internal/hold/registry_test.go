@@ -93,6 +93,12 @@ func TestPassesOn(t *testing.T) {
 		require.Len(t, r.Holds(), 1)
 		require.Equal(t, step.freed, len(freed) > 0, "step %d", i)
 	}
+	for minute := range 10 { // The devices are free, and so the hold begins with each plan.
+		h := holdOn(c.waiting("w", 1, epoch, 1, 1), "node-0", "a")
+		h.Begin = epoch.Add(time.Duration(minute) * 2 * opensBy)
+		freed, _ := r.Replace([]*Hold{h}, h.Begin)
+		require.Equal(t, minute == 0, len(freed) > 0)
+	}
 }
 
 // TestNew: Replace tells which holds are new or have moved.

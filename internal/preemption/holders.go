@@ -32,7 +32,7 @@ type Holders struct {
 type Profiles interface {
 	// Trying returns a pod that one of the profiles tries to schedule or is binding, nil if none does.
 	Trying(types.UID) *v1.Pod
-	// Binding returns a pod that has reserved what it needs in an attempt which has not ended, nil if there is none.
+	// Binding returns a pod whose claims are written in an attempt that has not ended, nil if there is none. The end of the attempt undoes that.
 	Binding(types.UID) *v1.Pod
 	// Schedules reports whether one of the profiles schedules the pods with a spec.schedulerName.
 	Schedules(schedulerName string) bool

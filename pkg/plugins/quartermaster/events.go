@@ -3,6 +3,7 @@ package quartermaster
 import (
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -72,7 +73,7 @@ func (s *shared) podChanged(e informer.Event[v1.Pod]) {
 		s.turns.Forget(e.Before.UID)
 		s.failures.Forget(e.Before.UID)
 	}
-	if gone := e.Before != nil && (e.After == nil || dra.HasEnded(e.After) && !dra.HasEnded(e.Before)); gone {
+	if gone := e.Before != nil && !dra.HasEnded(e.Before) && (e.After == nil || dra.HasEnded(e.After)); gone {
 		s.leavesClaims(e.Before)
 	}
 	for _, pl := range s.served() {
@@ -118,12 +119,20 @@ func (pl *Quartermaster) tryNominees(victim *v1.Pod) {
 	}
 }
 
-// leavesClaims wakes the pods that may evict the others which share claims with a pod that ends: it may have been of higher priority. Its own end
-// frees nothing.
+// leavesClaims wakes the pods that may evict those which shared claims with a pod of higher priority that ends. Its end frees nothing itself.
 func (s *shared) leavesClaims(pod *v1.Pod) {
 	var left ledger.Freed
 	for _, use := range s.Ledger.UsesBy(pod.UID) {
-		if len(use.ReservedFor) > 1 {
+		if len(use.ReservedFor) == 1 {
+			continue // It will be deallocated.
+		}
+		priority := s.priority(pod)
+		keeps := func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+			other := s.claims.Pod(use.Claim.Namespace, consumer.Name)
+			gone := other == nil || other.UID != consumer.UID || dra.HasEnded(other)
+			return !dra.IsPod(consumer) || consumer.UID != pod.UID && !gone && s.priority(other) >= priority
+		}
+		if !slices.ContainsFunc(use.ReservedFor, keeps) {
 			left = left.And(ledger.DevicesOf(use))
 		}
 	}

@@ -76,12 +76,8 @@ func (pl *Quartermaster) planPods(ctx context.Context, nodes []fwk.NodeInfo, gan
 	if pl.accountant != nil {
 		describer.Account = pl.accountsOf(ctx)
 	}
-	var own sets.Set[types.UID]
-	if gang.Need == len(gang.Pods) { // Otherwise a pod may take what is kept for the claim of one that stays out.
-		own = pl.nominated.OwnClaims(gang.Pods...)
-	}
 	planner := &planning.Planner{
-		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang.Pods, own, nodes, released},
+		Solver: pl.solver, Framework: run, Nodes: nodes, Pods: &gangPods{describer, pl, gang, pl.nominated.OwnClaims(gang.Pods...), nodes, released},
 		Steps: int(*pl.args.GangStepBudget),
 	}
 	evaluation := pl.attemptBudget * time.Duration(min(len(gang.Pods), mostEvaluated)) // One attempt for all of them.
@@ -97,7 +93,7 @@ func (pl *Quartermaster) describer(nodes []fwk.NodeInfo) *eligibility.Describer 
 type gangPods struct {
 	*eligibility.Describer
 	pl       *Quartermaster
-	gang     []*v1.Pod
+	gang     planning.Gang
 	own      sets.Set[types.UID]
 	nodes    []fwk.NodeInfo
 	released []ledger.Use
@@ -109,12 +105,14 @@ type gangPods struct {
 func (g *gangPods) View(ctx context.Context, pod *v1.Pod) (*planning.View, error) {
 	pl, cs := g.pl, kube.NewCycleState()
 	c := pl.newCycle(pl.needs.Of(pod), preemption.ForGang(cs, g.released), len(g.nodes))
-	c.own = g.own
+	if c.own = g.own; g.gang.Need == len(g.gang.Pods) {
+		c.exempt = g.own
+	}
 	_, status := pl.preFilter(ctx, cs, c, pod, g.nodes)
 	if status.IsRejected() && !status.IsSkip() || status.Code() == fwk.Error {
 		return nil, status.AsError()
 	}
-	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, g.gang...)...)
+	c.failed = pl.failed(c.claims, append([]*v1.Pod{pod}, g.gang.Pods...)...)
 	if c.dryRun.Releases() {
 		c.usage, c.known = c.dryRun.Usage(pl.reclaimable(c)), nil
 	}

@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/quartermaster-dra/quartermaster/internal/claims/binding"
+	"github.com/quartermaster-dra/quartermaster/internal/gang/planning"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -43,7 +44,7 @@ func TestGangWithExtendedResourcesWhileNotAllNodesAreKnown(t *testing.T) {
 	inGang(t, newPodGroup(), objects, func(t *testing.T, g *gang) {
 		g.pl.state.NodeCache.AtOnce = 0
 		g.settle()
-		view, err := (&gangPods{nil, g.pl, pods, nil, g.nodeInfos(), nil}).View(g.ctx, pods[0])
+		view, err := (&gangPods{nil, g.pl, planning.Gang{Pods: pods}, nil, g.nodeInfos(), nil}).View(g.ctx, pods[0])
 		require.NoError(t, err)
 		require.True(t, view.Has == nil || view.Has.Has("n1"), "%v", view.Has)
 		require.Nil(t, view.Values, "what a node costs where a device plugin has the resource is not known")
@@ -64,7 +65,7 @@ func TestGangAvoidsWhatHasFailedForOneOfItsPods(t *testing.T) {
 			}}}}
 			g.pl.failures.Forget(pods[1].UID)
 			g.pl.failures.Note(pods[1].UID, claim)
-			view, err := (&gangPods{nil, g.pl, pods, nil, g.nodeInfos(), nil}).View(g.ctx, pods[0])
+			view, err := (&gangPods{nil, g.pl, planning.Gang{Pods: pods}, nil, g.nodeInfos(), nil}).View(g.ctx, pods[0])
 			require.NoError(t, err)
 			for _, info := range g.nodeInfos() {
 				want := 0

@@ -145,7 +145,7 @@ func (s *shared) holdLimits() (limits hold.Limits) {
 func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod) {
 	members := pl.keptForMembers(c)
 	if !pl.state.holdsOn.Load() {
-		c.usage, c.kept = pl.nominated.UsageFor(pod, c.own, members...)
+		c.usage, c.kept = pl.nominated.UsageFor(pod, c.exempt, members...)
 		return
 	}
 	pl.state.planFirst(ctx) // After a restart, no pod gets what is held for another.
@@ -162,7 +162,7 @@ func (pl *Quartermaster) respectHolds(ctx context.Context, c *cycle, pod *v1.Pod
 			c.lasting = append(c.lasting, use.Claim.UID)
 		}
 	}
-	c.usage, c.kept = pl.nominated.UsageFor(pod, c.own, append(members, held...)...)
+	c.usage, c.kept = pl.nominated.UsageFor(pod, c.exempt, append(members, held...)...)
 	if len(held) > 0 {
 		c.holds = c.against
 	}
@@ -215,7 +215,7 @@ func (pl *Quartermaster) heldFor(ctx context.Context, c *cycle, task *allocator.
 	if by == nil {
 		return ""
 	}
-	site.Usage, _ = pl.nominated.UsageFor(c.pod.Latest(), c.own)
+	site.Usage, _ = pl.nominated.UsageFor(c.pod.Latest(), c.exempt)
 	outcome, err := task.Check(pl.filterContext(ctx, c), site)
 	if err != nil {
 		return ""

@@ -40,8 +40,9 @@ type cyclePreemption struct {
 	against []*hold.Hold
 	// lasting are claims that are held for others when their pods have ended: evicting these is of no use.
 	lasting []types.UID
-	// own are the claims of all pods of the gang that is planned, nil if none is.
-	own sets.Set[types.UID]
+	// own are the claims of all pods of the gang that is planned, nil if none is. exempt is nil as well if the gang may start without some of them:
+	// a pod must not take what is kept for the claim of one that stays out.
+	own, exempt sets.Set[types.UID]
 	// reclaimable classifies the claims that are in the way only for now; see Quartermaster.reclaimable.
 	reclaimable     *preemption.Reclaimable
 	reclaimableOnce sync.Once

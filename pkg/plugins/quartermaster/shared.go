@@ -170,8 +170,10 @@ func (s *shared) Trying(pod types.UID) *v1.Pod {
 
 // Binding implements preemption.Profiles.
 func (s *shared) Binding(pod types.UID) *v1.Pod {
-	if !s.isTried(pod) {
-		return nil
+	for _, profile := range s.served() {
+		if profile.commits.Writes(pod) {
+			return s.Trying(pod)
+		}
 	}
-	return s.Trying(pod)
+	return nil
 }

@@ -158,11 +158,15 @@ func TestOneHoldForAClaim(t *testing.T) {
 func TestWakesWhenASharerEnds(t *testing.T) {
 	t.Parallel()
 	objects := append(gpuNodes(1, "n1"), holder("low", "n1", "gpu-0", priority(0))...)
+	equal := newPod("equal", uses("low"), runsOn("n1"), priority(0))
 	sharer, pod, nic := newPod("sharer", uses("low"), runsOn("n1"), priority(20)), high("p", uses("c")), newPod("other", uses("nic"))
-	objects[len(objects)-1] = with(objects[len(objects)-1].(*resourceapi.ResourceClaim), reservedFor("low", "sharer"))
-	objects = append(objects, sharer, pod, nic, gpus("c", 1).Obj(), builder.Class("nic", `device.driver == "nic.example.com"`), builder.Claim("nic", builder.Request("r", "nic")).Obj())
+	objects[len(objects)-1] = with(objects[len(objects)-1].(*resourceapi.ResourceClaim), reservedFor("low", "equal", "sharer"))
+	objects = append(objects, equal, sharer, pod, nic, gpus("c", 1).Obj(), builder.Class("nic", `device.driver == "nic.example.com"`), builder.Claim("nic", builder.Request("r", "nic")).Obj())
 	inCluster(t, objects, func(t *testing.T, f *fixture) {
 		f.sleep(pod, nic)
+		f.remove(equal)
+		f.settle()
+		require.Empty(t, f.names(), "nobody may evict the others")
 		f.remove(sharer)
 		f.settle()
 		require.Equal(t, []string{"default/p"}, f.names())
