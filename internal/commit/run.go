@@ -147,10 +147,16 @@ func (r *run) awaitDevices(ctx context.Context) (protocol.Event, error) {
 
 // mayBind is the last step before the pod is bound.
 func (r *run) mayBind(ctx context.Context) error {
-	if err := r.lastWrite(ctx); err != nil {
-		return err
+	// The server cannot refuse the last write for being late, nor the binding, which is next, unlike a write to a claim.
+	for _, step := range []func(context.Context) error{r.leads, r.lastWrite, r.leads} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	// The binding is next. The server cannot refuse it for being late, unlike a write to a claim.
+	return nil
+}
+
+func (r *run) leads(context.Context) error {
 	if err := r.State.Lease.Leads(); err != nil {
 		return fmt.Errorf("the pod must not be bound by this process: %w", err)
 	}

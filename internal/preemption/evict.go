@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/podutil"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
@@ -31,6 +32,8 @@ type eviction struct {
 	pods   corelisters.PodLister
 	tell   Teller
 	gangs  Gangs
+	// leadership is checked before each eviction: another replica chooses victims of its own.
+	leadership lease.Leadership
 	// inBackground is true if evictions run outside of scheduling cycles (KEP-4832).
 	inBackground bool
 
@@ -80,6 +83,9 @@ func (e *eviction) evictAll(ctx context.Context, target preemption.Candidate, pr
 // evict sends a pod that is not bound back to the queue; it deletes a bound pod, with its grace
 // period. It reports whether the pod was not bound, and returns the PreBind that was told to stop, nil if there is none.
 func (e *eviction) evict(ctx context.Context, target preemption.Candidate, preemptor preemption.Preemptor, victim *v1.Pod, plugin string) (unbound bool, binding fwk.PodInPreBind, err error) {
+	if err := e.leadership.Leads(); err != nil {
+		return false, nil, fmt.Errorf("pod %s must not be evicted by this process: %w", klog.KObj(victim), err)
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "victim", klog.KObj(victim), "preemptor", klog.KObj(preemptor), "node", target.Name())
 	gives := e.tell(victim)
 	if unbound, binding = e.turnBack(victim, plugin); unbound {

@@ -21,6 +21,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/test/builder"
 )
 
@@ -58,7 +59,7 @@ func TestPreemptorWaitsForThatWhichStops(t *testing.T) {
 		victim := builder.Pod("low")
 		for _, inBackground := range []bool{false, true} {
 			begin := time.Now()
-			e := &eviction{handle: &slowToStop{binding: &stopping{ends: ends}}, pods: corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground}
+			e := &eviction{handle: &slowToStop{binding: &stopping{ends: ends}}, pods: corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, leadership: new(lease.Lease), inBackground: inBackground}
 			unbound, err := e.evictAll(context.Background(), nodeOf{victim}, preemptor, victim, "Quartermaster")
 			require.NoError(t, err)
 			require.True(t, unbound)
@@ -104,7 +105,7 @@ func TestPreemptorWaitsUntilDeletionsAreSeen(t *testing.T) {
 					time.AfterFunc(4*time.Second, func() { end(known, first) })
 					e := &eviction{
 						handle: &slowToStop{client: fake.NewClientset(victim.DeepCopy(), first.DeepCopy())}, pods: corelisters.NewPodLister(known),
-						tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: inBackground,
+						tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, leadership: new(lease.Lease), inBackground: inBackground,
 					}
 					_, err := e.evictAll(context.Background(), victims{nodeOf{victim}, []*v1.Pod{first, victim}}, preemptor, first, "Quartermaster")
 					require.NoError(t, err)
@@ -137,7 +138,7 @@ func TestFailedEvictionWaitsForOthers(t *testing.T) {
 		client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return action.(clienttesting.DeleteAction).GetName() == "second", nil, errors.New("a webhook refuses it")
 		})
-		e := &eviction{handle: &slowToStop{client: client}, pods: corelisters.NewPodLister(known), tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, inBackground: true}
+		e := &eviction{handle: &slowToStop{client: client}, pods: corelisters.NewPodLister(known), tell: func(*v1.Pod) string { return "" }, gangs: wholeGang{}, leadership: new(lease.Lease), inBackground: true}
 		chosen := victims{nodeOf{first}, []*v1.Pod{first, second}}
 		_, err := e.evictAll(context.Background(), chosen, preemptor, first, "Quartermaster")
 		require.NoError(t, err)
@@ -148,4 +149,21 @@ func TestFailedEvictionWaitsForOthers(t *testing.T) {
 		require.InDelta(t, 3, time.Since(begin).Seconds(), lookPoll.Seconds())
 		require.Empty(t, e.deleted, "nothing is kept")
 	})
+}
+
+// notLeading is a process that has lost its lease.
+type notLeading struct{}
+
+func (notLeading) Leads() error { return lease.ErrNotLeading }
+
+// TestNoEvictionWithoutLease: a process that was paused while it evicted pods evicts no more of them: the leader may have chosen others.
+func TestNoEvictionWithoutLease(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(builder.Pod("low"))
+	e := &eviction{handle: &slowToStop{client: client}, leadership: notLeading{}}
+	unbound, binding, err := e.evict(t.Context(), nil, nil, builder.Pod("low"), "plugin")
+	require.ErrorIs(t, err, lease.ErrNotLeading)
+	require.False(t, unbound)
+	require.Nil(t, binding)
+	require.Empty(t, client.Actions())
 }

@@ -146,6 +146,9 @@ func (p *Preemption) EvictFor(pods []*v1.Pod, nodes map[types.UID]string, victim
 		ctx := context.Background()
 		logger := klog.FromContext(ctx)
 		p.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+			if p.leadership.Leads() != nil {
+				return // Another replica may have nominated it for another node.
+			}
 			status := pods[i].Status.DeepCopy()
 			status.NominatedNodeName = nodes[pods[i].UID]
 			if err := kube.PatchPodStatus(ctx, p.handle.ClientSet(), pods[i], status); err != nil {

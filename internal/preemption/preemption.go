@@ -14,6 +14,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/kube"
 	"github.com/quartermaster-dra/quartermaster/internal/kube/preemption"
 )
@@ -40,7 +41,8 @@ type Preemption struct {
 	guarded *guardedHandle
 	devices Devices
 	// gangs finds the pods that are evicted together.
-	gangs Gangs
+	gangs      Gangs
+	leadership lease.Leadership
 	// Enabled reports whether the profile preempts at all, that is, enables the plugin DefaultPreemption.
 	Enabled func() bool
 	// profile returns the profile's plugin DefaultPreemption, which has the profile's arguments. It
@@ -48,20 +50,20 @@ type Preemption struct {
 	profile func() *preemption.DefaultPreemption
 }
 
-// New returns a Preemption for the plugin of the given name. tell describes in events what victims give up.
-func New(ctx context.Context, plugin string, handle fwk.Handle, features kube.Features, devices Devices, gangs Gangs, tell Teller) (*Preemption, error) {
+// New returns a Preemption for the plugin of the given name. tell describes in events what victims give up. Nobody is evicted without leadership.
+func New(ctx context.Context, plugin string, handle fwk.Handle, features kube.Features, devices Devices, gangs Gangs, leadership lease.Leadership, tell Teller) (*Preemption, error) {
 	guarded := &guardedHandle{Handle: handle}
 	upstream, err := preemption.NewDefaultPreemption(ctx, guarded, features)
 	if err != nil {
 		return nil, fmt.Errorf("set up preemption for devices: %w", err)
 	}
-	p := &Preemption{DefaultPreemption: upstream, handle: handle, guarded: guarded, devices: devices, gangs: gangs}
+	p := &Preemption{DefaultPreemption: upstream, handle: handle, guarded: guarded, devices: devices, gangs: gangs, leadership: leadership}
 	p.profile = sync.OnceValue(p.ofProfile)
 	p.Enabled = sync.OnceValue(p.isEnabled)
 	preemption.SetInterface(upstream, plugin, handle, p)
 	upstream.MoreImportantVictim = stayingFirst
 	upstream.Executor.PreemptPod = (&eviction{
-		handle: handle, pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(), tell: tell, gangs: gangs, inBackground: features.EnableAsyncPreemption,
+		handle: handle, pods: handle.SharedInformerFactory().Core().V1().Pods().Lister(), tell: tell, gangs: gangs, leadership: leadership, inBackground: features.EnableAsyncPreemption,
 	}).evictAll
 	return p, nil
 }

@@ -108,7 +108,7 @@ func (p *pairs) handle(ctx context.Context, pair claimPair, since time.Time) (ag
 			p.reported[pair] = since
 			p.report(ctx, conflict)
 		}
-		if p.Profiles.EvictsOnConflict() && p.evictLater(ctx, conflict) {
+		if p.Profiles.EvictsOnConflict() && (p.Leadership.Leads() != nil || p.evictLater(ctx, conflict)) {
 			return Grace
 		}
 		return 0

@@ -124,3 +124,28 @@ func TestNoAttemptWithoutLease(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaseEndsBeforeTheLastWrite: a process that was stopped does not write into the pod which claim it has: its successor may have bound the pod
+// with another one, or with none.
+func TestLeaseEndsBeforeTheLastWrite(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{false, true} {
+		inCluster(t, plus(backedNodes(1, "n1"), gpuPod("p", "1")), func(t *testing.T, f *fixture) {
+			lead := f.elected()
+			lead()
+			a := f.mustBegin(f.pod("p")).filter()
+			require.Empty(t, a.reserve("n1").Message())
+			if ends {
+				f.fail(fault{on: "update/status", before: func() { time.Sleep(leaseDuration) }})
+			}
+			status := a.preBind("n1")
+			f.settle()
+			require.Equal(t, ends, status.Code() == fwk.Error, "%v", status)
+			require.Equal(t, ends, f.pod("p").Status.ExtendedResourceClaimStatus == nil)
+			lead()
+			a.unreserve("n1")
+			time.Sleep(2 * commit.UndoInterval)
+			f.settle()
+		})
+	}
+}

@@ -208,7 +208,7 @@ func wire(ctx context.Context, args *QuartermasterArgs, features kube.Features, 
 	if features.EnableGenericWorkload {
 		pl.nominees = preemption.NewGroupNominees(client, core.Pods().Lister(), state.nominations, pl.holders, handle.ProfileName(), state, pl.commits)
 	}
-	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, pl.holders.Gives)
+	pl.preemption, err = preemption.New(ctx, Name, handle, features, deviceHolders{pl}, state.gangs, state.Lease, pl.holders.Gives)
 	return pl, err
 }
 
