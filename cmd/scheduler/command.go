@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -20,7 +19,6 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-	"github.com/quartermaster-dra/quartermaster/internal/cluster/lease"
 	"github.com/quartermaster-dra/quartermaster/internal/wiring"
 )
 
@@ -108,15 +106,12 @@ func run(cmd *cobra.Command, o *options.Options, guard *guardOptions, plugins []
 			restored <- err
 		}
 	}()
-	regained := lease.Of(ctx).Regained()
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx, completed, scheduler) }()
 	select {
 	case err = <-ended:
 	case err = <-guardFailed:
 	case err = <-restored:
-	case <-regained:
-		err = errors.New("this process was paused and another replica led meanwhile; ending so that nothing goes on that it planned before (the kubelet starts it again)")
 	}
 	return err
 }

@@ -41,10 +41,8 @@ type Lease struct {
 	// which other replicas may count the lease's duration; see shown. Both are zero if the process never held the
 	// lease.
 	since, renewed time.Time
-	// lost is set if another replica is known to hold the lease, or may have held it. taken is set if one has held it, or given it back.
-	lost, taken bool
-	// regained is closed when the process gets a lease again that another one had meanwhile, nil if nobody waits for that.
-	regained chan struct{}
+	// lost is set if another replica is known to hold the lease.
+	lost bool
 	// news is closed at the next request about the lease, nil if nobody waits for that.
 	news chan struct{}
 }
@@ -114,17 +112,6 @@ func (l *Lease) Await(ctx context.Context) error {
 	return why
 }
 
-// Regained returns a channel that is closed when this process gets the lease again after another one had it. What it planned before may be
-// outdated by then: the other one may have taken its devices back and given them to others, and no event needs to have arrived.
-func (l *Lease) Regained() <-chan struct{} {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if l.regained == nil {
-		l.regained = make(chan struct{})
-	}
-	return l.regained
-}
-
 // next returns a channel that is closed at the next request about the lease.
 func (l *Lease) next() <-chan struct{} {
 	l.mutex.Lock()
@@ -173,23 +160,11 @@ func (l *Lease) held(byUs, renewed bool, sent, shown time.Time) {
 	case !byUs:
 		l.lost = true
 	case renewed:
-		if l.taken && !l.since.IsZero() && l.regained != nil {
-			close(l.regained)
-			l.regained = nil
-		}
 		if !l.isValid(sent) {
 			l.since = sent
 		}
-		l.renewed, l.lost, l.taken = shown, false, false
+		l.renewed, l.lost = shown, false
 	}
-}
-
-// seen updates the lease after a look at who holds it.
-func (l *Lease) seen(byUs bool) {
-	l.held(byUs, false, time.Time{}, time.Time{})
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.taken = l.taken || !byUs
 }
 
 // shown returns the earliest time from which other replicas may count the duration of a record written at the given
@@ -213,7 +188,7 @@ type followedLock struct {
 func (f *followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := f.Interface.Get(ctx)
 	if err == nil {
-		f.lease.seen(record.HolderIdentity == f.Identity())
+		f.lease.held(record.HolderIdentity == f.Identity(), false, time.Time{}, time.Time{})
 	}
 	return record, raw, err
 }

@@ -189,51 +189,6 @@ func TestLeaseIsGivenBack(t *testing.T) {
 	require.NotEqual(t, began, w.Since(), "somebody else may have led in between")
 }
 
-// TestRegained: a process learns that another one had the lease before it got it again. That says nothing about its first term, and a process that
-// only was late goes on.
-func TestRegained(t *testing.T) {
-	seen := func(holder string) func(*world) {
-		return func(w *world) {
-			w.server.holder = holder
-			_, _, err := w.lock.Get(t.Context())
-			require.NoError(t, err)
-		}
-	}
-	for name, test := range map[string]struct {
-		meanwhile func(*world)
-		regained  bool
-	}{
-		"nothing":    {func(*world) {}, false},
-		"late":       {func(w *world) { w.pass(2 * duration) }, false},
-		"our own":    {seen(us), false},
-		"taken":      {seen(them), true},
-		"given back": {seen(""), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			regained := w.Regained()
-			isClosed := func() bool {
-				select {
-				case <-regained:
-					return true
-				default:
-					return false
-				}
-			}
-			seen(them)(w)
-			require.NoError(t, w.renew())
-			require.False(t, isClosed())
-			test.meanwhile(w)
-			require.False(t, isClosed())
-			require.NoError(t, w.renew())
-			require.Equal(t, test.regained, isClosed())
-			seen(them)(w)
-			require.NoError(t, w.renew())
-			require.Equal(t, w.Regained() == regained, !isClosed(), "it may happen again")
-		})
-	}
-}
-
 // A process that finds no lease does not know who held one meanwhile: its own lease is over, even if the answer to its
 // request is lost.
 func TestLeaseIsDeleted(t *testing.T) {
